@@ -1,0 +1,61 @@
+# `make help` lists what there is. Everything is installed inside this folder: .tools (uv) and .venv.
+SHELL := bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+CONFORMANCE ?= ../shared/conformance
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
+
+.PHONY: help up test check fmt conformance bench docs lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+up: $(VENV)/.run ## set up and run
+	$(BIN)/kubestow
+
+test: $(VENV)/.dev ## set up and run the tests
+	$(BIN)/pytest -n 2 -q
+
+check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, tests, conformance
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/mypy tests scripts/*.py
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2 -q
+
+fmt: $(VENV)/.dev ## format and fix what can be fixed
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+conformance: $(VENV)/.dev ## run the recorded decisions of kube-scheduler (CONFORMANCE=folder)
+	scripts/conformance $(CONFORMANCE)
+
+bench: $(VENV)/.dev ## measure
+	scripts/bench
+
+lock: $(VENV)/bin/python ## compile requirements/*.txt from pyproject.toml again
+	$(UV) pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 pyproject.toml -o requirements/run.txt
+	$(UV) pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
+
+clean: ## remove what the other targets made
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.tools/bin/uv:
+	$(PYTHON) -m venv .tools
+	.tools/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/uv.txt
+
+$(VENV)/bin/python: | $(if $(filter .tools/%,$(UV)),.tools/bin/uv)
+	$(UV) venv -q --python $(PYTHON) $(VENV)
+
+$(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+	$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements/run.txt
+	$(UV) pip install -q --python $(BIN)/python --no-deps -e .
+	touch $@
+
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
+	$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	touch $@ $(VENV)/.run
