@@ -1,0 +1,66 @@
+"""JSON to objects.
+
+The fast path decodes straight into the Struct. The API may send `null` for any empty field, which the Structs do not
+allow for (a Struct field is a value or its default, so that readers never test for None twice); such an object is
+decoded a second time with its nulls removed.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+
+T = TypeVar("T")
+
+_KEPT_WHOLE = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
+"""Kinds that the scheduler updates with PUT, so it must send back what it does not know."""
+
+
+class DecodeError(ValueError):
+    """JSON that is not an object of the expected kind; the message names the field."""
+
+
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(kind: type) -> msgspec.json.Decoder[Any]:
+    found = _decoders.get(kind)
+    if found is None:
+        found = _decoders[kind] = msgspec.json.Decoder(kind)
+    return found
+
+
+def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
+    """Decode one object of a kind; raises DecodeError."""
+    decoded: T
+    try:
+        decoded = _decoder(kind).decode(data)
+    except msgspec.ValidationError:
+        decoded = _decode_without_nulls(kind, data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not valid JSON: {error}") from None
+    if kind in _KEPT_WHOLE:
+        decoded = msgspec.structs.replace(decoded, source=msgspec.Raw(bytes(data)))  # type: ignore[type-var]
+    return decoded
+
+
+def convert(kind: type[T], value: object) -> T:
+    """The same for an object that is already a tree of dicts and lists, e.g. from YAML; raises DecodeError."""
+    return decode(kind, msgspec.json.encode(value))
+
+
+def _decode_without_nulls(kind: type[T], data: bytes | msgspec.Raw) -> T:
+    try:
+        return msgspec.convert(_without_nulls(msgspec.json.decode(data)), kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise DecodeError(f"not a valid {kind.__name__}: {error}") from None
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [_without_nulls(v) for v in value if v is not None]
+    return value

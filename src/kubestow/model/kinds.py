@@ -1,0 +1,49 @@
+"""Every kind by its apiVersion and name: the table that manifests, watches and tests look types up in."""
+
+from kubestow.model.coordination import Binding, Event, Lease
+from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.model.meta import Base
+from kubestow.model.node import Namespace, Node
+from kubestow.model.pod import Pod
+from kubestow.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubestow.model.workloads import (
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+KINDS: dict[tuple[str, str], type[Base]] = {
+    ("v1", "Pod"): Pod,
+    ("v1", "Node"): Node,
+    ("v1", "Namespace"): Namespace,
+    ("v1", "Service"): Service,
+    ("v1", "ReplicationController"): ReplicationController,
+    ("v1", "PersistentVolume"): PersistentVolume,
+    ("v1", "PersistentVolumeClaim"): PersistentVolumeClaim,
+    ("v1", "Binding"): Binding,
+    ("apps/v1", "ReplicaSet"): ReplicaSet,
+    ("apps/v1", "StatefulSet"): StatefulSet,
+    ("policy/v1", "PodDisruptionBudget"): PodDisruptionBudget,
+    ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
+    ("storage.k8s.io/v1", "StorageClass"): StorageClass,
+    ("storage.k8s.io/v1", "CSINode"): CSINode,
+    ("storage.k8s.io/v1", "CSIDriver"): CSIDriver,
+    ("storage.k8s.io/v1", "CSIStorageCapacity"): CSIStorageCapacity,
+    ("storage.k8s.io/v1", "VolumeAttachment"): VolumeAttachment,
+    ("resource.k8s.io/v1", "ResourceClaim"): ResourceClaim,
+    ("resource.k8s.io/v1", "ResourceSlice"): ResourceSlice,
+    ("resource.k8s.io/v1", "DeviceClass"): DeviceClass,
+    ("events.k8s.io/v1", "Event"): Event,
+    ("coordination.k8s.io/v1", "Lease"): Lease,
+}

@@ -1,0 +1,66 @@
+"""What every object has: metadata, owner references; and the base class of all Structs."""
+
+from msgspec import Struct
+
+
+class Base(Struct, frozen=True, gc=False, omit_defaults=True):
+    """An immutable piece of an API object.
+
+    `gc=False` keeps the millions of small Structs of a large cluster out of the cyclic collector; frozen trees of
+    Structs cannot form cycles.
+    """
+
+
+class OwnerReference(Base, frozen=True):
+    apiVersion: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Base, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+    generation: int = 0
+    creationTimestamp: str | None = None
+    deletionTimestamp: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    ownerReferences: tuple[OwnerReference, ...] = ()
+
+
+class LabelSelectorRequirement(Base, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Base, frozen=True):
+    matchLabels: dict[str, str] = {}
+    matchExpressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class ObjectReference(Base, frozen=True):
+    apiVersion: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+    fieldPath: str = ""
+
+
+# The API server writes quantities as strings; manifests may hold plain numbers.
+RawQuantity = str | int | float
+ResourceList = dict[str, RawQuantity]
+
+
+def controller_of(meta: ObjectMeta) -> OwnerReference | None:
+    """The owner that manages the object, if any."""
+    for owner in meta.ownerReferences:
+        if owner.controller:
+            return owner
+    return None
