@@ -1,0 +1,54 @@
+"""Taints and tolerations: a taint keeps pods off a node unless they tolerate it."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from kubestow.model.label_syntax import parse_int64
+from kubestow.model.node import Taint
+from kubestow.model.pod import Toleration
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+_PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+
+
+def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool) -> bool:
+    """Whether a toleration covers a taint: effect, key and value; empty effect and key cover all.
+
+    `comparison_operators` says whether the operators Lt and Gt are enabled.
+    """
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    operator = toleration.operator
+    if operator == "Exists":
+        return True
+    if operator in ("", "Equal"):
+        return toleration.value == taint.value
+    if operator in ("Lt", "Gt") and comparison_operators:
+        bound, number = _integer(toleration.value), _integer(taint.value)
+        if bound is None or number is None:
+            return False
+        return number < bound if operator == "Lt" else number > bound
+    return False
+
+
+def untolerated(
+    taints: Iterable[Taint],
+    tolerations: Sequence[Toleration],
+    effects: Iterable[str],
+    comparison_operators: bool,
+) -> Taint | None:
+    """The first taint with one of the effects that no toleration covers."""
+    for taint in taints:
+        if taint.effect in effects and not any(tolerates(t, taint, comparison_operators) for t in tolerations):
+            return taint
+    return None
+
+
+def _integer(text: str) -> int | None:
+    """An integer as it is normally written: with leading zeros or a plus sign it counts as none."""
+    return parse_int64(text) if _PLAIN_INTEGER.fullmatch(text) else None
