@@ -1,0 +1,26 @@
+"""The API's timestamps: RFC 3339 texts, and seconds since the epoch."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+
+@lru_cache(maxsize=65_536)
+def parse_time(text: str) -> float:
+    """Seconds since the epoch; raises ValueError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time such as 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} names no time zone; write Z for UTC")
+    return moment.timestamp()
+
+
+def format_time(seconds: float) -> str:
+    """The moment to the second, as in creationTimestamp and conditions."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_micro_time(seconds: float) -> str:
+    """The moment to the microsecond, as in leases and events."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
