@@ -70,8 +70,13 @@ class ClaimVolume(Base, frozen=True):
     readOnly: bool = False
 
 
+class ImageVolume(Base, frozen=True):
+    reference: str = ""
+
+
 class Volume(VolumeSource, frozen=True):
     name: str = ""
+    image: ImageVolume | None = None
     persistentVolumeClaim: ClaimVolume | None = None
     ephemeral: EphemeralVolume | None = None
 

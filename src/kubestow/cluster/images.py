@@ -1,0 +1,37 @@
+"""Container images by name: how large, and on which rows."""
+
+from kubestow.model.node import Node
+
+
+class Image:
+    """An image that some nodes have; the size is what the first of them said."""
+
+    __slots__ = ("rows", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rows: set[int] = set()
+
+
+class ImageIndex:
+    """All images of all nodes."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Image] = {}
+
+    def add(self, row: int, node: Node) -> None:
+        for held in node.status.images:
+            for name in held.names:
+                image = self.by_name.get(name)
+                if image is None:
+                    image = self.by_name[name] = Image(held.sizeBytes)
+                image.rows.add(row)
+
+    def remove(self, row: int, node: Node) -> None:
+        for held in node.status.images:
+            for name in held.names:
+                image = self.by_name.get(name)
+                if image is not None:
+                    image.rows.discard(row)
+                    if not image.rows:
+                        del self.by_name[name]

@@ -1,0 +1,179 @@
+"""Everything that plugins look up besides nodes and pods: one store a kind, indexed where a cycle would else search."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from kubestow.cluster.selector_index import SelectorIndex
+from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.model.labels import Selector, selector_from_set
+from kubestow.model.meta import Base
+from kubestow.model.node import Namespace
+from kubestow.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubestow.model.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
+
+T = TypeVar("T", bound=Any)
+
+
+def key_of(obj: Any) -> str:
+    """namespace/name, or the name alone for what has no namespace."""
+    meta = obj.metadata
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
+
+
+class Store(Generic[T]):
+    """Objects of a kind by key, with groups by a property.
+
+    An object can be assumed: its expected next version hides the one received, until a newer one arrives or the
+    assumption is taken back.
+    """
+
+    def __init__(self, group_of: Callable[[T], str] | None = None) -> None:
+        self._received: dict[str, T] = {}
+        self._assumed: dict[str, T] = {}
+        self._group_of = group_of
+        self._groups: dict[str, dict[str, None]] = {}
+
+    def get(self, key: str) -> T | None:
+        return self._assumed.get(key) or self._received.get(key)
+
+    def received(self, key: str) -> T | None:
+        """The object as last received, whatever is assumed about it."""
+        return self._received.get(key)
+
+    def __iter__(self) -> Iterator[T]:
+        if not self._assumed:
+            return iter(self._received.values())
+        return (self._assumed.get(key, obj) for key, obj in self._received.items())
+
+    def __len__(self) -> int:
+        return len(self._received)
+
+    def group(self, name: str) -> Iterator[T]:
+        """The objects that were received with the property."""
+        for key in self._groups.get(name, ()):
+            yield self._assumed.get(key) or self._received[key]
+
+    def set(self, obj: T) -> None:
+        key = key_of(obj)
+        old = self._received.get(key)
+        if old is not None:
+            self._ungroup(key, old)
+            if old.metadata.resourceVersion != obj.metadata.resourceVersion:
+                self._assumed.pop(key, None)
+        self._received[key] = obj
+        if self._group_of is not None:
+            self._groups.setdefault(self._group_of(obj), {})[key] = None
+
+    def remove(self, obj: T) -> None:
+        key = key_of(obj)
+        self._assumed.pop(key, None)
+        old = self._received.pop(key, None)
+        if old is not None:
+            self._ungroup(key, old)
+
+    def assume(self, obj: T) -> None:
+        """Expect an object to become this; raises LookupError if it is gone."""
+        key = key_of(obj)
+        if key not in self._received:
+            raise LookupError(f"cannot assume {type(obj).__name__} {key}: it does not exist")
+        self._assumed[key] = obj
+
+    def restore(self, key: str) -> None:
+        """Take an assumption back."""
+        self._assumed.pop(key, None)
+
+    def _ungroup(self, key: str, obj: T) -> None:
+        if self._group_of is not None:
+            name = self._group_of(obj)
+            members = self._groups[name]
+            members.pop(key, None)
+            if not members:
+                del self._groups[name]
+
+
+class ServiceStore(Store[Service]):
+    """Services, findable by the pods they select."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_namespace: dict[str, SelectorIndex[str]] = {}
+
+    def set(self, obj: Service) -> None:
+        self._unfile(key_of(obj))
+        super().set(obj)
+        if obj.spec.selector:
+            index = self._by_namespace.setdefault(obj.metadata.namespace, SelectorIndex())
+            index.add(selector_from_set(obj.spec.selector), key_of(obj))
+
+    def remove(self, obj: Service) -> None:
+        self._unfile(key_of(obj))
+        super().remove(obj)
+
+    def _unfile(self, key: str) -> None:
+        old = self.get(key)
+        if old is not None and old.spec.selector:
+            self._by_namespace[old.metadata.namespace].remove(selector_from_set(old.spec.selector), key)
+
+    def selecting(self, namespace: str, labels: Mapping[str, str]) -> list[Selector]:
+        """The selectors of the namespace's services that match the labels."""
+        index = self._by_namespace.get(namespace)
+        if index is None:
+            return []
+        return [
+            selector_from_set(service.spec.selector) for key in index.matching(labels) if (service := self.get(key))
+        ]
+
+
+class Listers:
+    """One store a kind."""
+
+    def __init__(self) -> None:
+        self.namespaces: Store[Namespace] = Store()
+        self.services = ServiceStore()
+        self.replication_controllers: Store[ReplicationController] = Store()
+        self.replica_sets: Store[ReplicaSet] = Store()
+        self.stateful_sets: Store[StatefulSet] = Store()
+        self.disruption_budgets: Store[PodDisruptionBudget] = Store(lambda budget: str(budget.metadata.namespace))
+        self.volumes: Store[PersistentVolume] = Store(lambda volume: str(volume.spec.storageClassName))
+        self.claims: Store[PersistentVolumeClaim] = Store()
+        self.storage_classes: Store[StorageClass] = Store()
+        self.csi_nodes: Store[CSINode] = Store()
+        self.csi_drivers: Store[CSIDriver] = Store()
+        self.csi_capacities: Store[CSIStorageCapacity] = Store(lambda capacity: str(capacity.storageClassName))
+        self.volume_attachments: Store[VolumeAttachment] = Store(lambda attachment: str(attachment.spec.nodeName))
+        self.resource_claims: Store[ResourceClaim] = Store()
+        self.resource_slices: Store[ResourceSlice] = Store()
+        self.device_classes: Store[DeviceClass] = Store()
+        self._by_kind: dict[type[Base], Store[Any]] = {
+            Namespace: self.namespaces,
+            Service: self.services,
+            ReplicationController: self.replication_controllers,
+            ReplicaSet: self.replica_sets,
+            StatefulSet: self.stateful_sets,
+            PodDisruptionBudget: self.disruption_budgets,
+            PersistentVolume: self.volumes,
+            PersistentVolumeClaim: self.claims,
+            StorageClass: self.storage_classes,
+            CSINode: self.csi_nodes,
+            CSIDriver: self.csi_drivers,
+            CSIStorageCapacity: self.csi_capacities,
+            VolumeAttachment: self.volume_attachments,
+            ResourceClaim: self.resource_claims,
+            ResourceSlice: self.resource_slices,
+            DeviceClass: self.device_classes,
+        }
+
+    def store_of(self, kind: type[Base]) -> Store[Any]:
+        return self._by_kind[kind]
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        namespace = self.namespaces.get(name)
+        return namespace.metadata.labels if namespace is not None else {}

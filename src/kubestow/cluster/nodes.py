@@ -1,0 +1,206 @@
+"""The node table: a row per node, a NumPy column per property.
+
+A row is taken when a node, or a pod bound to a node not seen yet, first names it; `live` tells whether the node itself
+is known. A row is given back when neither node nor pods remain. `version[row]` grows with every change of the row, so
+that a result remembered at some version knows which rows to look at again.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IdArray, IntArray, grown
+from kubestow.cluster.labels import LabelColumns
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.ports import PortIndex
+from kubestow.model.node import Node, Taint
+from kubestow.model.requests import CPU as CPU_NAME
+from kubestow.model.requests import EPHEMERAL_STORAGE as EPHEMERAL_STORAGE_NAME
+from kubestow.model.requests import MEMORY as MEMORY_NAME
+from kubestow.model.requests import PODS, resource_amounts
+
+CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
+FIXED_RESOURCES = (CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME)
+
+_FIRST_CAPACITY = 64
+
+
+class TaintSets:
+    """Distinct lists of taints; a verdict on taints is reached once per list, not once per node."""
+
+    def __init__(self) -> None:
+        self.taints: list[tuple[Taint, ...]] = [()]
+        self._id_of: dict[tuple[Taint, ...], int] = {(): 0}
+
+    def intern(self, taints: tuple[Taint, ...]) -> int:
+        found = self._id_of.get(taints)
+        if found is None:
+            found = self._id_of[taints] = len(self.taints)
+            self.taints.append(taints)
+        return found
+
+
+class NodeTable:
+    """All nodes, in columns. Index columns with `[: size]` or with row numbers."""
+
+    def __init__(self) -> None:
+        capacity = _FIRST_CAPACITY
+        self.size = 0
+        self.count = 0
+        """Number of live nodes."""
+        self.row_of: dict[str, int] = {}
+        self.names: list[str] = []
+        self.nodes: list[Node | None] = []
+        self.pods: list[dict[str, PodInfo]] = []
+        self.live: BoolArray = np.zeros(capacity, np.bool_)
+        self.resource_index: dict[str, int] = {name: i for i, name in enumerate(FIXED_RESOURCES)}
+        self.allocatable: IntArray = np.zeros((len(FIXED_RESOURCES), capacity), np.int64)
+        self.requested: IntArray = np.zeros((len(FIXED_RESOURCES), capacity), np.int64)
+        self.non_zero: IntArray = np.zeros((2, capacity), np.int64)
+        """cpu and memory requested, with defaults for containers that request none: what scoring looks at."""
+        self.pod_count: IntArray = np.zeros(capacity, np.int64)
+        self.allowed_pods: IntArray = np.zeros(capacity, np.int64)
+        self.unschedulable: BoolArray = np.zeros(capacity, np.bool_)
+        self.taint_set: IdArray = np.zeros(capacity, np.int32)
+        self.taint_sets = TaintSets()
+        self.ports = PortIndex()
+        self.version: IntArray = np.zeros(capacity, np.int64)
+        self.last_version = 0
+        self.labels = LabelColumns(self._labels_by_row)
+        self.labels.grow(capacity)
+        self._free: list[int] = []
+
+    @property
+    def capacity(self) -> int:
+        return len(self.live)
+
+    def _labels_by_row(self) -> Iterator[tuple[int, Mapping[str, str]]]:
+        for row, node in enumerate(self.nodes):
+            if node is not None:
+                yield row, node.metadata.labels
+
+    # Labels
+
+    def label_ids(self, key: str) -> IdArray:
+        return self.labels.column(key).ids
+
+    def label_id(self, key: str, value: str) -> int:
+        return self.labels.column(key).id_of.get(value, -1)
+
+    def label_values(self, key: str) -> Sequence[str]:
+        return self.labels.column(key).values
+
+    # Rows
+
+    def source_rows(self) -> IntArray:
+        return np.arange(self.size)
+
+    def row_for(self, name: str) -> int:
+        """The row of a node by name; takes one if there is none."""
+        row = self.row_of.get(name)
+        if row is not None:
+            return row
+        if self._free:
+            row = self._free.pop()
+            self.names[row] = name
+        else:
+            row = self.size
+            self.size += 1
+            if row >= self.capacity:
+                self._grow(2 * self.capacity)
+            self.names.append(name)
+            self.nodes.append(None)
+            self.pods.append({})
+        self.row_of[name] = row
+        return row
+
+    def _grow(self, capacity: int) -> None:
+        for column in (
+            "live",
+            "allocatable",
+            "requested",
+            "non_zero",
+            "pod_count",
+            "allowed_pods",
+            "unschedulable",
+            "taint_set",
+            "version",
+        ):
+            setattr(self, column, grown(getattr(self, column), capacity))
+        self.labels.grow(capacity)
+
+    def touch(self, row: int) -> None:
+        self.last_version += 1
+        self.version[row] = self.last_version
+
+    def _release_if_empty(self, row: int) -> None:
+        if self.nodes[row] is None and not self.pods[row]:
+            del self.row_of[self.names[row]]
+            self.names[row] = ""
+            self._free.append(row)
+
+    # Nodes
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Add or replace the node of a row. Raises QuantityError before anything is changed."""
+        amounts = resource_amounts(node.status.allocatable)
+        if self.nodes[row] is None:
+            self.count += 1
+        self.nodes[row] = node
+        self.live[row] = True
+        self.unschedulable[row] = node.spec.unschedulable
+        self.taint_set[row] = self.taint_sets.intern(node.spec.taints)
+        self.labels.set_row(row, node.metadata.labels)
+        self.allowed_pods[row] = amounts.pop(PODS, 0)
+        self.allocatable[:, row] = 0
+        for name, amount in amounts.items():
+            column = self.resource_column(name)
+            self.allocatable[column, row] = amount
+        self.touch(row)
+
+    def clear_node(self, row: int) -> None:
+        """Forget the node of a row; pods stay until they are removed themselves."""
+        self.nodes[row] = None
+        self.live[row] = False
+        self.unschedulable[row] = False
+        self.taint_set[row] = 0
+        self.labels.set_row(row, {})
+        self.allocatable[:, row] = 0
+        self.allowed_pods[row] = 0
+        self.count -= 1
+        self.touch(row)
+        self._release_if_empty(row)
+
+    def resource_column(self, name: str) -> int:
+        """The column number of a resource; a new resource gets a new column."""
+        found = self.resource_index.get(name)
+        if found is None:
+            found = self.resource_index[name] = len(self.resource_index)
+            self.allocatable = grown(self.allocatable, found + 1, axis=0)
+            self.requested = grown(self.requested, found + 1, axis=0)
+        return found
+
+    # Pods
+
+    def add_pod(self, row: int, pod: PodInfo) -> None:
+        self.pods[row][pod.uid] = pod
+        self._account(row, pod, 1)
+
+    def remove_pod(self, row: int, pod: PodInfo) -> None:
+        del self.pods[row][pod.uid]
+        self._account(row, pod, -1)
+        self._release_if_empty(row)
+
+    def _account(self, row: int, pod: PodInfo, sign: int) -> None:
+        requests = pod.requests
+        for name, amount in requests.amounts.items():
+            column = self.resource_index.get(name)
+            if column is None:
+                column = self.resource_column(name)
+            self.requested[column, row] += sign * amount
+        self.non_zero[0, row] += sign * requests.non_zero_cpu
+        self.non_zero[1, row] += sign * requests.non_zero_memory
+        self.pod_count[row] += sign
+        if pod.ports:
+            self.ports.add(row, pod, sign)
+        self.touch(row)

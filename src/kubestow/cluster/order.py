@@ -1,0 +1,66 @@
+"""The order in which nodes are searched, and how many feasible ones are enough.
+
+Nodes are taken from the zones in turn, so that a sample of the first few is spread over zones. The next search starts
+where the last one stopped.
+"""
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.model.node import Node
+from kubestow.model.topology import zone_of
+
+MIN_FEASIBLE_NODES = 100
+MIN_PERCENTAGE = 5
+DEFAULT_PERCENTAGE = 50
+NODES_PER_PERCENT = 125
+
+
+def enough_nodes(node_count: int, percentage: int | None) -> int:
+    """How many feasible nodes to look for; a percentage of 0 or None adapts to the size of the cluster."""
+    if node_count < MIN_FEASIBLE_NODES:
+        return node_count
+    if not percentage:
+        percentage = max(DEFAULT_PERCENTAGE - node_count // NODES_PER_PERCENT, MIN_PERCENTAGE)
+    return max(node_count * percentage // 100, MIN_FEASIBLE_NODES)
+
+
+class ZoneOrder:
+    """Rows in round robin over zones. Adding and removing is O(1); the order is laid out anew when next asked for."""
+
+    def __init__(self) -> None:
+        self._zones: dict[tuple[str, str], dict[int, None]] = {}
+        self._zone_of_row: dict[int, tuple[str, str]] = {}
+        self._rows: IntArray | None = None
+
+    def set(self, row: int, node: Node) -> None:
+        zone = zone_of(node.metadata.labels)
+        known = self._zone_of_row.get(row)
+        if known == zone:
+            return
+        if known is not None:
+            self.remove(row)
+        self._zone_of_row[row] = zone
+        self._zones.setdefault(zone, {})[row] = None
+        self._rows = None
+
+    def remove(self, row: int) -> None:
+        zone = self._zone_of_row.pop(row, None)
+        if zone is None:
+            return
+        members = self._zones[zone]
+        del members[row]
+        if not members:
+            del self._zones[zone]
+        self._rows = None
+
+    def rows(self) -> IntArray:
+        if self._rows is None:
+            zones = [np.fromiter(members, np.int64, len(members)) for members in self._zones.values()]
+            if not zones:
+                self._rows = np.zeros(0, np.int64)
+            else:
+                turn = np.concatenate([np.arange(len(members)) for members in zones])
+                # A stable sort by turn keeps the zones in order within each turn.
+                self._rows = np.concatenate(zones)[np.argsort(turn, kind="stable")]
+        return self._rows

@@ -1,0 +1,183 @@
+"""The cluster: nodes, the pods on them, and all else that is known, kept in step event by event.
+
+A pod counts on its node from the moment it is assumed there (chosen, not yet bound), so that the next cycle sees it.
+The bound pod, when it arrives, confirms the assumption; a failed binding takes it back with `forget`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.cluster.counts import CarriedTerms, MatchCounts
+from kubestow.cluster.images import ImageIndex
+from kubestow.cluster.listers import Listers
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.order import ZoneOrder
+from kubestow.cluster.pods import PodInfo
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+
+
+class _Placed:
+    """A pod on a row."""
+
+    __slots__ = ("assumed", "pod", "row")
+
+    def __init__(self, pod: PodInfo, row: int, assumed: bool) -> None:
+        self.pod = pod
+        self.row = row
+        self.assumed = assumed
+
+
+class Cluster:
+    """All that is known. Every method is one event; each is O(1) in nodes and pods."""
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.listers = Listers()
+        self.images = ImageIndex()
+        self.order = ZoneOrder()
+        self.matches = MatchCounts(self.nodes.labels.column, self.placed_pods)
+        self.carried = CarriedTerms(self.nodes.labels.column)
+        self.claim_users: dict[str, set[str]] = {}
+        """Uids of the placed pods that use each persistent volume claim."""
+        self.listed_version = 0
+        """Grows with every change of an object in the listers, and of a node's labels."""
+        self._placed: dict[str, _Placed] = {}
+
+    # Nodes
+
+    def set_node(self, node: Node) -> None:
+        """A node was added or has changed."""
+        row = self.nodes.row_for(node.metadata.name)
+        old = self.nodes.nodes[row]
+        pods_must_move = old is None or old.metadata.labels != node.metadata.labels
+        if old is not None and pods_must_move:
+            self._index_pods_of(row, -1)
+        if old is None or old.status.images != node.status.images:
+            if old is not None:
+                self.images.remove(row, old)
+            self.images.add(row, node)
+        self.nodes.set_node(row, node)
+        if pods_must_move:
+            self._index_pods_of(row, 1)
+            self.listed_version += 1
+        self.order.set(row, node)
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone. Its pods are kept until they are gone themselves."""
+        row = self.nodes.row_of.get(name)
+        node = self.nodes.nodes[row] if row is not None else None
+        if row is None or node is None:
+            return
+        self._index_pods_of(row, -1)
+        self.images.remove(row, node)
+        self.order.remove(row)
+        self.nodes.clear_node(row)
+        self.listed_version += 1
+
+    def node(self, name: str) -> Node | None:
+        row = self.nodes.row_of.get(name)
+        return None if row is None else self.nodes.nodes[row]
+
+    # Pods
+
+    def set_pod(self, pod: Pod) -> None:
+        """A bound pod was seen, new or changed; confirms it if assumed. A bad one changes nothing: ValueError."""
+        info = PodInfo(pod)
+        info.prepare()
+        placed = self._placed.get(info.uid)
+        if placed is not None:
+            if not placed.assumed and placed.pod.pod is pod:
+                return
+            self._take_off(placed)
+        self._put_on(info, pod.spec.nodeName, assumed=False)
+
+    def remove_pod(self, uid: str) -> None:
+        """A bound or assumed pod is gone."""
+        placed = self._placed.pop(uid, None)
+        if placed is not None:
+            self._take_off(placed)
+
+    def assume(self, pod: PodInfo, node_name: str) -> None:
+        """Count a pod on the node it was chosen for, before it is bound."""
+        if pod.uid in self._placed:
+            raise ValueError(f"pod {pod.key} cannot be assumed on {node_name}: it is already on a node")
+        pod.prepare()
+        self._put_on(pod, node_name, assumed=True)
+
+    def forget(self, uid: str) -> None:
+        """Take an assumption back. Does nothing for a pod that was seen bound meanwhile."""
+        placed = self._placed.get(uid)
+        if placed is not None and placed.assumed:
+            del self._placed[uid]
+            self._take_off(placed)
+
+    def is_assumed(self, uid: str) -> bool:
+        placed = self._placed.get(uid)
+        return placed is not None and placed.assumed
+
+    def pod(self, uid: str) -> PodInfo | None:
+        """A pod on a node, assumed or bound."""
+        placed = self._placed.get(uid)
+        return None if placed is None else placed.pod
+
+    def node_name_of(self, uid: str) -> str | None:
+        """The node that a pod is on."""
+        placed = self._placed.get(uid)
+        return None if placed is None else self.nodes.names[placed.row]
+
+    def placed_pods(self) -> Iterator[tuple[int, PodInfo]]:
+        """Every pod on a live node, with its row."""
+        live = self.nodes.live
+        for placed in self._placed.values():
+            if live[placed.row]:
+                yield placed.row, placed.pod
+
+    @property
+    def pod_count(self) -> int:
+        return len(self._placed)
+
+    @property
+    def assumed_count(self) -> int:
+        return sum(placed.assumed for placed in self._placed.values())
+
+    def _put_on(self, pod: PodInfo, node_name: str, *, assumed: bool) -> None:
+        row = self.nodes.row_for(node_name)
+        self._placed[pod.uid] = _Placed(pod, row, assumed)
+        self.nodes.add_pod(row, pod)
+        for name in pod.claim_names:
+            self.claim_users.setdefault(f"{pod.namespace}/{name}", set()).add(pod.uid)
+        if self.nodes.live[row]:
+            self._index(row, pod, 1)
+
+    def _take_off(self, placed: _Placed) -> None:
+        row, pod = placed.row, placed.pod
+        if self.nodes.live[row]:
+            self._index(row, pod, -1)
+        for name in pod.claim_names:
+            key = f"{pod.namespace}/{name}"
+            users = self.claim_users[key]
+            users.discard(pod.uid)
+            if not users:
+                del self.claim_users[key]
+        self.nodes.remove_pod(row, pod)
+
+    def _index(self, row: int, pod: PodInfo, sign: int) -> None:
+        self.matches.add(row, pod, sign)
+        self.carried.add(row, pod, sign)
+
+    def _index_pods_of(self, row: int, sign: int) -> None:
+        for pod in self.nodes.pods[row].values():
+            self._index(row, pod, sign)
+
+    # Everything else
+
+    def set_object(self, obj: Any) -> None:
+        """An object of another kind was added or has changed."""
+        self.listers.store_of(type(obj)).set(obj)
+        self.listed_version += 1
+
+    def remove_object(self, obj: Any) -> None:
+        """An object of another kind is gone."""
+        self.listers.store_of(type(obj)).remove(obj)
+        self.listed_version += 1

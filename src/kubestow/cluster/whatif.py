@@ -1,0 +1,99 @@
+"""What if these pods were on, or gone from, these nodes?
+
+A copy of some rows of a table, on which pods can be added and removed and plugins run unchanged. The table it was made
+from is never touched. What depends on the node alone is taken from the table when asked for.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IdArray, IntArray
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.ports import PortIndex
+
+
+class WhatIf:
+    """Some rows, copied; row `i` here is row `rows[i]` of the table."""
+
+    def __init__(self, table: NodeTable, rows: IntArray) -> None:
+        self._table = table
+        self._rows = rows
+        self.size = len(rows)
+        self.names = [table.names[row] for row in rows]
+        self.nodes = [table.nodes[row] for row in rows]
+        self.pods = [dict(table.pods[row]) for row in rows]
+        self.resource_index = table.resource_index
+        self.requested: IntArray = table.requested[:, rows]
+        self.non_zero: IntArray = table.non_zero[:, rows]
+        self.pod_count: IntArray = table.pod_count[rows]
+        self.taint_sets = table.taint_sets
+
+    @cached_property
+    def live(self) -> BoolArray:
+        return self._table.live[self._rows]
+
+    @cached_property
+    def allocatable(self) -> IntArray:
+        return self._table.allocatable[:, self._rows]
+
+    @cached_property
+    def allowed_pods(self) -> IntArray:
+        return self._table.allowed_pods[self._rows]
+
+    @cached_property
+    def unschedulable(self) -> BoolArray:
+        return self._table.unschedulable[self._rows]
+
+    @cached_property
+    def taint_set(self) -> IdArray:
+        return self._table.taint_set[self._rows]
+
+    @cached_property
+    def ports(self) -> PortIndex:
+        index = PortIndex()
+        for row, pods in enumerate(self.pods):
+            for pod in pods.values():
+                if pod.ports:
+                    index.add(row, pod, 1)
+        return index
+
+    def label_ids(self, key: str) -> IdArray:
+        return self._table.label_ids(key)[self._rows]
+
+    def label_id(self, key: str, value: str) -> int:
+        return self._table.label_id(key, value)
+
+    def label_values(self, key: str) -> Sequence[str]:
+        return self._table.label_values(key)
+
+    def source_rows(self) -> IntArray:
+        return self._rows
+
+    def add_pod(self, row: int, pod: PodInfo) -> None:
+        self.pods[row][pod.uid] = pod
+        self._account(row, pod, 1)
+
+    def remove_pod(self, row: int, pod: PodInfo) -> None:
+        del self.pods[row][pod.uid]
+        self._account(row, pod, -1)
+
+    def _account(self, row: int, pod: PodInfo, sign: int) -> None:
+        requests = pod.requests
+        for name, amount in requests.amounts.items():
+            column = self.resource_index.get(name)
+            # A resource without a column is offered by no node; nothing reads its sum.
+            if column is not None and column < len(self.requested):
+                self.requested[column, row] += sign * amount
+        self.non_zero[0, row] += sign * requests.non_zero_cpu
+        self.non_zero[1, row] += sign * requests.non_zero_memory
+        self.pod_count[row] += sign
+        if pod.ports and "ports" in self.__dict__:
+            self.ports.add(row, pod, sign)
+
+
+def what_if(table: NodeTable, rows: Sequence[int] | IntArray) -> WhatIf:
+    """Copy some rows of a table."""
+    return WhatIf(table, np.asarray(rows, np.int64))
