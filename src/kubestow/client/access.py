@@ -1,0 +1,123 @@
+"""Where the API server is and who we are there: found in a kubeconfig or in the pod we run in, then opened.
+
+Order: an explicit --kubeconfig; else $KUBECONFIG; else the service account of the pod we run in; else ~/.kube/config.
+--master replaces the server's address of whichever was found, or stands alone for a server that asks nobody who he is.
+"""
+
+import asyncio
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kubestow.client import auth as auths
+from kubestow.client.api import Channel
+from kubestow.client.dialing import Dialer, parse_server
+from kubestow.client.errors import CredentialsError
+from kubestow.client.execplugin import ExecAuth, ExecPlugin
+from kubestow.client.observers import UNOBSERVED, CredentialsObserver
+from kubestow.client.oidc import OidcAuth, OidcSettings
+from kubestow.client.pool import Pool
+from kubestow.client.proxies import parse_proxy, proxy_from_environment
+from kubestow.client.tls import TlsContexts, TlsSettings
+
+MOST_REQUESTS = 64
+"""Requests under way at a time; one connection each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One user's credentials as written down; at most one kind is set, a certificate aside."""
+
+    token: str = field(default="", repr=False)
+    token_file: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    plugin: ExecPlugin | None = None
+    oidc: OidcSettings | None = None
+    impersonation: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A server and an identity; `source` names where they were found, for error messages."""
+
+    source: str
+    server: str
+    tls: TlsSettings = field(default_factory=TlsSettings)
+    identity: Identity = field(default_factory=Identity)
+    proxy_url: str = ""
+    namespace: str = "default"
+    server_field: str = "server"
+
+
+def override_server(access: Access | None, master: str) -> Access:
+    """The same identity at another address."""
+    if access is None:
+        return Access(source="flags", server=master, server_field="--master")
+    return dataclasses.replace(access, server=master, server_field="--master")
+
+
+def open_channel(
+    access: Access,
+    *,
+    most_requests: int = MOST_REQUESTS,
+    environ: Mapping[str, str] = os.environ,
+    wall: Callable[[], float] = time.time,
+    observer: CredentialsObserver = UNOBSERVED,
+) -> Channel:
+    """Build what talks to the server, without talking yet; call it inside the running loop."""
+    loop = asyncio.get_running_loop()
+    endpoint = parse_server(access.server, access.source, access.server_field)
+    proxy = (
+        parse_proxy(access.proxy_url, access.source, "proxy-url")
+        if access.proxy_url
+        else proxy_from_environment(endpoint.scheme, endpoint.host, endpoint.port, environ)
+    )
+    tls = TlsContexts(access.tls)
+    if endpoint.scheme == "https":
+        tls.current()  # wrong certificates are told at the start, not with the first request
+    dialer = Dialer(endpoint, tls, loop, server_name=access.tls.server_name, proxy=proxy)
+    pool = Pool(dialer, most_requests, loop)
+    auth = _auth(access, tls, pool, environ, wall, observer)
+    headers = "".join(f"{name}: {value}\r\n" for name, value in access.identity.impersonation)
+    return Channel(endpoint, pool, auth, headers.encode())
+
+
+def _auth(
+    access: Access,
+    tls: TlsContexts,
+    pool: Pool,
+    environ: Mapping[str, str],
+    wall: Callable[[], float],
+    observer: CredentialsObserver,
+) -> auths.Auth:
+    identity = access.identity
+    _refuse_several(access)
+    if identity.plugin is not None:
+        return ExecAuth(identity.plugin, access.source, tls, pool, environ, wall, observer)
+    if identity.oidc is not None:
+        return OidcAuth(identity.oidc, access.source, environ, wall)
+    if identity.token_file:
+        loop = asyncio.get_running_loop()
+        return auths.TokenFile(identity.token_file, access.source, identity.token, loop)
+    if identity.token:
+        return auths.Fixed(auths.bearer(identity.token))
+    if identity.username:
+        return auths.Fixed(auths.basic(identity.username, identity.password))
+    return auths.Fixed()
+
+
+def _refuse_several(access: Access) -> None:
+    identity = access.identity
+    kinds: dict[Literal["token", "username", "exec", "auth-provider"], object] = {
+        "token": identity.token or identity.token_file,
+        "username": identity.username,
+        "exec": identity.plugin,
+        "auth-provider": identity.oidc,
+    }
+    given = [kind for kind, value in kinds.items() if value]
+    if len(given) > 1:
+        raise CredentialsError(access.source, "user", f"more than one way to log in: {', '.join(given)}; keep one")

@@ -1,0 +1,218 @@
+"""One request to the API server, from rate limit to typed answer.
+
+A request waits for its token (the client's own rate limit) and for room in the pool, is sent on a kept-alive
+connection, and ends in a Response or an exception. Answers that ask to come back later (429 and 5xx with Retry-After)
+are honoured within the request's time; a 401 renews the credentials once; only a GET is sent again after a lost
+connection, because anything else may have been carried out.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kubestow.client.auth import Auth
+from kubestow.client.connection import Connection, Response, Sink
+from kubestow.client.dialing import Endpoint
+from kubestow.client.errors import ConnectionLostError, TimedOutError, api_error
+from kubestow.client.observers import UNOBSERVED, RequestObserver
+from kubestow.client.pool import Pool
+from kubestow.client.ratelimit import TokenBucket
+
+logger = logging.getLogger(__name__)
+
+JSON = "application/json"
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+REQUEST_SECONDS = 60.0
+MOST_RETRIES = 10
+_NOTICED_WAIT = 1.0
+
+
+class Channel:
+    """The way to one server as one user: connections and credentials, shared by the clients built on it."""
+
+    def __init__(self, endpoint: Endpoint, pool: Pool, auth: Auth, extra_headers: bytes = b"") -> None:
+        self.endpoint = endpoint
+        self.pool = pool
+        self.auth = auth
+        self.extra_headers = extra_headers
+
+    def close(self) -> None:
+        self.pool.close()
+
+
+class ApiClient:
+    """Sends requests under one user agent and one rate limit."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        user_agent: str,
+        limiter: TokenBucket | None = None,
+        seconds: float = REQUEST_SECONDS,
+        observer: RequestObserver = UNOBSERVED,
+    ) -> None:
+        self.seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._channel = channel
+        self._pool = channel.pool
+        self._auth = channel.auth
+        self._limiter = limiter
+        self._observer = observer
+        self._prefix = channel.endpoint.prefix
+        self._host = channel.endpoint.authority
+        self._static = (
+            f" HTTP/1.1\r\nHost: {self._host}\r\nUser-Agent: {user_agent}\r\nAccept: {JSON}\r\n"
+        ).encode() + channel.extra_headers
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        content_type: str = JSON,
+        seconds: float | None = None,
+    ) -> Response:
+        """Send a request and return the answer; raises ApiError, TransportError or CredentialsError.
+
+        `path` includes the query. `seconds` limits the whole of it: waiting, retries, answer.
+        """
+        deadline = self._loop.time() + (self.seconds if seconds is None else seconds)
+        retries = 0
+        rejected: bytes | None = None
+        resent = False
+        while True:
+            if self._limiter is not None:
+                await self._throttle(self._limiter, method, path, deadline)
+            auth = self._auth.current()
+            if auth is None:
+                auth = await self._renew(None, deadline)
+            message = self._message(method, path, auth, body, content_type)
+            try:
+                response = await self._attempt(method, message, deadline)
+            except ConnectionLostError:
+                if method != "GET" or resent:
+                    raise
+                resent = True
+                continue
+            status = response.status
+            if status < 300:
+                return response
+            if status == 401 and rejected is None:
+                rejected = auth
+                if await self._renew(auth, deadline) != auth:
+                    self._observer.request_retried(method, self._host, "401")
+                    continue
+            delay = _retry_delay(response)
+            if delay is None or retries == MOST_RETRIES or self._loop.time() + delay >= deadline:
+                raise api_error(f"{method} {path}", status, response.body, delay)
+            retries += 1
+            logger.debug("%s %s: %d, trying again in %g s", method, path, status, delay)
+            self._observer.request_retried(method, self._host, str(status))
+            await asyncio.sleep(delay)
+
+    @asynccontextmanager
+    async def stream(self, path: str, sink: Sink, seconds: float | None = None) -> AsyncIterator[asyncio.Future[None]]:
+        """GET whose body goes to the sink as it arrives; yields the future of its end once it has begun.
+
+        Not rate limited, like watches everywhere. Raises as `request` does where the answer is not 200.
+        """
+        deadline = self._loop.time() + (self.seconds if seconds is None else seconds)
+        auth = self._auth.current()
+        if auth is None:
+            auth = await self._renew(None, deadline)
+        connection, response, ended = await self._open_stream(path, auth, deadline, sink)
+        if response.status == 401:
+            self._pool.put_back(connection)
+            renewed = await self._renew(auth, deadline)
+            connection, response, ended = await self._open_stream(path, renewed, deadline, sink)
+        if response.status != 200:
+            self._pool.put_back(connection)
+            raise api_error(f"GET {path}", response.status, response.body, _retry_delay(response))
+        try:
+            yield ended
+        finally:
+            if not ended.done():
+                ended.cancel()
+                connection.close()
+            elif not ended.cancelled():
+                ended.exception()  # seen, even by a caller that was cancelled meanwhile
+            self._pool.put_back(connection)
+
+    def _message(self, method: str, path: str, auth: bytes, body: bytes, content_type: str) -> bytes:
+        start = f"{method} {self._prefix}{path}".encode()
+        if not body:
+            return b"%b%b%b\r\n" % (start, self._static, auth)
+        tail = f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        return b"%b%b%b%b%b" % (start, self._static, auth, tail, body)
+
+    async def _attempt(self, method: str, message: bytes, deadline: float) -> Response:
+        pool = self._pool
+        started = self._loop.time()
+        await pool.enter(deadline)
+        connection = None
+        code = "<error>"
+        received = 0
+        try:
+            connection = await pool.take(deadline)
+            response = await connection.exchange(message, deadline)
+            code = str(response.status)
+            received = len(response.body)
+            return response
+        except asyncio.CancelledError:
+            if connection is not None:
+                connection.close()
+            raise
+        finally:
+            if connection is not None:
+                pool.put_back(connection)
+            pool.leave()
+            self._observer.request_done(method, self._host, code, self._loop.time() - started, len(message), received)
+
+    async def _open_stream(
+        self, path: str, auth: bytes, deadline: float, sink: Sink
+    ) -> tuple[Connection, Response, asyncio.Future[None]]:
+        message = self._message("GET", path, auth, b"", JSON)
+        started = self._loop.time()
+        connection = await self._pool.take(deadline)
+        code = "<error>"
+        try:
+            answer, ended = connection.stream(message, deadline, sink)
+            response = await answer
+            code = str(response.status)
+        except BaseException:
+            connection.close()
+            self._pool.put_back(connection)
+            raise
+        finally:
+            self._observer.request_done("GET", self._host, code, self._loop.time() - started, len(message), 0)
+        return connection, response, ended
+
+    async def _throttle(self, limiter: TokenBucket, method: str, path: str, deadline: float) -> None:
+        delay = limiter.reserve()
+        if delay > 0.0:
+            if self._loop.time() + delay > deadline:
+                limiter.give_back()
+                raise TimedOutError(f"{method} {path}: the client's own rate limit would delay it by {delay:.1f} s")
+            if delay > _NOTICED_WAIT:
+                logger.info("Waiting %.1f s before %s %s: the client's own rate limit", delay, method, path)
+            await limiter.wait(delay)
+        self._observer.rate_limited(method, self._host, delay)
+
+    async def _renew(self, rejected: bytes | None, deadline: float) -> bytes:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._auth.renew(rejected)
+        except TimeoutError:
+            raise TimedOutError("the credentials could not be renewed in time") from None
+
+
+def _retry_delay(response: Response) -> float | None:
+    """Seconds after which the server wants to be asked again; dates and nonsense count as not given."""
+    if response.retry_after is None or (response.status != 429 and response.status < 500):
+        return None
+    try:
+        return max(0.0, float(int(response.retry_after)))
+    except ValueError:
+        return None

@@ -1,0 +1,115 @@
+"""Who we say we are, as header lines that every request carries.
+
+A source answers `current()` at once with what it holds, or with None when that must be fetched anew; then `renew()`
+is awaited, which reads a file, runs a plugin or asks an identity provider. A 401 makes the client renew once and try
+again.
+"""
+
+import abc
+import asyncio
+import base64
+import logging
+from collections.abc import Callable
+
+from kubestow.client.errors import CredentialsError
+
+logger = logging.getLogger(__name__)
+
+REREAD_SECONDS = 60.0
+"""How long a token read from a file is used; rotated tokens stay valid far longer."""
+
+
+def bearer(token: str) -> bytes:
+    return f"Authorization: Bearer {token}\r\n".encode("latin-1")
+
+
+def basic(user: str, password: str) -> bytes:
+    pair = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return f"Authorization: Basic {pair}\r\n".encode()
+
+
+class Auth(abc.ABC):
+    """A source of header lines."""
+
+    @abc.abstractmethod
+    def current(self) -> bytes | None:
+        """The lines to send now, or None where `renew` must be awaited first."""
+
+    @abc.abstractmethod
+    async def renew(self, rejected: bytes | None = None, /) -> bytes:
+        """Fetch the lines anew; `rejected` are those the server answered 401 to. Raises CredentialsError."""
+
+
+class Fixed(Auth):
+    """Lines that never change: a static token, a password, or nothing at all (a certificate speaks)."""
+
+    def __init__(self, lines: bytes = b"") -> None:
+        self._lines = lines
+
+    def current(self) -> bytes | None:
+        return self._lines
+
+    async def renew(self, _rejected: bytes | None = None, /) -> bytes:
+        return self._lines
+
+
+class TokenFile(Auth):
+    """A token in a file that someone rotates, such as a service account's."""
+
+    def __init__(self, path: str, source: str, fallback: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._path = path
+        self._source = source
+        self._loop = loop
+        self._lines = bearer(fallback) if fallback else b""
+        self._read_again = float("-inf")
+
+    def current(self) -> bytes | None:
+        return self._lines if self._loop.time() < self._read_again else None
+
+    async def renew(self, _rejected: bytes | None = None, /) -> bytes:
+        try:
+            self._lines = bearer(self._read())
+        except CredentialsError as error:
+            if not self._lines:
+                raise
+            logger.warning("Keeping the last token: %s", error)
+        self._read_again = self._loop.time() + REREAD_SECONDS
+        return self._lines
+
+    def _read(self) -> str:
+        try:
+            with open(self._path, encoding="ascii") as file:
+                token = file.read().strip()
+        except OSError as error:
+            problem = f"cannot read {self._path}: {error.strerror}"
+            raise CredentialsError(self._source, "tokenFile", problem) from None
+        except UnicodeDecodeError:
+            raise CredentialsError(self._source, "tokenFile", f"{self._path} holds no token") from None
+        if not token:
+            raise CredentialsError(self._source, "tokenFile", f"{self._path} is empty")
+        return token
+
+
+class Expiring(Auth):
+    """What plugins and identity providers hand out: good until a moment, fetched by one request for all."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        self._wall = wall
+        self._lines: bytes | None = None
+        self._expires = float("inf")
+        self._lock = asyncio.Lock()
+
+    def current(self) -> bytes | None:
+        return self._lines if self._wall() < self._expires else None
+
+    async def renew(self, rejected: bytes | None = None, /) -> bytes:
+        async with self._lock:
+            held = self.current()
+            if held is not None and held != rejected:
+                return held  # another request renewed it while this one waited
+            self._lines, self._expires = await self._fetch()
+            return self._lines
+
+    @abc.abstractmethod
+    async def _fetch(self) -> tuple[bytes, float]:
+        """New lines, and the wall-clock second until which they hold. Raises CredentialsError."""

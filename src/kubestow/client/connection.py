@@ -1,0 +1,215 @@
+"""One HTTP/1.1 connection: an asyncio protocol that sends one request at a time and parses the answer with httptools.
+
+An answer is either collected (`exchange`) or fed piece by piece to a sink as it arrives (`stream`, for watches). The
+sink runs inside `data_received`, so the socket is not read on while it works: that is the back-pressure.
+Deadlines cost next to nothing: a timer is left running from one request to the next and looks, when it fires,
+whether there is anything overdue.
+"""
+
+import asyncio
+import math
+from typing import Protocol
+
+import httptools
+
+from kubestow.client.errors import BadAnswerError, ConnectionLostError, TimedOutError, TransportError
+
+
+class Sink(Protocol):
+    """Takes the body of a stream as it arrives; `silence` is how long the next piece may take to come."""
+
+    silence: float
+
+    def feed(self, piece: bytes) -> None:
+        """An exception ends the stream with that exception."""
+
+
+class Response:
+    """A complete answer; the body of a stream has gone to its sink."""
+
+    __slots__ = ("body", "retry_after", "status")
+
+    def __init__(self, status: int, body: bytes, retry_after: str | None) -> None:
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+
+
+class Connection(asyncio.Protocol):
+    """A keep-alive connection; `reusable` says whether another request may follow."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._answer: asyncio.Future[Response] | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._sink: Sink | None = None
+        self._deadline = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._status = 0
+        self._pieces: list[bytes] = []
+        self._retry_after: str | None = None
+        self._until_close = True
+        self._answering = False
+        self.opened_at = loop.time()
+        self.idle_since = self.opened_at
+        self.served = 0
+        self.reusable = True
+
+    # What users of a connection call.
+
+    def exchange(self, request: bytes, deadline: float) -> asyncio.Future[Response]:
+        """Send a request; the future holds the complete answer or a TransportError."""
+        answer = self._answer = self._loop.create_future()
+        self.served += 1
+        if self._transport is None:
+            self._fail(ConnectionLostError("the connection was closed before the request was sent"))
+            return answer
+        self._wait_until(deadline)
+        self._transport.write(request)
+        return answer
+
+    def stream(
+        self, request: bytes, deadline: float, sink: Sink
+    ) -> tuple[asyncio.Future[Response], asyncio.Future[None]]:
+        """Send a request whose answer, if it is a 200, goes to the sink as it arrives.
+
+        The first future is done when the answer has begun (or, for an error, is complete); the second when the
+        stream has ended: with None where the server ended it, else with the error.
+        """
+        self._sink = sink
+        ended = self._ended = self._loop.create_future()
+        return self.exchange(request, deadline), ended
+
+    def close(self) -> None:
+        """Drop the connection; whoever waits for an answer gets ConnectionLostError."""
+        self.reusable = False
+        if self._transport is not None:
+            self._transport.abort()
+        self._fail(ConnectionLostError("the connection was closed on this side"))
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._break(BadAnswerError(f"the answer is not HTTP/1.1: {error}"))
+        if self._sink is not None:
+            self._wait_until(self._loop.time() + self._sink.silence)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self.reusable = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._answering and self._until_close and exc is None and self._status >= 200:
+            self._complete()
+            return
+        what = "in the middle of the answer" if self._answering else "before an answer came"
+        self._fail(ConnectionLostError(f"the server closed the connection {what}" + (f": {exc}" if exc else "")))
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        self._answering = True
+        self._until_close = True
+        self._retry_after = None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Only three headers matter and their lengths differ from those of most others: cheap to pass over the rest.
+        length = len(name)
+        if length == 14 or length == 17:
+            if name.lower() in (b"content-length", b"transfer-encoding"):
+                self._until_close = False
+        elif length == 11 and name.lower() == b"retry-after":
+            self._retry_after = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self._status = status = self._parser.get_status_code()
+        if self._answer is None and status >= 200:
+            self._break(BadAnswerError("the server answered without being asked"))
+        elif status != 200:
+            self._sink = None
+        elif self._sink is not None and self._answer is not None and not self._answer.done():
+            self._answer.set_result(Response(200, b"", self._retry_after))
+
+    def on_body(self, piece: bytes) -> None:
+        if self._sink is None:
+            self._pieces.append(piece)
+            return
+        try:
+            self._sink.feed(piece)
+        except Exception as error:
+            self._break(error)
+
+    def on_message_complete(self) -> None:
+        if self._status < 200:
+            self._answering = False
+            return
+        if not self._parser.should_keep_alive():
+            self.reusable = False
+        self._complete()
+
+    # Endings.
+
+    def _complete(self) -> None:
+        pieces, answer, ended = self._pieces, self._answer, self._ended
+        self._answering = False
+        self._deadline = math.inf
+        self._answer = self._ended = self._sink = None
+        if pieces:
+            self._pieces = []
+        self.idle_since = self._loop.time()
+        if answer is not None and not answer.done():
+            body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            answer.set_result(Response(self._status, body, self._retry_after))
+        if ended is not None and not ended.done():
+            ended.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        self._deadline = math.inf
+        self._sink = None
+        answer, ended = self._answer, self._ended
+        self._answer = self._ended = None
+        self._pieces = []
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+            if ended is not None:
+                ended.cancel()
+        elif ended is not None and not ended.done():
+            ended.set_exception(error)
+
+    def _break(self, error: Exception) -> None:
+        self.reusable = False
+        self._fail(error)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _wait_until(self, deadline: float) -> None:
+        self._deadline = deadline
+        if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._look_for_overdue)
+
+    def _look_for_overdue(self) -> None:
+        self._timer = None
+        if self._deadline == math.inf:
+            return
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._look_for_overdue)
+        else:
+            self._break(self._overdue())
+
+    def _overdue(self) -> TransportError:
+        if self._sink is not None and self._answering:
+            return TimedOutError(f"nothing came for {self._sink.silence:g} s")
+        return TimedOutError("the server did not answer in time")

@@ -1,0 +1,123 @@
+"""Opening a connection to the API server: straight or through a proxy, plain or TLS, within a time limit."""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from kubestow.client.connection import Connection
+from kubestow.client.errors import ConnectError, CredentialsError
+from kubestow.client.proxies import Handshake, Proxy
+from kubestow.client.tls import TlsContexts
+
+CONNECT_SECONDS = 10.0
+# A peer that vanished without a word is noticed by the kernel after about a minute.
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server URL taken apart; `prefix` is the path in front of every API path."""
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        default = 443 if self.scheme == "https" else 80
+        return host if self.port == default else f"{host}:{self.port}"
+
+
+def parse_server(url: str, source: str, named: str) -> Endpoint:
+    """Raises CredentialsError. A server without a scheme is http, as for kubectl."""
+    text = url if "://" in url else f"http://{url}"
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise CredentialsError(source, named, f"{url!r} is not a URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise CredentialsError(source, named, f"{url!r} is no server; write it as https://host:6443")
+    return Endpoint(parts.scheme, host, port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/"))
+
+
+class Dialer:
+    """Opens connections to one endpoint."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        tls: TlsContexts,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        server_name: str = "",
+        proxy: Proxy | None = None,
+        seconds: float = CONNECT_SECONDS,
+    ) -> None:
+        self._endpoint = endpoint
+        self._tls = tls
+        self._loop = loop
+        self._server_name = server_name or endpoint.host
+        self._proxy = proxy
+        self._seconds = seconds
+
+    async def __call__(self, deadline: float) -> Connection:
+        endpoint = self._endpoint
+        context = self._tls.current() if endpoint.scheme == "https" else None
+        try:
+            async with asyncio.timeout_at(min(deadline, self._loop.time() + self._seconds)):
+                if self._proxy is None:
+                    connection = await self._direct(context)
+                else:
+                    connection = await self._through(self._proxy, context)
+        except TimeoutError:
+            raise ConnectError(f"cannot connect to {endpoint.host}:{endpoint.port}: no answer in time") from None
+        except (OSError, ssl.SSLError) as error:
+            raise ConnectError(f"cannot connect to {endpoint.host}:{endpoint.port}: {error}") from error
+        return connection
+
+    async def _direct(self, context: ssl.SSLContext | None) -> Connection:
+        transport, connection = await self._loop.create_connection(
+            lambda: Connection(self._loop),
+            self._endpoint.host,
+            self._endpoint.port,
+            ssl=context,
+            server_hostname=self._server_name if context is not None else None,
+        )
+        _keep_alive(transport)
+        return connection
+
+    async def _through(self, proxy: Proxy, context: ssl.SSLContext | None) -> Connection:
+        outer = ssl.create_default_context() if proxy.scheme == "https" else None
+        transport, handshake = await self._loop.create_connection(Handshake, proxy.host, proxy.port, ssl=outer)
+        try:
+            _keep_alive(transport)
+            tunnel = await handshake.open_tunnel(proxy, self._endpoint.host, self._endpoint.port)
+            connection = Connection(self._loop)
+            if context is None:
+                tunnel.set_protocol(connection)
+                connection.connection_made(tunnel)
+                return connection
+            secured = await self._loop.start_tls(tunnel, connection, context, server_hostname=self._server_name)
+            if secured is None:
+                raise ConnectError("the connection through the proxy was lost during the TLS handshake")
+            connection.connection_made(secured)
+        except BaseException:
+            transport.abort()
+            raise
+        return connection
+
+
+def _keep_alive(transport: asyncio.BaseTransport) -> None:
+    sock = transport.get_extra_info("socket")
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE:
+        number = getattr(socket, option, None)
+        if number is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, number, value)

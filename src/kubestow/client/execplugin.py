@@ -1,0 +1,143 @@
+"""Credential plugins: a command that prints an ExecCredential with a token or a client certificate.
+
+It is run when the last answer has expired or was refused, once for all requests that wait. Its standard error is ours,
+so that it can speak to the user; its standard output is never shown.
+"""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kubestow.client.auth import Expiring, bearer
+from kubestow.client.errors import CredentialsError
+from kubestow.client.observers import CredentialsObserver
+from kubestow.client.pool import Pool
+from kubestow.client.tls import Certificate, TlsContexts
+
+PLUGIN_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecPlugin:
+    """How to run it; `place` is where the kubeconfig has it."""
+
+    command: str
+    api_version: str
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    install_hint: str = ""
+    interactive_mode: str = "IfAvailable"
+    cluster: Mapping[str, Any] | None = None
+    place: str = "exec"
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _Credential(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _Status | None = None
+
+
+class ExecAuth(Expiring):
+    """Runs the plugin; a certificate it brings is shown by connections from then on."""
+
+    def __init__(
+        self,
+        plugin: ExecPlugin,
+        source: str,
+        tls: TlsContexts,
+        pool: Pool,
+        environ: Mapping[str, str],
+        wall: Callable[[], float],
+        observer: CredentialsObserver,
+    ) -> None:
+        super().__init__(wall)
+        self._plugin = plugin
+        self._source = source
+        self._tls = tls
+        self._pool = pool
+        self._environ = environ
+        self._observer = observer
+
+    async def _fetch(self) -> tuple[bytes, float]:
+        try:
+            status = await self._run()
+        except CredentialsError:
+            self._observer.plugin_called(False, None)
+            raise
+        if status.client_certificate_data:
+            shown = Certificate(status.client_certificate_data.encode(), status.client_key_data.encode())
+            if self._tls.show_certificate(shown):
+                self._pool.close_idle()
+        expires = float("inf")
+        if status.expiration_timestamp is not None:
+            moment = status.expiration_timestamp
+            expires = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        self._observer.plugin_called(True, None if expires == float("inf") else expires - self._wall())
+        return (bearer(status.token) if status.token else b"", expires)
+
+    async def _run(self) -> _Status:
+        plugin = self._plugin
+        interactive = plugin.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+        if plugin.interactive_mode == "Always" and not interactive:
+            raise self._problem("interactiveMode", "is Always, but standard input is no terminal")
+        spec: dict[str, Any] = {"interactive": interactive}
+        if plugin.cluster is not None:
+            spec["cluster"] = plugin.cluster
+        info = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+        environ = {**self._environ, **dict(plugin.env), "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
+        if shutil.which(plugin.command, path=environ.get("PATH", os.defpath)) is None:
+            hint = f"; {plugin.install_hint.strip()}" if plugin.install_hint else ""
+            raise self._problem("command", f"{plugin.command!r} is not an executable on the PATH{hint}")
+        process = await asyncio.create_subprocess_exec(
+            plugin.command,
+            *plugin.args,
+            env=environ,
+            stdin=None if interactive else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(PLUGIN_SECONDS):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            raise self._problem("command", f"{plugin.command!r} took more than {PLUGIN_SECONDS:g} s") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            raise self._problem("command", f"{plugin.command!r} failed with exit code {process.returncode}")
+        return self._parse(output)
+
+    def _parse(self, output: bytes) -> _Status:
+        try:
+            credential = msgspec.json.decode(output, type=_Credential)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # The error would repeat parts of the output.
+            raise self._problem("command", "printed something that is no ExecCredential") from None
+        if credential.kind != "ExecCredential" or credential.api_version != self._plugin.api_version:
+            raise self._problem(
+                "apiVersion", f"the plugin answered with another kind or version than {self._plugin.api_version}"
+            )
+        status = credential.status
+        if status is None or not (status.token or status.client_certificate_data):
+            raise self._problem("command", "printed neither a token nor a client certificate")
+        if bool(status.client_certificate_data) != bool(status.client_key_data):
+            raise self._problem("command", "printed a certificate without its key, or a key without its certificate")
+        return status
+
+    def _problem(self, named: str, problem: str) -> CredentialsError:
+        return CredentialsError(self._source, f"{self._plugin.place}.{named}", problem)

@@ -1,0 +1,105 @@
+"""What is known of one resource, and who is told of changes.
+
+The store is the last object by key, nothing else. Whatever comes in, from a list or a watch, is compared with it, so
+that a handler sees every object's life in order: add, updates, delete; never twice the same version. An object replaced
+by another of the same name (another uid) is a delete and an add.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+from kubestow.client.resources import ApiObject, Resource, key_of
+from kubestow.client.watchlines import Unreadable
+
+logger = logging.getLogger(__name__)
+
+_HANDLER_FAILED = "%s %s: the handler of this event failed"
+
+T = TypeVar("T", bound=ApiObject)
+H = TypeVar("H", contravariant=True)
+
+
+class Handler(Protocol[H]):
+    """Is told of changes, inside the event loop; must not block."""
+
+    def on_add(self, obj: H) -> None: ...
+    def on_update(self, old: H, new: H) -> None: ...
+    def on_delete(self, obj: H) -> None: ...
+    def on_synced(self) -> None:
+        """Every object that existed at the start has been added; called once."""
+
+
+class Informer(Generic[T]):
+    """The store of one resource."""
+
+    def __init__(self, resource: Resource[T], handler: Handler[T]) -> None:
+        self.resource = resource
+        self.objects: dict[str, T] = {}
+        self.synced = asyncio.Event()
+        self._handler = handler
+
+    def put(self, obj: T) -> None:
+        """An object was added or modified."""
+        meta = obj.metadata
+        key = key_of(meta.namespace, meta.name)
+        old = self.objects.get(key)
+        self.objects[key] = obj
+        try:
+            if old is None:
+                self._handler.on_add(obj)
+            elif old.metadata.uid != meta.uid:
+                self._handler.on_delete(old)
+                self._handler.on_add(obj)
+            elif old.metadata.resourceVersion != meta.resourceVersion:
+                self._handler.on_update(old, obj)
+        except Exception:
+            logger.exception(_HANDLER_FAILED, self.resource.name, key)
+
+    def remove(self, last: T) -> None:
+        """An object was deleted; `last` is its last state."""
+        meta = last.metadata
+        key = key_of(meta.namespace, meta.name)
+        if self.objects.pop(key, None) is None:
+            return
+        self._tell_deleted(key, last)
+
+    def skip(self, unreadable: Unreadable) -> None:
+        """An object came that cannot be understood: keep what was known of it, unless it is gone."""
+        meta = unreadable.metadata
+        key = key_of(meta.namespace, meta.name)
+        logger.error("%s %s: ignored, cannot be understood: %s", self.resource.name, key, unreadable.problem)
+        if unreadable.type == "DELETED" and (old := self.objects.pop(key, None)) is not None:
+            self._tell_deleted(key, old)
+
+    def replace(self, objects: Iterable[T], unreadable: Iterable[Unreadable] = ()) -> None:
+        """These are all the objects there are now."""
+        present = set()
+        listed = list(objects)
+        for bad in unreadable:
+            self.skip(bad)
+            present.add(key_of(bad.metadata.namespace, bad.metadata.name))
+        present.update(key_of(obj.metadata.namespace, obj.metadata.name) for obj in listed)
+        # Deletions first: what they free is seen before what may need it.
+        for key in [key for key in self.objects if key not in present]:
+            self._tell_deleted(key, self.objects.pop(key))
+        for obj in listed:
+            self.put(obj)
+        self.mark_synced()
+
+    def mark_synced(self) -> None:
+        """All that can be known at the start is known; only the first time counts."""
+        if self.synced.is_set():
+            return
+        self.synced.set()
+        try:
+            self._handler.on_synced()
+        except Exception:
+            logger.exception(_HANDLER_FAILED, self.resource.name, "initial sync")
+
+    def _tell_deleted(self, key: str, last: T) -> None:
+        try:
+            self._handler.on_delete(last)
+        except Exception:
+            logger.exception(_HANDLER_FAILED, self.resource.name, key)

@@ -1,0 +1,92 @@
+"""Lists, page by page.
+
+From the API server's cache (resourceVersion=0 or a known version) a list comes in one piece; from its store, in pages
+of 500. When a continue token expires midway, the whole is asked for once more without pages.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kubestow.client.api import ApiClient
+from kubestow.client.errors import BadAnswerError, GoneError
+from kubestow.client.resources import ApiObject, Resource
+from kubestow.client.watchlines import Unreadable, keeps_source, metadata_of
+from kubestow.model import codec
+from kubestow.model.envelopes import ListMeta, RawList
+from kubestow.model.meta import Base
+
+PAGE = 500
+
+T = TypeVar("T", bound=ApiObject)
+
+
+class _Page(Base, Generic[T], frozen=True):
+    metadata: ListMeta
+    items: list[T]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """All objects of a resource at one version; `in_pages` tells that the server cut the list."""
+
+    objects: list[T]
+    unreadable: list[Unreadable]
+    version: str
+    in_pages: bool
+
+
+class Lister(Generic[T]):
+    """Lists one resource."""
+
+    def __init__(self, client: ApiClient, resource: Resource[T]) -> None:
+        self._client = client
+        self._resource = resource
+        self._fast: msgspec.json.Decoder[_Page[T]] | None = None
+        if not keeps_source(resource.kind):
+            self._fast = msgspec.json.Decoder(_Page[resource.kind])  # type: ignore[name-defined]
+
+    async def fetch(self, version: str, page: int = PAGE) -> Listed[T]:
+        """All objects, not older than the version ("0": any the server has at hand; "": the newest)."""
+        objects: list[T] = []
+        unreadable: list[Unreadable] = []
+        token = ""
+        pages = 0
+        while True:
+            query = {
+                "limit": str(page) if page else "",
+                "continue": token,
+                "resourceVersion": "" if token else version,
+            }
+            try:
+                response = await self._client.request("GET", self._resource.url(query))
+            except GoneError:
+                if not token:
+                    raise
+                return await self.fetch(version, page=0)
+            meta = self._decode(response.body, objects, unreadable)
+            pages += 1
+            token = meta.continue_
+            if not token:
+                return Listed(objects, unreadable, meta.resourceVersion, pages > 1)
+
+    def _decode(self, body: bytes, objects: list[T], unreadable: list[Unreadable]) -> ListMeta:
+        if self._fast is not None:
+            try:
+                page = self._fast.decode(body)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                pass  # an item does not fit: find out which
+            else:
+                objects += page.items
+                return page.metadata
+        try:
+            raw = codec.decode(RawList, body)
+        except codec.DecodeError as error:
+            raise BadAnswerError(f"GET {self._resource.path}: the answer is not a list: {error}") from None
+        for item in raw.items:
+            try:
+                objects.append(codec.decode(self._resource.kind, item))
+            except codec.DecodeError as error:
+                unreadable.append(Unreadable("LISTED", metadata_of(item), str(error)))
+        return raw.metadata

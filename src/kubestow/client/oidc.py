@@ -1,0 +1,161 @@
+"""OpenID Connect: an id token from the kubeconfig, refreshed at the identity provider when it has expired.
+
+Providers often hand out a new refresh token with every id token and void the old one, so both are written back into the
+kubeconfig, as kubectl does.
+"""
+
+import asyncio
+import base64
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+import yaml
+
+from kubestow.client.auth import Expiring, bearer
+from kubestow.client.connection import Response
+from kubestow.client.dialing import Dialer, parse_server
+from kubestow.client.errors import CredentialsError, TransportError
+from kubestow.client.proxies import proxy_from_environment
+from kubestow.client.tls import TlsContexts, TlsSettings
+
+logger = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+PROVIDER_SECONDS = 30.0
+_LEEWAY = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """The `auth-provider` entry of a user: its kubeconfig, its place there, its settings."""
+
+    kubeconfig: str
+    user: str
+    place: str
+    config: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+class _Discovery(msgspec.Struct):
+    token_endpoint: str = ""
+
+
+class _Tokens(msgspec.Struct):
+    id_token: str = ""
+    refresh_token: str = ""
+
+
+class _Claims(msgspec.Struct):
+    exp: float = 0.0
+
+
+class OidcAuth(Expiring):
+    """Holds the id token; asks the provider for the next one."""
+
+    def __init__(
+        self, settings: OidcSettings, source: str, environ: Mapping[str, str], wall: Callable[[], float]
+    ) -> None:
+        super().__init__(wall)
+        self._settings = settings
+        self._source = source
+        self._environ = environ
+        self._config = dict(settings.config)
+        token = self._config.get("id-token", "")
+        if token:
+            self._lines, self._expires = bearer(token), _expiry(token)
+
+    async def _fetch(self) -> tuple[bytes, float]:
+        config = self._config
+        if not config.get("refresh-token"):
+            raise self._problem("refresh-token", "not set, and the id token is no longer valid; log in again")
+        issuer = config["idp-issuer-url"].rstrip("/")
+        found = await self._ask("GET", f"{issuer}/.well-known/openid-configuration", b"")
+        endpoint = self._decode(found, _Discovery).token_endpoint
+        if not endpoint:
+            raise self._problem("idp-issuer-url", f"{issuer} does not say where tokens are refreshed")
+        form = {"grant_type": "refresh_token", "refresh_token": config["refresh-token"]}
+        answer = await self._ask("POST", endpoint, urlencode(form).encode())
+        tokens = self._decode(answer, _Tokens)
+        if not tokens.id_token:
+            raise self._problem("idp-issuer-url", "the provider answered without an id token")
+        config["id-token"] = tokens.id_token
+        config["refresh-token"] = tokens.refresh_token or config["refresh-token"]
+        self._write_back()
+        return bearer(tokens.id_token), _expiry(tokens.id_token)
+
+    async def _ask(self, method: str, url: str, form: bytes) -> bytes:
+        endpoint = parse_server(url, self._source, f"{self._settings.place}.config.idp-issuer-url")
+        loop = asyncio.get_running_loop()
+        proxy = proxy_from_environment(endpoint.scheme, endpoint.host, endpoint.port, self._environ)
+        dial = Dialer(endpoint, TlsContexts(self._tls()), loop, proxy=proxy)
+        query = urlsplit(url).query
+        head = f"{method} {endpoint.prefix or '/'}{f'?{query}' if query else ''} HTTP/1.1\r\n"
+        head += f"Host: {endpoint.authority}\r\nAccept: application/json\r\nConnection: close\r\n"
+        if form:
+            pair = f"{quote(self._config['client-id'])}:{quote(self._config.get('client-secret', ''))}"
+            head += f"Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+            head += f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(form)}\r\n"
+        deadline = loop.time() + PROVIDER_SECONDS
+        try:
+            connection = await dial(deadline)
+            try:
+                response: Response = await connection.exchange(f"{head}\r\n".encode() + form, deadline)
+            finally:
+                connection.close()
+        except TransportError as error:
+            raise self._problem("idp-issuer-url", f"the provider gives no answer: {error}") from None
+        if response.status != 200:
+            raise self._problem("idp-issuer-url", f"the provider answered {response.status} to {method} {url}")
+        return response.body
+
+    def _tls(self) -> TlsSettings:
+        data = self._config.get("idp-certificate-authority-data", "")
+        try:
+            decoded = base64.b64decode(data, validate=True) if data else None
+        except ValueError:
+            raise self._problem("idp-certificate-authority-data", "not base64") from None
+        ca_file = self._config.get("idp-certificate-authority", "")
+        if ca_file:
+            ca_file = str(Path(self._settings.kubeconfig).parent / ca_file)
+        return TlsSettings(source=self._source, ca_data=decoded, ca_file=ca_file)
+
+    def _write_back(self) -> None:
+        path = Path(self._settings.kubeconfig)
+        try:
+            tree = yaml.safe_load(path.read_bytes())
+            user = next(entry["user"] for entry in tree["users"] if entry["name"] == self._settings.user)
+            user["auth-provider"]["config"].update(self._config)
+            mode = path.stat().st_mode & 0o777
+            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                os.fchmod(descriptor, mode)
+                yaml.safe_dump(tree, file, sort_keys=False)
+            os.replace(temporary, path)
+        except (OSError, yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
+            logger.warning("%s: the refreshed tokens could not be saved: %s", path, type(error).__name__)
+
+    def _decode(self, body: bytes, kind: type[S]) -> S:
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise self._problem("idp-issuer-url", "the provider's answer is not what OpenID Connect asks for") from None
+
+    def _problem(self, named: str, problem: str) -> CredentialsError:
+        return CredentialsError(self._source, f"{self._settings.place}.config.{named}", problem)
+
+
+def _expiry(token: str) -> float:
+    """When a JWT expires, a little early; a token that cannot be read counts as expired."""
+    try:
+        payload = token.split(".")[1]
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)
+    except (IndexError, ValueError):
+        return 0.0
+    return claims.exp - _LEEWAY

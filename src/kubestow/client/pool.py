@@ -1,0 +1,108 @@
+"""Keep-alive connections to one server, and how many requests may be under way at a time.
+
+The most recently used connection is taken first, so that those not needed fall idle and are closed. A connection is
+also retired by age: new ones see rotated certificates and whichever API server a load balancer now prefers.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from kubestow.client.connection import Connection
+from kubestow.client.errors import TimedOutError
+
+IDLE_SECONDS = 90.0
+AGE_SECONDS = 600.0
+
+Dial = Callable[[float], Awaitable[Connection]]
+"""Opens a connection before a deadline (loop time) or raises ConnectError."""
+
+
+class Pool:
+    """Hands out connections for requests (at most `limit` at a time) and for streams (not counted)."""
+
+    def __init__(self, dial: Dial, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        if limit < 1:
+            raise ValueError(f"a pool needs room for at least one request, got {limit}")
+        self._dial = dial
+        self._loop = loop
+        self._room = limit
+        self._idle: list[Connection] = []
+        self._busy: set[Connection] = set()
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def enter(self, deadline: float) -> None:
+        """Wait for room for one more request; pair with `leave`."""
+        if self._room > 0:
+            self._room -= 1
+            return
+        turn = self._loop.create_future()
+        self._queue.append(turn)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.leave()
+            if isinstance(error, TimeoutError):
+                raise TimedOutError("too many requests are under way: no turn came in time") from None
+            raise
+
+    def leave(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._room += 1
+
+    async def take(self, deadline: float) -> Connection:
+        """A connection for one request or stream; pair with `put_back`."""
+        connection = self._take_idle() or await self._dial(deadline)
+        self._busy.add(connection)
+        return connection
+
+    def put_back(self, connection: Connection) -> None:
+        self._busy.discard(connection)
+        if connection.reusable:
+            self._idle.append(connection)
+            if self._sweep is None:
+                self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_stale)
+
+    def close_idle(self) -> None:
+        """Drop what is not in use, e.g. because it was opened with a certificate that was replaced."""
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
+
+    def close(self) -> None:
+        """Drop everything; requests under way end with ConnectionLostError."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        self.close_idle()
+        for connection in list(self._busy):
+            connection.close()
+
+    def _take_idle(self) -> Connection | None:
+        oldest = self._loop.time() - AGE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable and connection.opened_at > oldest:
+                return connection
+            connection.close()
+        return None
+
+    def _close_stale(self) -> None:
+        self._sweep = None
+        limit = self._loop.time() - IDLE_SECONDS
+        kept = []
+        for connection in self._idle:
+            if connection.reusable and connection.idle_since > limit:
+                kept.append(connection)
+            else:
+                connection.close()
+        self._idle = kept
+        if kept:
+            self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_stale)

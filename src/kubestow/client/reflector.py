@@ -1,0 +1,163 @@
+"""Keeps an informer in step with the server: list once, watch for ever, resume after whatever goes wrong.
+
+The initial state comes as a watch that begins with all objects and marks their end with a bookmark (watch-list);
+servers that refuse are listed instead. From then on the position (resourceVersion of the last event or bookmark) is
+enough to resume: a dropped, stalled or garbled watch is opened again from there after a pause. Only a position that
+the server no longer has (410), or one that brings no progress, costs a new list; the informer turns that into adds,
+updates and deletes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from kubestow.client.api import ApiClient
+from kubestow.client.backoff import Backoff
+from kubestow.client.errors import (
+    ApiError,
+    BadRequestError,
+    ClientError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+    ServerFailedError,
+    TimedOutError,
+)
+from kubestow.client.informer import Informer
+from kubestow.client.lists import PAGE, Lister
+from kubestow.client.resources import ApiObject
+from kubestow.client.watching import Watch
+
+logger = logging.getLogger(__name__)
+
+SHORTEST_WATCH = 300
+"""Seconds after which the server is asked to end a watch, plus as much again at random."""
+HEALTHY_SECONDS = 10.0
+MOST_RESUMES = 3
+"""Failures in a row without any event, after which the position is not trusted any more."""
+
+T = TypeVar("T", bound=ApiObject)
+
+
+class Reflector(Generic[T]):
+    """Runs one resource."""
+
+    def __init__(self, client: ApiClient, informer: Informer[T], random: Callable[[], float]) -> None:
+        self._client = client
+        self._informer = informer
+        self._resource = informer.resource
+        self._loop = asyncio.get_running_loop()
+        self._random = random
+        self._backoff = Backoff(self._loop, random)
+        self._lister = Lister(client, informer.resource)
+        self._position = ""
+        self._position_is_gone = False
+        self._must_list = True
+        self._streams_lists = True
+        self._served_in_pages = False
+        self._failures = 0
+        self._refusal: type[ApiError] | None = None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            started = self._loop.time()
+            try:
+                brought_something = await self._once()
+            except ClientError as error:
+                if self._loop.time() - started >= HEALTHY_SECONDS:
+                    self._backoff.reset()
+                await asyncio.sleep(self._delay_after(error))
+            else:
+                if not brought_something and self._loop.time() - started < 1.0:
+                    logger.info("%s: the watch ended as soon as it began", self._resource.name)
+                    await asyncio.sleep(self._backoff.next())
+
+    async def _once(self) -> bool:
+        """One list or one watch, until it ends; tells whether it brought anything. Raises ClientError."""
+        if not self._must_list:
+            return await self._follow(Watch(self._informer, self._position), {"resourceVersion": self._position})
+        if self._streams_lists:
+            watch = Watch(self._informer, self._position, begins_with_all=True)
+            query = {
+                "resourceVersion": "" if self._position_is_gone else self._position,
+                "resourceVersionMatch": "NotOlderThan",
+                "sendInitialEvents": "true",
+            }
+            try:
+                return await self._follow(watch, query)
+            except (BadRequestError, InvalidError, ServerFailedError, TimedOutError) as error:
+                if watch.has_all or _is_too_large(error):
+                    raise
+                self._streams_lists = not isinstance(error, BadRequestError | InvalidError)
+                logger.info("%s: no list by streaming (%s), trying a plain one", self._resource.name, error)
+        await self._list()
+        return True
+
+    async def _list(self) -> None:
+        version = "" if self._position_is_gone else self._position or "0"
+        page = PAGE if version in ("", "0") or self._served_in_pages else 0
+        listed = await self._lister.fetch(version, page)
+        self._served_in_pages |= listed.in_pages and version == "0"
+        self._informer.replace(listed.objects, listed.unreadable)
+        self._position = listed.version
+        self._has_all()
+
+    async def _follow(self, watch: Watch[T], query: dict[str, str]) -> bool:
+        seconds = SHORTEST_WATCH + int(self._random() * SHORTEST_WATCH)
+        query |= {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+        try:
+            async with self._client.stream(self._resource.url(query), watch) as ended:
+                await ended
+        finally:
+            if watch.has_all and (watch.events or self._must_list):
+                self._position = watch.position
+                self._has_all()
+        return watch.events > 0
+
+    def _has_all(self) -> None:
+        self._must_list = self._position_is_gone = False
+        self._failures = 0
+        if self._refusal is not None:
+            self._refusal = None
+            logger.info("%s: available now", self._resource.name)
+
+    def _delay_after(self, error: ClientError) -> float:
+        name = self._resource.name
+        if isinstance(error, ForbiddenError | NotFoundError):
+            self._refused(error)
+        elif isinstance(error, GoneError) or _is_too_large(error):
+            # A list refused for its version means that even "not older than the position" asks too much.
+            self._position_is_gone = self._must_list
+            self._must_list = True
+            logger.info("%s: listing again: %s", name, error)
+        else:
+            self._failures += 1
+            self._must_list |= self._failures >= MOST_RESUMES
+            logger.warning("%s: %s again: %s", name, "listing" if self._must_list else "watching", error)
+        return self._backoff.next(getattr(error, "retry_after", None) or 0.0)
+
+    def _refused(self, error: ApiError) -> None:
+        lacking = isinstance(error, NotFoundError)
+        goes_on = bool(self._resource.group) if lacking else self._resource.dispensable
+        if type(error) is not self._refusal:
+            self._refusal = type(error)
+            logger.log(
+                logging.WARNING if goes_on else logging.ERROR,
+                "%s: the server %s (%s); %s",
+                self._resource.name,
+                "does not have them" if lacking else "forbids to list and watch them",
+                error,
+                "going on without" if goes_on else "cannot go on before this is solved",
+            )
+        if goes_on:
+            self._informer.mark_synced()
+
+
+def _is_too_large(error: ClientError) -> bool:
+    """Whether the server has not yet reached the version asked for, and may never, e.g. after a restore."""
+    return isinstance(error, ApiError) and (
+        error.has_cause("ResourceVersionTooLarge") or "Too large resource version" in error.status.message
+    )

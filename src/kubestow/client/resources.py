@@ -1,0 +1,97 @@
+"""What can be listed and watched: where it is, the Struct its objects decode to, and how much it is needed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+from urllib.parse import urlencode
+
+from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.model.node import Namespace, Node
+from kubestow.model.pod import Pod
+from kubestow.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubestow.model.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
+
+
+class Meta(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resourceVersion(self) -> str: ...  # noqa: N802 the API's own name
+
+
+class ApiObject(Protocol):
+    @property
+    def metadata(self) -> Meta: ...
+
+
+T = TypeVar("T", bound=ApiObject)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """A resource across all namespaces.
+
+    Where the server lacks it there are no such objects, and the scheduler goes on, unless it is part of the core API,
+    which no server lacks. Where the server forbids it there may be objects we cannot see: the scheduler goes on only
+    if the resource is `dispensable`, that is, if not seeing it can do no harm.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: type[T]
+    field_selector: str = ""
+    dispensable: bool = False
+
+    @property
+    def path(self) -> str:
+        root = f"/apis/{self.group}" if self.group else "/api"
+        return f"{root}/{self.version}/{self.plural}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def url(self, parameters: Mapping[str, str]) -> str:
+        """The path with the selector and those parameters that have a value."""
+        query = {key: value for key, value in parameters.items() if value}
+        if self.field_selector:
+            query["fieldSelector"] = self.field_selector
+        return f"{self.path}?{urlencode(sorted(query.items()))}" if query else self.path
+
+
+def key_of(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
+
+
+PODS = Resource("", "v1", "pods", Pod, field_selector="status.phase!=Succeeded,status.phase!=Failed")
+NODES = Resource("", "v1", "nodes", Node)
+NAMESPACES = Resource("", "v1", "namespaces", Namespace)
+# The next four only tell which pods belong together, for spreading by preference.
+SERVICES = Resource("", "v1", "services", Service, dispensable=True)
+REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", ReplicationController, dispensable=True)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", ReplicaSet, dispensable=True)
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", StatefulSet, dispensable=True)
+PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", PersistentVolume)
+PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", PersistentVolumeClaim)
+POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", PodDisruptionBudget)
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", StorageClass)
+CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", CSINode)
+CSI_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", CSIDriver)
+CSI_STORAGE_CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities", CSIStorageCapacity)
+VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", VolumeAttachment)
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceClaim)
+RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice)
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass)

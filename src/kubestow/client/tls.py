@@ -1,0 +1,129 @@
+"""TLS towards the API server: whom to trust, and the certificate to show.
+
+A context is made once and again whenever one of the files it was made from changes, so that rotated authorities and
+certificates are picked up by the next connection.
+"""
+
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+
+from kubestow.client.errors import CredentialsError
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A certificate and its key, each as PEM or as the path of a PEM file; data wins."""
+
+    cert_data: bytes | None = None
+    key_data: bytes | None = field(default=None, repr=False)
+    cert_file: str = ""
+    key_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """As written in a kubeconfig; `source` names it in errors."""
+
+    source: str = ""
+    ca_data: bytes | None = None
+    ca_file: str = ""
+    certificate: Certificate | None = None
+    insecure: bool = False
+    server_name: str = ""
+
+
+class TlsContexts:
+    """Makes the context for the next connection."""
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self._settings = settings
+        self._certificate = settings.certificate
+        self._made: ssl.SSLContext | None = None
+        self._made_from: tuple[tuple[str, int, int], ...] = ()
+
+    def show_certificate(self, certificate: Certificate) -> bool:
+        """Show this certificate from now on; tells whether that is a change."""
+        if certificate == self._certificate:
+            return False
+        self._certificate = certificate
+        self._made = None
+        return True
+
+    def current(self) -> ssl.SSLContext:
+        """Raises CredentialsError where the settings cannot be used."""
+        files = self._fingerprint()
+        if self._made is None or files != self._made_from:
+            self._made = _make(self._settings, self._certificate)
+            self._made_from = files
+        return self._made
+
+    def _fingerprint(self) -> tuple[tuple[str, int, int], ...]:
+        paths = [] if self._settings.ca_data else [self._settings.ca_file]
+        if self._certificate is not None:
+            paths += [] if self._certificate.cert_data else [self._certificate.cert_file]
+            paths += [] if self._certificate.key_data else [self._certificate.key_file]
+        found = []
+        for path in filter(None, paths):
+            try:
+                stat = os.stat(path)
+            except OSError:
+                continue  # reported with its field when the context is made
+            found.append((path, stat.st_mtime_ns, stat.st_ino))
+        return tuple(found)
+
+
+def _make(settings: TlsSettings, certificate: Certificate | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if settings.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif settings.ca_data or settings.ca_file:
+        _trust(context, settings)
+    else:
+        context.load_default_certs()
+    if certificate is not None:
+        _show(context, certificate, settings.source)
+    return context
+
+
+def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    named = "certificate-authority-data" if settings.ca_data else "certificate-authority"
+    try:
+        if settings.ca_data:
+            context.load_verify_locations(cadata=settings.ca_data.decode("ascii"))
+        else:
+            context.load_verify_locations(cafile=settings.ca_file)
+    except (ssl.SSLError, ValueError) as error:
+        raise CredentialsError(settings.source, named, f"not a PEM certificate: {error}") from None
+    except OSError as error:
+        raise CredentialsError(settings.source, named, f"cannot read {settings.ca_file}: {error.strerror}") from None
+
+
+def _show(context: ssl.SSLContext, certificate: Certificate, source: str) -> None:
+    cert = certificate.cert_data or _read(certificate.cert_file, source, "client-certificate")
+    key = certificate.key_data or _read(certificate.key_file, source, "client-key")
+    # OpenSSL's binding takes a path only; the file is readable by its owner alone and gone a moment later.
+    descriptor, path = tempfile.mkstemp(prefix="kubestow-", suffix=".pem")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(cert + b"\n" + key)
+        # An encrypted key must fail, not ask at the terminal.
+        context.load_cert_chain(path, password="")
+    except (ssl.SSLError, ValueError) as error:
+        raise CredentialsError(
+            source, "client-certificate", f"the certificate and its key cannot be used together: {error}"
+        ) from None
+    finally:
+        os.unlink(path)
+
+
+def _read(path: str, source: str, named: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise CredentialsError(source, named, f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,77 @@
+"""One watch: the lines of a connection, applied to an informer as they arrive."""
+
+import logging
+from typing import Generic, TypeVar
+
+from kubestow.client.errors import api_error
+from kubestow.client.informer import Informer
+from kubestow.client.resources import ApiObject, key_of
+from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
+
+logger = logging.getLogger(__name__)
+
+SILENCE_SECONDS = 150.0
+"""A watch that brings nothing for this long is given up; servers send a bookmark about every minute."""
+INITIAL_SILENCE_SECONDS = 30.0
+"""The same while the initial objects are awaited."""
+_INITIAL_END = "k8s.io/initial-events-end"
+
+T = TypeVar("T", bound=ApiObject)
+
+
+class Watch(Generic[T]):
+    """The sink of one watch.
+
+    `position` is the version up to which everything has been applied. A watch that begins with the initial objects
+    holds them back until the bookmark that ends them has come, so that a torn one leaves the informer as it was.
+    """
+
+    def __init__(self, informer: Informer[T], position: str, *, begins_with_all: bool = False) -> None:
+        self.position = position
+        self.events = 0
+        self.silence = INITIAL_SILENCE_SECONDS if begins_with_all else SILENCE_SECONDS
+        self._informer = informer
+        self._lines = LineDecoder(informer.resource.kind)
+        self._initial: dict[str, T] | None = {} if begins_with_all else None
+        self._initial_unreadable: dict[str, Unreadable] = {}
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the informer holds everything up to the position."""
+        return self._initial is None
+
+    def feed(self, piece: bytes) -> None:
+        """Raises BadAnswerError for what is no event, ApiError for an ERROR event."""
+        for event in self._lines.feed(piece):
+            self.events += 1
+            if self._initial is not None:
+                self._collect(event, self._initial)
+                continue
+            if isinstance(event, Modified | Added):
+                self._informer.put(event.object)
+                self.position = event.object.metadata.resourceVersion
+            elif isinstance(event, Deleted):
+                self._informer.remove(event.object)
+                self.position = event.object.metadata.resourceVersion
+            elif isinstance(event, Bookmarked):
+                self.position = event.object.metadata.resourceVersion
+            elif isinstance(event, Failed):
+                raise api_error(f"watch {self._informer.resource.path}", 0, event.object)
+            else:
+                self._informer.skip(event)
+                self.position = event.metadata.resourceVersion or self.position
+
+    def _collect(self, event: object, initial: dict[str, T]) -> None:
+        if isinstance(event, Added | Modified):
+            initial[key_of(event.object.metadata.namespace, event.object.metadata.name)] = event.object
+        elif isinstance(event, Deleted):
+            initial.pop(key_of(event.object.metadata.namespace, event.object.metadata.name), None)
+        elif isinstance(event, Failed):
+            raise api_error(f"watch {self._informer.resource.path}", 0, event.object)
+        elif isinstance(event, Unreadable):
+            self._initial_unreadable[key_of(event.metadata.namespace, event.metadata.name)] = event
+        elif isinstance(event, Bookmarked) and event.object.metadata.annotations.get(_INITIAL_END) == "true":
+            self._initial = None
+            self.silence = SILENCE_SECONDS
+            self.position = event.object.metadata.resourceVersion
+            self._informer.replace(initial.values(), self._initial_unreadable.values())

@@ -1,0 +1,142 @@
+"""The lines of a watch, decoded.
+
+Each line is decoded in one pass straight into a Struct chosen by its `type` (a tagged union). Only what does not fit,
+e.g. an object with nulls, and kinds that are kept whole, go the longer way: `object` as raw JSON first, then by type.
+An object that cannot be understood is reported by its metadata, so that one bad object does not stop a watch.
+"""
+
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from kubestow.client.errors import BadAnswerError
+from kubestow.client.resources import ApiObject
+from kubestow.model import codec
+from kubestow.model.envelopes import Bookmark, WatchEvent
+from kubestow.model.meta import Base
+
+LONGEST_LINE = 64 * 1024 * 1024
+
+T = TypeVar("T", bound=ApiObject)
+
+
+class Added(Base, Generic[T], frozen=True, tag_field="type", tag="ADDED"):
+    object: T
+
+
+class Modified(Base, Generic[T], frozen=True, tag_field="type", tag="MODIFIED"):
+    object: T
+
+
+class Deleted(Base, Generic[T], frozen=True, tag_field="type", tag="DELETED"):
+    object: T
+
+
+class Bookmarked(Base, frozen=True, tag_field="type", tag="BOOKMARK"):
+    object: Bookmark
+
+
+class Failed(Base, frozen=True, tag_field="type", tag="ERROR"):
+    object: msgspec.Raw
+
+
+class PlainMeta(Base, frozen=True):
+    """As much metadata as even a strange object has."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+
+
+class Unreadable(Base, frozen=True):
+    """An object that does not decode; `type` is the event's, `problem` names the field."""
+
+    type: str
+    metadata: PlainMeta
+    problem: str
+
+
+class _OnlyMeta(Base, frozen=True):
+    metadata: PlainMeta = PlainMeta()
+
+
+Line: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmarked | Failed | Unreadable
+
+_outer = msgspec.json.Decoder(WatchEvent)
+_only_meta = msgspec.json.Decoder(_OnlyMeta)
+_bookmark = msgspec.json.Decoder(Bookmark)
+
+
+def keeps_source(kind: type) -> bool:
+    """Whether objects of this kind carry their JSON along, which only the codec adds."""
+    return any(field.name == "source" and field.type is msgspec.Raw for field in msgspec.structs.fields(kind))
+
+
+class LineDecoder(Generic[T]):
+    """Cuts a byte stream into lines and decodes them; keeps the beginning of a line until its end comes."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+        self._fast: msgspec.json.Decoder[Any] | None = None
+        if not keeps_source(kind):
+            self._fast = msgspec.json.Decoder(
+                Added[kind] | Modified[kind] | Deleted[kind] | Bookmarked | Failed  # type: ignore[valid-type]
+            )
+        self._begun: list[bytes] = []
+        self._begun_bytes = 0
+
+    def feed(self, piece: bytes) -> list[Line[T]]:
+        """The events that this piece completes; raises BadAnswerError for a line that is not JSON."""
+        end = piece.rfind(b"\n") + 1
+        if end == 0:
+            self._keep(piece)
+            return []
+        whole = piece[:end]
+        if self._begun:
+            whole = b"".join((*self._begun, whole))
+            self._begun.clear()
+            self._begun_bytes = 0
+        if end < len(piece):
+            self._keep(piece[end:])
+        if self._fast is not None:
+            try:
+                return self._fast.decode_lines(whole)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                pass  # one of them does not fit: find out which
+        return [self._one(line) for line in whole.split(b"\n") if line.strip()]
+
+    def _keep(self, piece: bytes) -> None:
+        self._begun.append(piece)
+        self._begun_bytes += len(piece)
+        if self._begun_bytes > LONGEST_LINE:
+            raise BadAnswerError(f"a line of the watch is longer than {LONGEST_LINE} bytes")
+
+    def _one(self, line: bytes) -> Line[T]:
+        try:
+            event = _outer.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadAnswerError(f"a line of the watch is not an event: {error}") from None
+        if event.type == "BOOKMARK":
+            return Bookmarked(_bookmark.decode(event.object))
+        if event.type == "ERROR":
+            return Failed(event.object)
+        try:
+            match event.type:
+                case "ADDED":
+                    return Added(codec.decode(self._kind, event.object))
+                case "MODIFIED":
+                    return Modified(codec.decode(self._kind, event.object))
+                case "DELETED":
+                    return Deleted(codec.decode(self._kind, event.object))
+        except codec.DecodeError as error:
+            return Unreadable(event.type, metadata_of(event.object), str(error))
+        return Unreadable(event.type, metadata_of(event.object), f"unknown type of event {event.type!r}")
+
+
+def metadata_of(data: bytes | msgspec.Raw) -> PlainMeta:
+    """The metadata of an object that is otherwise not understood."""
+    try:
+        return _only_meta.decode(data).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return PlainMeta()
