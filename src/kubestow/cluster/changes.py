@@ -1,0 +1,161 @@
+"""What a change of an object amounts to, as cluster events.
+
+An update is told as narrowly as it can be: each aspect of a pod or node that scheduling looks at has its own event, and
+one update may amount to several of them. An update of a node that touches none is no event at all; one of a pod is
+a plain UPDATE. Every other kind is simply added, updated or deleted.
+
+A pod that gets its node is an assigned pod that is added. Events about an unassigned pod concern that pod alone: the
+queue derives them itself when it is told of the update.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kubestow.cluster.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    Action,
+    ClusterEvent,
+    Resource,
+)
+from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.model.meta import ResourceList
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.quantity import nano
+from kubestow.model.requests import pod_requests
+from kubestow.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+
+RESOURCES: dict[type, Resource] = {
+    PersistentVolume: Resource.PERSISTENT_VOLUME,
+    PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
+    CSINode: Resource.CSI_NODE,
+    CSIDriver: Resource.CSI_DRIVER,
+    CSIStorageCapacity: Resource.CSI_STORAGE_CAPACITY,
+    StorageClass: Resource.STORAGE_CLASS,
+    VolumeAttachment: Resource.VOLUME_ATTACHMENT,
+    ResourceClaim: Resource.RESOURCE_CLAIM,
+    ResourceSlice: Resource.RESOURCE_SLICE,
+    DeviceClass: Resource.DEVICE_CLASS,
+}
+"""The kinds, beside pods and nodes, whose changes are cluster events."""
+
+
+def events_of(old: Any, new: Any) -> list[ClusterEvent]:
+    """What the change from `old` to `new` amounts to; None stands for an object that is not there."""
+    present = new if old is None else old
+    if isinstance(present, Pod):
+        return pod_events(old, new)
+    if isinstance(present, Node):
+        return node_events(old, new)
+    resource = RESOURCES.get(type(present))
+    return [] if resource is None else object_events(resource, old, new)
+
+
+def object_events(resource: str, old: Any, new: Any) -> list[ClusterEvent]:
+    """The same for an object of any kind but pod and node, custom resources included."""
+    return [_event(resource, _plain_action(old, new))]
+
+
+def pod_events(old: Pod | None, new: Pod | None) -> list[ClusterEvent]:
+    if new is None:
+        assert old is not None
+        return [ASSIGNED_POD_DELETE if old.spec.nodeName else UNSCHEDULED_POD_DELETE]
+    if old is not None and (old.spec.nodeName or not new.spec.nodeName):
+        return pod_update_events(old, new)
+    return [ASSIGNED_POD_ADD if new.spec.nodeName else UNSCHEDULED_POD_ADD]
+
+
+def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
+    if old is None or new is None:
+        return [_event(Resource.NODE, _plain_action(old, new))]
+    return [_event(Resource.NODE, action) for changed, action in _NODE_ASPECTS if changed(old, new)]
+
+
+def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """What an update that leaves the pod where it is amounts to."""
+    resource = Resource.ASSIGNED_POD if new.spec.nodeName else Resource.UNSCHEDULED_POD
+    events = [_event(resource, action) for changed, action in _POD_ASPECTS if changed(old, new)]
+    return events or [_event(resource, Action.UPDATE)]
+
+
+_events: dict[tuple[str, Action], ClusterEvent] = {}
+
+
+def _event(resource: str, action: Action) -> ClusterEvent:
+    event = _events.get((resource, action))
+    if event is None:
+        event = _events[resource, action] = ClusterEvent(resource, action)
+    return event
+
+
+def _plain_action(old: object, new: object) -> Action:
+    if old is None:
+        return Action.ADD
+    return Action.DELETE if new is None else Action.UPDATE
+
+
+def _scaled_down(old: Pod, new: Pod) -> bool:
+    if old.spec == new.spec and old.status == new.status:
+        return False
+    wanted = pod_requests(new).amounts
+    return any(
+        resource not in wanted or amount > wanted[resource] for resource, amount in pod_requests(old).amounts.items()
+    )
+
+
+def _generated_claims_changed(old: Pod, new: Pod) -> bool:
+    return (
+        old.status.resourceClaimStatuses != new.status.resourceClaimStatuses
+        or old.status.extendedResourceClaimStatus != new.status.extendedResourceClaimStatus
+    )
+
+
+def _same_amounts(one: ResourceList, other: ResourceList) -> bool:
+    return one == other or (
+        one.keys() == other.keys() and all(nano(raw) == nano(other[name]) for name, raw in one.items())
+    )
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+_POD_ASPECTS: tuple[tuple[Callable[[Pod, Pod], bool], Action], ...] = (
+    (lambda old, new: old.metadata.labels != new.metadata.labels, Action.UPDATE_POD_LABEL),
+    (_scaled_down, Action.UPDATE_POD_SCALE_DOWN),
+    (
+        lambda old, new: bool(old.spec.schedulingGates) and not new.spec.schedulingGates,
+        Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+    ),
+    # Tolerations can only be added, says the API.
+    (lambda old, new: len(old.spec.tolerations) != len(new.spec.tolerations), Action.UPDATE_POD_TOLERATION),
+    (_generated_claims_changed, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
+)
+
+_NODE_ASPECTS: tuple[tuple[Callable[[Node, Node], bool], Action], ...] = (
+    # Being unschedulable is treated as a taint; becoming so helps nobody.
+    (lambda old, new: old.spec.unschedulable and not new.spec.unschedulable, Action.UPDATE_NODE_TAINT),
+    (
+        lambda old, new: not _same_amounts(old.status.allocatable, new.status.allocatable),
+        Action.UPDATE_NODE_ALLOCATABLE,
+    ),
+    (lambda old, new: old.metadata.labels != new.metadata.labels, Action.UPDATE_NODE_LABEL),
+    (lambda old, new: old.spec.taints != new.spec.taints, Action.UPDATE_NODE_TAINT),
+    (lambda old, new: _conditions(old) != _conditions(new), Action.UPDATE_NODE_CONDITION),
+    (lambda old, new: old.metadata.annotations != new.metadata.annotations, Action.UPDATE_NODE_ANNOTATION),
+    (
+        lambda old, new: old.status.declaredFeatures != new.status.declaredFeatures,
+        Action.UPDATE_NODE_DECLARED_FEATURE,
+    ),
+)

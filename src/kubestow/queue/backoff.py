@@ -1,0 +1,86 @@
+"""How long a pod waits after a failed attempt, and the two queues in which it does.
+
+The wait doubles with each rejection, from the initial to the longest backoff, counted from the attempt's end. Errors
+are counted apart, and start over after a rejection: their backoff protects the API server, while the other punishes
+pods that waste cycles.
+
+Expiry times are cut to whole seconds, and pods of the same second are ordered like active ones: since pods may be
+popped from here when nothing is active, priority would otherwise lose to milliseconds. A pod is backing off until its
+second is over. Pods that failed by error are never popped early.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kubestow.model.pod import Pod
+from kubestow.queue.heap import PodHeap
+from kubestow.queue.queued_pod import QueuedPod
+
+_LONGEST_DOUBLING = 62
+_NEVER_WAITED = -math.inf
+
+
+class Backoff:
+    """The pods that sit out their backoff."""
+
+    def __init__(self, initial: float, longest: float, whole_seconds: bool, order: Callable[[Pod, float], Any]) -> None:
+        self._initial = initial
+        self._longest = longest
+        self._whole_seconds = whole_seconds
+        self.rejected = PodHeap(
+            (lambda queued: (self.expiry(queued), order(queued.pod, queued.timestamp)))
+            if whole_seconds
+            else self.expiry
+        )
+        self.errors = PodHeap(self.expiry)
+
+    def expiry(self, queued: QueuedPod) -> float:
+        """When the pod's backoff ends; worked out once per attempt."""
+        count = queued.consecutive_errors or queued.unschedulable_count
+        if not count or not self._longest:
+            return _NEVER_WAITED
+        if queued.backoff_expiry is None:
+            doublings = min(count - 1, _LONGEST_DOUBLING)
+            queued.backoff_expiry = self._cut(queued.timestamp + min(self._initial * 2.0**doublings, self._longest))
+        return queued.backoff_expiry
+
+    def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
+        return self.expiry(queued) >= self._cut(now)
+
+    def add(self, queued: QueuedPod) -> None:
+        (self.rejected if queued.rejectors else self.errors).push(queued)
+
+    def update(self, queued: QueuedPod) -> None:
+        """Gives a pod that is here and has changed its new place."""
+        (self.rejected if queued.uid in self.rejected else self.errors).push(queued)
+
+    def remove(self, uid: str) -> QueuedPod | None:
+        return self.rejected.remove(uid) or self.errors.remove(uid)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        return self.rejected.get(uid) or self.errors.get(uid)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self.rejected or uid in self.errors
+
+    def __len__(self) -> int:
+        return len(self.rejected) + len(self.errors)
+
+    def pop_completed(self, now: float) -> Iterator[QueuedPod]:
+        """Removes the pods whose backoff is over."""
+        for heap in (self.rejected, self.errors):
+            while (queued := heap.peek()) and not self.is_backing_off(queued, now):
+                heap.pop()
+                yield queued
+
+    def next_completion(self) -> float | None:
+        """The earliest time at which `pop_completed` will find a pod."""
+        expiries = [self.expiry(queued) for heap in (self.rejected, self.errors) if (queued := heap.peek())]
+        if not expiries:
+            return None
+        earliest = min(expiries)
+        return earliest + 1.0 if self._whole_seconds else math.nextafter(earliest, math.inf)
+
+    def _cut(self, time: float) -> float:
+        return float(math.floor(time)) if self._whole_seconds else time

@@ -1,0 +1,72 @@
+"""A heap of queued pods from which any pod can be removed.
+
+Removing only forgets the pod; its entry is dropped when it comes to the top. When forgotten entries outnumber the
+living, the heap is rebuilt, so that it never holds more than twice what it should.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kubestow.queue.queued_pod import QueuedPod
+
+_SLACK = 64
+
+
+class PodHeap:
+    """Pods by uid, the least by `key` on top; equals in the order they came."""
+
+    def __init__(self, key: Callable[[QueuedPod], Any]) -> None:
+        self._key = key
+        self._heap: list[tuple[Any, int, str]] = []
+        self._live: dict[str, tuple[int, QueuedPod]] = {}
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._live
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (queued for _, queued in self._live.values())
+
+    def get(self, uid: str) -> QueuedPod | None:
+        found = self._live.get(uid)
+        return found[1] if found else None
+
+    def push(self, queued: QueuedPod) -> None:
+        """Adds a pod, or gives one that is here already its new place."""
+        uid = queued.pod.metadata.uid
+        self._sequence = sequence = self._sequence + 1
+        self._live[uid] = (sequence, queued)
+        heapq.heappush(self._heap, (self._key(queued), sequence, uid))
+        if len(self._heap) > 2 * len(self._live) + _SLACK:
+            self._rebuild()
+
+    def remove(self, uid: str) -> QueuedPod | None:
+        found = self._live.pop(uid, None)
+        return found[1] if found else None
+
+    def peek(self) -> QueuedPod | None:
+        while self._heap:
+            _, sequence, uid = self._heap[0]
+            found = self._live.get(uid)
+            if found and found[0] == sequence:
+                return found[1]
+            heapq.heappop(self._heap)
+        return None
+
+    def pop(self) -> QueuedPod | None:
+        while self._heap:
+            _, sequence, uid = heapq.heappop(self._heap)
+            found = self._live.get(uid)
+            if found and found[0] == sequence:
+                del self._live[uid]
+                return found[1]
+        return None
+
+    def _rebuild(self) -> None:
+        live = self._live
+        self._heap = [entry for entry in self._heap if entry[2] in live and live[entry[2]][0] == entry[1]]
+        heapq.heapify(self._heap)

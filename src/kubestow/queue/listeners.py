@@ -1,0 +1,50 @@
+"""Which plugins of which profile listen to an event, with their hints."""
+
+from collections.abc import Mapping, Sequence
+
+from kubestow.cluster.events import Action, ClusterEvent, Hint, Registration, Resource, on
+
+Listening = Mapping[str, Mapping[str, Sequence[Hint | None]]]
+"""profile -> plugin -> its hints; None stands for a hint that always says yes."""
+
+_NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
+_NODE_TAINTS_CHANGED = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+
+
+class Listeners:
+    """Looks up who listens to an event; found out once per event."""
+
+    def __init__(self, registrations: Mapping[str, Mapping[str, Sequence[Registration]]]) -> None:
+        self._registrations = {
+            profile: {plugin: _with_taints(wishes) for plugin, wishes in plugins.items()}
+            for profile, plugins in registrations.items()
+        }
+        self._known: dict[ClusterEvent, Listening] = {}
+
+    def to(self, event: ClusterEvent) -> Listening:
+        known = self._known.get(event)
+        if known is None:
+            known = self._known[event] = self._find(event)
+        return known
+
+    def _find(self, event: ClusterEvent) -> Listening:
+        found: dict[str, dict[str, list[Hint | None]]] = {}
+        for profile, plugins in self._registrations.items():
+            for plugin, registrations in plugins.items():
+                hints = [wish.hint for wish in registrations if wish.event.covers(event)]
+                if hints:
+                    found.setdefault(profile, {})[plugin] = hints
+        return found
+
+
+def _with_taints(registrations: Sequence[Registration]) -> Sequence[Registration]:
+    """Whoever listens to new nodes and not to taints is asked again, without a hint, when a node's taints change.
+
+    kube-scheduler does so, and pods wait elsewhere if this scheduler does not.
+    """
+    on_nodes = [wish.event for wish in registrations if wish.event.resource == Resource.NODE]
+    if any(event.covers(_NODE_ADDED) for event in on_nodes) and not any(
+        event.covers(_NODE_TAINTS_CHANGED) for event in on_nodes
+    ):
+        return (*registrations, on(Resource.NODE, Action.UPDATE_NODE_TAINT))
+    return registrations

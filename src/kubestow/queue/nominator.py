@@ -1,0 +1,63 @@
+"""Pods that wait for room on a certain node: preemption is making it, or somebody asked for the node.
+
+What the scheduler nominated counts before the API server has told it back in the pod's status.
+"""
+
+from collections.abc import Collection, Mapping
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.model.pod import Pod
+
+
+class Nominator:
+    """Nominated pods by node."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    @property
+    def nodes(self) -> Collection[str]:
+        """The nodes that have nominated pods."""
+        return self._pods.keys()
+
+    def node_of(self, uid: str) -> str | None:
+        return self._node_of.get(uid)
+
+    def nominated_on(self, node: str) -> Collection[PodInfo]:
+        """The pods nominated to a node, in the order they were nominated."""
+        return self._pods.get(node, _NONE).values()
+
+    def nominate(self, pod: Pod, node: str | None = None) -> None:
+        """Nominates a pod to a node, by default to the one in its status; to none if that is empty."""
+        self.remove(pod.metadata.uid)
+        if node is None:
+            node = pod.status.nominatedNodeName
+        if node:
+            self._node_of[pod.metadata.uid] = node
+            self._pods.setdefault(node, {})[pod.metadata.uid] = PodInfo(pod)
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Takes over a pod's changes.
+
+        An update may have been written before our nomination reached the API server: where neither version names a
+        node, the nomination stands.
+        """
+        unsaid = not old.status.nominatedNodeName and not new.status.nominatedNodeName
+        kept = self._node_of.get(old.metadata.uid) if unsaid else None
+        self.remove(old.metadata.uid)
+        self.nominate(new, kept)
+
+    def remove(self, uid: str) -> None:
+        node = self._node_of.pop(uid, None)
+        if node is not None:
+            pods = self._pods[node]
+            del pods[uid]
+            if not pods:
+                del self._pods[node]
+
+
+_NONE: Mapping[str, PodInfo] = {}

@@ -1,0 +1,71 @@
+"""A pod in the queue, with what the queue remembers of its attempts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubestow.model.pod import Pod
+
+NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Why a pod may not enter the queue: the PreEnqueue plugin that holds it back, and its words."""
+
+    plugin: str
+    message: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod, and what its attempts came to."""
+
+    pod: Pod
+    timestamp: float
+    """When it entered the queue, or came back after its last attempt."""
+    initial_attempt_timestamp: float | None = None
+    """When it became active for the first time."""
+    attempts: int = 0
+    """How often it was popped."""
+    unschedulable_count: int = 0
+    """How many attempts ended in a rejection, as opposed to an error."""
+    consecutive_errors: int = 0
+    """How many attempts ended in an error since the last rejection."""
+    unschedulable_plugins: frozenset[str] = NOBODY
+    """Who rejected it at the last attempt, or holds it back."""
+    pending_plugins: frozenset[str] = NOBODY
+    """Who rejected it for now only: when one of these sees the event it waits for, the pod skips its backoff."""
+    rejectors: frozenset[str] = NOBODY
+    """All of the above."""
+    gate: Gate | None = None
+    backoff_expiry: float | None = None
+    """When its backoff ends, once somebody asked."""
+    was_flushed: bool = False
+    """It became active because it had waited too long, not because something happened that might help it."""
+    flush_timestamp: float = float("-inf")
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def profile(self) -> str:
+        return self.pod.spec.schedulerName
+
+    def reject(self, unschedulable: Iterable[str], pending: Iterable[str]) -> None:
+        """Records who rejected it, in place of whoever did before."""
+        self.unschedulable_plugins = frozenset(unschedulable)
+        self.pending_plugins = frozenset(pending)
+        self.rejectors = self.unschedulable_plugins | self.pending_plugins
+        self.gate = None
+
+    def hold_back(self, gate: Gate) -> None:
+        """Records the gate, beside whoever rejected the pod before."""
+        self.gate = gate
+        self.unschedulable_plugins |= {gate.plugin}
+        self.rejectors |= {gate.plugin}
+
+
+def priority_order(pod: Pod, waiting_since: float) -> tuple[int, float]:
+    """Higher priority first; among equals, who has waited longer."""
+    return (-(pod.spec.priority or 0), waiting_since)

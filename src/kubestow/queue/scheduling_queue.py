@@ -1,0 +1,340 @@
+"""The scheduling queue: where each waiting pod is, and every way it moves.
+
+    add ──> active ──pop──> in flight ──requeue_failed──> pool ──on_event──> backoff ──flush_backoff──> active
+                                │                          (rejected, gated)
+                                └──done──> gone
+
+PreEnqueue is asked whenever a pod is about to become active or to back off; a pod that is held back goes to the pool
+instead, and is asked about again when an event happens that the plugin holding it back listens to.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kubestow.cluster.changes import pod_update_events
+from kubestow.cluster.events import (
+    FORCE_ACTIVATE,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
+    ClusterEvent,
+    Registration,
+)
+from kubestow.model.clock import Clock
+from kubestow.model.pod import Pod
+from kubestow.queue.backoff import Backoff
+from kubestow.queue.heap import PodHeap
+from kubestow.queue.in_flight import InFlight
+from kubestow.queue.nominator import Nominator
+from kubestow.queue.observer import QueueObserver, SilentObserver
+from kubestow.queue.pool import Pool
+from kubestow.queue.queued_pod import Gate, QueuedPod, priority_order
+from kubestow.queue.retry import Judge, Retry
+
+ATTEMPT_FAILED = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POPPED_FROM_BACKOFF = "PopFromBackoffQ"
+
+ACTIVE = "active"
+BACKOFF = "backoff"
+UNSCHEDULABLE = "unschedulable"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """Durations in seconds."""
+
+    initial_backoff: float = 1.0
+    longest_backoff: float = 10.0
+    longest_unschedulable: float = 300.0
+    pop_from_backoff: bool = True
+    """Take pods that are backing off when nothing is active, rather than idle."""
+
+
+class QueueRules(Protocol):
+    """What the plugins of one profile have to say about waiting pods."""
+
+    @property
+    def registrations(self) -> Mapping[str, Sequence[Registration]]:
+        """By plugin: the events that may let in a pod the plugin rejected."""
+
+    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
+        """Asks the PreEnqueue plugins, that which holds the pod back now first; None lets the pod in."""
+
+
+class SchedulingQueue:
+    def __init__(
+        self,
+        clock: Clock,
+        rules: Mapping[str, QueueRules],
+        settings: QueueSettings = QueueSettings(),  # noqa: B008 - frozen
+        observer: QueueObserver | None = None,
+        order: Callable[[Pod, float], Any] = priority_order,
+    ) -> None:
+        self.nominator = Nominator()
+        self._clock = clock
+        self._rules = rules
+        self._settings = settings
+        self._observer = observer or SilentObserver()
+        self._judge = Judge({profile: r.registrations for profile, r in rules.items()}, clock, self._observer)
+        self._active = PodHeap(lambda queued: order(queued.pod, queued.timestamp))
+        self._backoff = Backoff(settings.initial_backoff, settings.longest_backoff, settings.pop_from_backoff, order)
+        self._pool = Pool(settings.longest_unschedulable)
+        self._in_flight = InFlight()
+        self._rejections: Counter[tuple[str, str]] = Counter()
+
+    # Pods come, change and go
+
+    def add(self, pod: Pod) -> None:
+        """Takes in a new pod."""
+        self._add(pod, UNSCHEDULED_POD_ADD)
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Takes over a change of a pod that is not assigned to a node."""
+        uid = new.metadata.uid
+        if old.metadata.uid != uid:
+            self.delete(old)
+            self._add(new, UNSCHEDULED_POD_ADD)
+            return
+        events = pod_update_events(old, new)
+        if uid in self._in_flight:
+            for event in events:
+                self._in_flight.record(event, old, new)
+        elif queued := self._active.get(uid):
+            self._replace(queued, old, new)
+            self._active.push(queued)
+        elif queued := self._backoff.get(uid):
+            self._replace(queued, old, new)
+            self._backoff.update(queued)
+        elif queued := self._pool.get(uid):
+            self._replace(queued, old, new)
+            for event in events:
+                retry = self._judge.after_event(queued, event, old, new)
+                if retry is not Retry.NO and self._requeue(queued, retry, event.label):
+                    break
+        else:
+            self._add(new, UNSCHEDULED_POD_UPDATE)
+
+    def delete(self, pod: Pod) -> None:
+        """Forgets a pod that is gone, or was assigned by somebody else. One that is in flight stays so until done."""
+        uid = pod.metadata.uid
+        self.nominator.remove(uid)
+        queued = self._active.remove(uid) or self._backoff.remove(uid) or self._pool.remove(uid)
+        if queued:
+            self._count_rejections(queued, -1)
+
+    # Scheduling cycles
+
+    @property
+    def has_work(self) -> bool:
+        """Would `pop` find a pod?"""
+        return bool(self._active) or (self._settings.pop_from_backoff and bool(self._backoff.rejected))
+
+    def pop(self) -> QueuedPod | None:
+        """The next pod to schedule, which is in flight from now on, until `done` or `requeue_failed`."""
+        while True:
+            queued = self._active.pop()
+            if queued is None and self._settings.pop_from_backoff:
+                queued = self._backoff.rejected.pop()
+                if queued:
+                    self._observer.pod_entered(ACTIVE, POPPED_FROM_BACKOFF)
+            if queued is None:
+                return None
+            self._count_rejections(queued, -1)
+            # A pod that was deleted in flight and came back under its uid: the attempt under way goes first.
+            if queued.uid not in self._in_flight:
+                queued.attempts += 1
+                self._in_flight.add(queued.pod)
+                return queued
+
+    def done(self, uid: str) -> None:
+        """A popped pod needs nothing more from the queue: it is bound, or gone."""
+        self._in_flight.done(uid)
+
+    def requeue_failed(self, queued: QueuedPod, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
+        """Takes back a popped pod whose attempt failed: rejected by plugins, or, when none is named, by an error.
+
+        `queued.pod` should be the pod's latest version.
+        """
+        uid = queued.uid
+        if uid not in self._active and uid not in self._backoff and uid not in self._pool:
+            queued.reject(unschedulable, pending)
+            if queued.rejectors:
+                queued.unschedulable_count += 1
+                queued.consecutive_errors = 0
+            else:
+                queued.consecutive_errors += 1
+            queued.timestamp = self._clock.now()
+            queued.backoff_expiry = None
+            queued.was_flushed = False
+            queued.flush_timestamp = -math.inf
+            self._count_rejections(queued, 1)
+            happened = self._in_flight.since_popped(uid)
+            self._requeue(queued, self._judge.after_attempt(queued, happened), ATTEMPT_FAILED)
+        self._in_flight.done(uid)
+
+    # What moves waiting pods
+
+    def on_event(self, event: ClusterEvent, old: Any, new: Any, only: Callable[[Pod], bool] | None = None) -> None:
+        """Something happened: moves the pods it may help, or just those of them that `only` names."""
+        if event.is_wildcard:
+            concerned = list(self._pool)
+        else:
+            listening = self._judge.listeners.to(event)
+            if not listening:
+                return
+            concerned = [
+                queued for profile, plugins in listening.items() for queued in self._pool.concerned(profile, plugins)
+            ]
+        self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Makes pods active at once, whatever they wait for; those in flight will be, should their attempt fail."""
+        for pod in pods:
+            uid = pod.metadata.uid
+            if queued := self._pool.get(uid):
+                self._to_active(queued, FORCE_ACTIVATE.label)
+            elif queued := self._backoff.remove(uid):
+                self._to_active(queued, FORCE_ACTIVATE.label, asked_already=self._settings.pop_from_backoff)
+            elif uid in self._in_flight:
+                self._in_flight.record(FORCE_ACTIVATE, None, pod)
+
+    def flush_backoff(self) -> None:
+        """Makes those pods active whose backoff is over."""
+        for queued in self._backoff.pop_completed(self._clock.now()):
+            self._to_active(queued, BACKOFF_COMPLETE, asked_already=self._settings.pop_from_backoff)
+
+    def flush_unschedulable(self) -> None:
+        """Gives pods that have waited too long another try, should a hint be wrong."""
+        now = self._clock.now()
+        overdue = self._pool.overdue(now)
+        for queued in overdue:
+            queued.was_flushed = True
+            queued.flush_timestamp = now
+        if overdue:
+            self._move(overdue, UNSCHEDULABLE_TIMEOUT, None, None)
+
+    def next_wakeup(self) -> float | None:
+        """The earliest time at which a flush will find a pod, if nothing happens before."""
+        times = [self._backoff.next_completion()]
+        if (deadline := self._pool.next_deadline()) is not None:
+            times.append(math.nextafter(deadline, math.inf))
+        return min((time for time in times if time is not None), default=None)
+
+    # What is where
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """A waiting pod."""
+        return self._active.get(uid) or self._backoff.get(uid) or self._pool.get(uid)
+
+    def lengths(self) -> dict[str, int]:
+        """How many pods wait, by the names the metrics use."""
+        return {
+            ACTIVE: len(self._active),
+            BACKOFF: len(self._backoff),
+            UNSCHEDULABLE: len(self._pool) - self._pool.gated,
+            "gated": self._pool.gated,
+        }
+
+    def rejections(self) -> Mapping[tuple[str, str], int]:
+        """How many waiting pods each plugin rejected, by plugin and profile."""
+        return self._rejections
+
+    def in_flight_pods(self) -> list[Pod]:
+        return self._in_flight.pods()
+
+    def in_flight_counts(self) -> Mapping[str, int]:
+        """How many events are kept for pods in flight, by the event's label."""
+        return self._in_flight.counts()
+
+    def snapshot(self) -> dict[str, list[Pod]]:
+        """All waiting pods, by where they are."""
+        return {
+            ACTIVE: [queued.pod for queued in self._active],
+            BACKOFF: [queued.pod for queued in self._backoff.rejected],
+            "errorBackoff": [queued.pod for queued in self._backoff.errors],
+            UNSCHEDULABLE: [queued.pod for queued in self._pool if not queued.gate],
+            "gated": [queued.pod for queued in self._pool if queued.gate],
+        }
+
+    # How they move
+
+    def _add(self, pod: Pod, event: ClusterEvent) -> None:
+        if pod.spec.schedulerName not in self._rules:
+            raise ValueError(f"pod {pod.key} wants scheduler {pod.spec.schedulerName!r}, which is no profile here")
+        self._to_active(QueuedPod(pod, self._clock.now()), event.label)
+
+    def _replace(self, queued: QueuedPod, old: Pod, new: Pod) -> None:
+        queued.pod = new
+        self.nominator.update(old, new)
+
+    def _move(self, pods: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> None:
+        for queued in pods:
+            retry = self._judge.after_event(queued, event, old, new)
+            if retry is not Retry.NO:
+                self._pool.remove(queued.uid)
+                self._requeue(queued, retry, event.label)
+        self._in_flight.record(event, old, new)
+
+    def _requeue(self, queued: QueuedPod, retry: Retry, cause: str) -> bool:
+        """Puts a pod where it belongs; False if that is the pool."""
+        if retry is Retry.NO:
+            self._to_pool(queued, cause)
+            return False
+        if retry is Retry.AFTER_BACKOFF and self._backoff.is_backing_off(queued, self._clock.now()):
+            return self._to_backoff(queued, cause)
+        return self._to_active(queued, cause)
+
+    def _to_active(self, queued: QueuedPod, cause: str, asked_already: bool = False) -> bool:
+        uid = queued.uid
+        if not asked_already and self._is_held_back(queued):
+            if uid not in self._active and uid not in self._backoff:
+                self._to_pool(queued, cause)
+            return False
+        if queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = self._clock.now()
+        self._pool.remove(uid)
+        self._backoff.remove(uid)
+        self._active.push(queued)
+        self._observer.pod_entered(ACTIVE, cause)
+        if cause in _NOMINATING:
+            self.nominator.nominate(queued.pod)
+        return True
+
+    def _to_backoff(self, queued: QueuedPod, cause: str) -> bool:
+        # Pods may be popped from the backoff queue, so what would hold them back must do so now.
+        if self._settings.pop_from_backoff and self._is_held_back(queued):
+            self._to_pool(queued, cause)
+            return False
+        self._pool.remove(queued.uid)
+        self._backoff.add(queued)
+        self._observer.pod_entered(BACKOFF, cause)
+        return True
+
+    def _to_pool(self, queued: QueuedPod, cause: str) -> None:
+        if queued.gate:
+            queued.was_flushed = False
+        if queued.uid not in self._pool:
+            self._observer.pod_entered(UNSCHEDULABLE, cause)
+        self._pool.put(queued)
+
+    def _is_held_back(self, queued: QueuedPod) -> bool:
+        held_back_by = queued.gate.plugin if queued.gate else None
+        gate = self._rules[queued.profile].pre_enqueue(queued.pod, held_back_by)
+        if gate is None:
+            queued.gate = None
+            return False
+        if gate.plugin not in queued.rejectors:
+            self._rejections[gate.plugin, queued.profile] += 1
+        queued.hold_back(gate)
+        return True
+
+    def _count_rejections(self, queued: QueuedPod, change: int) -> None:
+        for plugin in queued.rejectors:
+            self._rejections[plugin, queued.profile] += change
+
+
+_NOMINATING = (UNSCHEDULED_POD_ADD.label, UNSCHEDULED_POD_UPDATE.label)
