@@ -1,0 +1,50 @@
+"""The command `kubestow`.
+
+Each subcommand is a module with a click command named `command`, imported only when it is invoked: help and version
+must not pay for what other commands need.
+"""
+
+import importlib
+import importlib.util
+from typing import NamedTuple
+
+import click
+
+from kubestow import __version__
+
+
+class _Entry(NamedTuple):
+    module: str
+    help: str
+
+
+_SUBCOMMANDS = {
+    "apiserver": _Entry("kubestow.cli.apiserver", "Run the embedded Kubernetes API server."),
+    "config": _Entry("kubestow.cli.config", "Write, check and complete scheduler configurations."),
+}
+
+
+class _LazyGroup(click.Group):
+    """Lists subcommands from the table; imports one when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return [name for name, entry in sorted(_SUBCOMMANDS.items()) if importlib.util.find_spec(entry.module)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(_SUBCOMMANDS[cmd_name].module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _SUBCOMMANDS[name].help) for name in self.list_commands(ctx)])
+
+
+@click.command(cls=_LazyGroup, invoke_without_command=True)
+@click.version_option(__version__, prog_name="kubestow")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """kube-scheduler, in Python: the same decisions, plus plugins, explanations and simulation."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

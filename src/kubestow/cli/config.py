@@ -1,0 +1,92 @@
+"""`kubestow config`: write the default configuration, check files, complete one."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kubestow import config
+from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration
+from kubestow.config.features import FeatureGateError
+
+
+def _features(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Features:
+    try:
+        return Features.parse(",".join(value))
+    except FeatureGateError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+_feature_gates: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "--feature-gates",
+    "features",
+    metavar="A=true,B=false",
+    multiple=True,
+    callback=_features,
+    help="Feature gates that the scheduler will run with; they change defaults and what is allowed.",
+)
+
+
+def _load(file: str, features: Features) -> SchedulerConfiguration:
+    """The configuration in a file, `-` for standard input; raises ConfigError."""
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return config.load(content.decode(), features)
+    except OSError as error:
+        raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}")]) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError([Problem("", f"is not UTF-8 text: {error.reason} at byte {error.start}")]) from None
+
+
+def _lines(file: str, error: ConfigError) -> str:
+    return "\n".join(f"{file}: {problem}" for problem in error.problems)
+
+
+@click.group()
+def command() -> None:
+    """Write, check and complete scheduler configurations (KubeSchedulerConfiguration v1, YAML or JSON)."""
+
+
+@command.command()
+@_feature_gates
+def default(features: Features) -> None:
+    """Write the configuration of a scheduler that is given none."""
+    click.echo(config.dump(config.default(features)), nl=False)
+
+
+@command.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@_feature_gates
+def validate(files: tuple[str, ...], features: Features) -> None:
+    """Check configuration files; every problem is a line `FILE: field: what is wrong`.
+
+    Exits with 1 if there is any. `-` is standard input.
+    """
+    failed = False
+    for file in files:
+        try:
+            _load(file, features)
+        except ConfigError as error:
+            failed = True
+            click.echo(_lines(file, error))
+        else:
+            click.echo(f"{file}: valid")
+    sys.exit(1 if failed else 0)
+
+
+@command.command()
+@click.argument("file", metavar="FILE")
+@_feature_gates
+def complete(file: str, features: Features) -> None:
+    """Write a configuration with all defaults filled in, as the scheduler will use it.
+
+    `-` is standard input.
+    """
+    try:
+        completed = _load(file, features)
+    except ConfigError as error:
+        click.echo(_lines(file, error), err=True)
+        sys.exit(1)
+    click.echo(config.dump(completed), nl=False)

@@ -1,0 +1,13 @@
+"""The scheduler's configuration: KubeSchedulerConfiguration v1 and feature gates.
+
+`load` reads a file's text, strictly, and returns it complete and valid; `default` is the configuration without a file;
+`dump` writes one back. Everything is a frozen value. No file is opened here.
+"""
+
+from kubestow.config.configuration import SchedulerConfiguration
+from kubestow.config.features import Features
+from kubestow.config.loading import default, load
+from kubestow.config.problems import ConfigError, Problem
+from kubestow.config.writing import dump
+
+__all__ = ["ConfigError", "Features", "Problem", "SchedulerConfiguration", "default", "dump", "load"]

@@ -1,0 +1,66 @@
+"""The extension points, and which of them each in-tree plugin implements."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+PluginPoints: TypeAlias = Mapping[str, frozenset[str]]
+"""Plugins that exist, and the extension points each implements."""
+
+EXTENSION_POINTS = (
+    "preFilter",
+    "filter",
+    "postFilter",
+    "reserve",
+    "preScore",
+    "score",
+    "preBind",
+    "bind",
+    "postBind",
+    "permit",
+    "preEnqueue",
+    "queueSort",
+    "placementGenerate",
+    "placementScore",
+)
+"""In the order in which they are resolved."""
+
+SCORING_POINTS = frozenset({"score", "placementScore"})
+"""Those at which a plugin's weight counts."""
+
+IN_TREE: PluginPoints = {
+    name: frozenset(points.split())
+    for name, points in {
+        "DefaultBinder": "bind",
+        "DefaultPreemption": "preEnqueue postFilter",
+        "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
+        "GangScheduling": "preEnqueue permit",
+        "ImageLocality": "score",
+        "InterPodAffinity": "preFilter filter preScore score",
+        "NodeAffinity": "preFilter filter preScore score",
+        "NodeDeclaredFeatures": "preFilter filter",
+        "NodeName": "filter",
+        "NodePorts": "preFilter filter",
+        "NodeResourcesBalancedAllocation": "preScore score",
+        "NodeResourcesFit": "preFilter filter preScore score placementScore",
+        "NodeUnschedulable": "filter",
+        "NodeVolumeLimits": "preFilter filter",
+        "PodGroupPodsCount": "placementScore",
+        "PodTopologySpread": "preFilter filter preScore score",
+        "PrioritySort": "queueSort",
+        "SchedulingGates": "preEnqueue",
+        "TaintToleration": "filter preScore score",
+        "TopologyPlacementGenerator": "placementGenerate",
+        "VolumeBinding": "preFilter filter reserve preBind preScore score",
+        "VolumeRestrictions": "preFilter filter",
+        "VolumeZone": "preFilter filter",
+    }.items()
+}
+
+GATE_OF_PLUGIN = {
+    "DynamicResources": "DynamicResourceAllocation",
+    "GangScheduling": "GangScheduling",
+    "NodeDeclaredFeatures": "NodeDeclaredFeatures",
+    "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
+    "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
+}
+"""Plugins that are enabled by default only where a feature gate is on. All of them exist either way."""

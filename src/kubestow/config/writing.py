@@ -1,0 +1,95 @@
+"""A configuration as YAML, as kube-scheduler's --write-config-to writes it: sorted keys, empty fields left out.
+
+Some fields are written even when they are empty or zero; they are listed here.
+"""
+
+import base64
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubestow.config.configuration import (
+    API_VERSION,
+    KIND,
+    ClientConnection,
+    Extender,
+    LeaderElection,
+    Plugin,
+    PluginConfig,
+    SchedulerConfiguration,
+)
+from kubestow.config.document import plain_scalar
+from kubestow.config.durations import Duration
+from kubestow.config.plugin_args import (
+    ARGS_OF_PLUGIN,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    ResourceSpec,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+)
+from kubestow.model.node import NodeSelector, NodeSelectorRequirement
+from kubestow.model.pod import PreferredSchedulingTerm
+
+_ALWAYS_WRITTEN: dict[type, frozenset[str]] = {
+    kind: frozenset(fields.split())
+    for kind, fields in {
+        ClientConnection: "kubeconfig acceptContentTypes contentType qps burst",
+        DefaultPreemptionArgs: "minCandidateNodesPercentage minCandidateNodesAbsolute",
+        DynamicResourcesArgs: "filterTimeout",
+        Extender: "urlPrefix httpTimeout",
+        InterPodAffinityArgs: "hardPodAffinityWeight ignorePreferredTermsOfExistingPods",
+        LeaderElection: "leaderElect",
+        NodeSelector: "nodeSelectorTerms",
+        NodeSelectorRequirement: "key operator",
+        Plugin: "name weight",
+        PluginConfig: "name args",
+        PreferredSchedulingTerm: "weight preference",
+        ResourceSpec: "name",
+        SchedulerConfiguration: "enableProfiling enableContentionProfiling percentageOfNodesToScore",
+        UtilizationShapePoint: "utilization score",
+        VolumeBindingArgs: "bindTimeoutSeconds",
+    }.items()
+}
+_TYPED_ARGS = tuple(ARGS_OF_PLUGIN.values())
+
+
+def dump(configuration: SchedulerConfiguration) -> str:
+    """The configuration as YAML text."""
+    tree = {"apiVersion": API_VERSION, "kind": KIND, **_tree(configuration)}
+    return yaml.dump(tree, Dumper=_Dumper, default_flow_style=False, allow_unicode=True)
+
+
+def _tree(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        always = _ALWAYS_WRITTEN.get(type(value), frozenset())
+        pairs = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        fields = {name: _tree(field) for name, field in pairs if field or name in always}
+        kind = {"apiVersion": API_VERSION, "kind": type(value).__name__} if isinstance(value, _TYPED_ARGS) else {}
+        return kind | fields
+    if isinstance(value, Duration):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_tree(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what `document` reads back as the same value, whatever YAML library reads it."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 (the same value twice is written twice)
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    reads_as_text = isinstance(plain_scalar(text), str)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if reads_as_text else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
