@@ -17,6 +17,9 @@ T = TypeVar("T")
 _KEPT_WHOLE = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 """Kinds that the scheduler updates with PUT, so it must send back what it does not know."""
 
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Raised for bytes that are not JSON, or JSON too deep for any API object."""
+
 
 class DecodeError(ValueError):
     """JSON that is not an object of the expected kind; the message names the field."""
@@ -39,7 +42,7 @@ def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
         decoded = _decoder(kind).decode(data)
     except msgspec.ValidationError:
         decoded = _decode_without_nulls(kind, data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise DecodeError(f"not valid JSON: {error}") from None
     if kind in _KEPT_WHOLE:
         decoded = msgspec.structs.replace(decoded, source=msgspec.Raw(bytes(data)))  # type: ignore[type-var]
@@ -48,14 +51,22 @@ def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
 
 def convert(kind: type[T], value: object) -> T:
     """The same for an object that is already a tree of dicts and lists, e.g. from YAML; raises DecodeError."""
-    return decode(kind, msgspec.json.encode(value))
+    try:
+        data = msgspec.json.encode(value)
+    except (TypeError, RecursionError, UnicodeEncodeError) as error:
+        raise DecodeError(f"not an object that JSON could hold: {error}") from None
+    return decode(kind, data)
 
 
 def _decode_without_nulls(kind: type[T], data: bytes | msgspec.Raw) -> T:
     try:
-        return msgspec.convert(_without_nulls(msgspec.json.decode(data)), kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+        # Through JSON again rather than by conversion, which cannot fill fields of type Raw.
+        decoded: T = _decoder(kind).decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(data))))
+    except msgspec.ValidationError as error:
         raise DecodeError(f"not a valid {kind.__name__}: {error}") from None
+    except _NOT_JSON as error:
+        raise DecodeError(f"not valid JSON: {error}") from None
+    return decoded
 
 
 def _without_nulls(value: Any) -> Any:
