@@ -263,7 +263,7 @@ def _pod_level(pod: Pod, rules: RequestRules, refused: bool) -> Nanos:
 
 
 def _largest(wanted: Nanos, used: ResourceList, allocated: ResourceList | None, refused: bool) -> Nanos:
-    largest = {} if refused else wanted
+    largest = {} if refused else wanted.copy()
     _raise_to(largest, _nanos(used))
     _raise_to(largest, _nanos(allocated or {}))
     return largest

@@ -1,0 +1,128 @@
+"""Host ports, images, priority and age of pods; zones of nodes; timestamps."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.model.codec import convert
+from kubestow.model.fields import zone_of
+from kubestow.model.pod import Pod
+from kubestow.model.requests import (
+    ANY_IP,
+    HostPort,
+    host_ports,
+    normalized_image_name,
+    pod_is_terminal,
+    pod_priority,
+    pod_start_time,
+    preemption_policy,
+)
+from kubestow.model.timestamps import format_micro_time, format_time, parse_time
+
+
+def pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:
+    return convert(Pod, {"spec": spec, "status": status or {}})
+
+
+def test_host_ports_of_what_keeps_running() -> None:
+    """Containers and sidecars take host ports; other init containers and plain container ports do not."""
+    taken = host_ports(
+        pod(
+            containers=[
+                {"ports": [{"containerPort": 80}, {"hostPort": 8080, "hostIP": "10.0.0.1", "protocol": "UDP"}]}
+            ],
+            initContainers=[
+                {"restartPolicy": "Always", "ports": [{"hostPort": 9090}]},
+                {"ports": [{"hostPort": 7070}]},
+            ],
+        )
+    )
+    assert taken == (HostPort(ANY_IP, "TCP", 9090), HostPort("10.0.0.1", "UDP", 8080))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "conflict"),
+    [
+        (HostPort(ANY_IP, "TCP", 80), HostPort("10.0.0.1", "TCP", 80), True),
+        (HostPort("10.0.0.1", "TCP", 80), HostPort("10.0.0.1", "TCP", 80), True),
+        (HostPort("10.0.0.2", "TCP", 80), HostPort("10.0.0.1", "TCP", 80), False),
+        (HostPort(ANY_IP, "UDP", 80), HostPort(ANY_IP, "TCP", 80), False),
+        (HostPort(ANY_IP, "TCP", 81), HostPort(ANY_IP, "TCP", 80), False),
+    ],
+)
+def test_port_conflicts(one: HostPort, other: HostPort, conflict: bool) -> None:
+    """Two ports conflict on one address, or when one of them is on all addresses."""
+    assert one.conflicts_with(other) is conflict
+    assert other.conflicts_with(one) is conflict
+
+
+@pytest.mark.parametrize(
+    ("name", "normalized"),
+    [
+        ("nginx", "nginx:latest"),
+        ("nginx:1.27", "nginx:1.27"),
+        ("registry:5000/nginx", "registry:5000/nginx:latest"),
+        ("registry:5000/nginx:1", "registry:5000/nginx:1"),
+        ("nginx@sha256:abc", "nginx@sha256:abc"),
+    ],
+)
+def test_images_have_a_tag(name: str, normalized: str) -> None:
+    """An image without tag or digest is the latest; the port of a registry is no tag."""
+    assert normalized_image_name(name) == normalized
+
+
+def test_priority_and_preemption() -> None:
+    """Priority defaults to 0, and pods may displace others unless they say never."""
+    assert pod_priority(pod()) == 0
+    assert pod_priority(pod(priority=-5)) == -5
+    assert preemption_policy(pod()) == preemption_policy(pod(preemptionPolicy="PreemptLowerPriority"))
+    assert preemption_policy(pod(preemptionPolicy="Never")) == "Never"
+
+
+@pytest.mark.parametrize(("phase", "over"), [("Succeeded", True), ("Failed", True), ("Running", False), ("", False)])
+def test_terminal_pods(phase: str, over: bool) -> None:
+    """Pods that succeeded or failed are over."""
+    assert pod_is_terminal(pod({"phase": phase})) is over
+
+
+def test_start_time() -> None:
+    """A pod that has not started counts as starting now."""
+    assert pod_start_time(pod({"startTime": "1970-01-01T00:01:00Z"}), now=99.0) == 60.0
+    assert pod_start_time(pod(), now=99.0) == 99.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:00:00Z", 0.0),
+        ("2026-01-31T12:00:00.250000Z", 1769860800.25),
+        ("2026-01-31T14:00:00+02:00", 1769860800.0),
+    ],
+)
+def test_timestamps_are_read(text: str, seconds: float) -> None:
+    """Any RFC 3339 time, whatever its zone and precision."""
+    assert parse_time(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-01-31T12:00:00"])
+def test_bad_timestamps_are_refused(text: str) -> None:
+    """A time without a zone, or none at all, is an error that quotes it."""
+    with pytest.raises(ValueError, match=repr(text)):
+        parse_time(text)
+
+
+def test_timestamps_are_written() -> None:
+    """To the second for objects, to the microsecond for leases and events."""
+    assert format_time(1769860800.9) == "2026-01-31T12:00:00Z"
+    assert format_micro_time(1769860800.25) == "2026-01-31T12:00:00.250000Z"
+
+
+def test_zones() -> None:
+    """Region and zone tell zones apart; legacy labels go first; a node with neither has none."""
+    new = {"topology.kubernetes.io/region": "r", "topology.kubernetes.io/zone": "a"}
+    old = {"failure-domain.beta.kubernetes.io/region": "r", "failure-domain.beta.kubernetes.io/zone": "a"}
+    assert zone_of(new) == zone_of(old) == zone_of({**new, **old})
+    assert zone_of({**old, "topology.kubernetes.io/zone": "b"}) == zone_of(old)
+    assert zone_of({**new, "topology.kubernetes.io/zone": "b"}) != zone_of(new)
+    assert zone_of({"topology.kubernetes.io/zone": "a"}) != zone_of({"topology.kubernetes.io/region": "a"})
+    assert zone_of({}) == ""

@@ -1,0 +1,246 @@
+"""Resource requests of pods: sums, init containers, sidecars, pod level, overhead, resize, defaults for scoring."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubestow.model.codec import convert
+from kubestow.model.pod import Pod
+from kubestow.model.quantity import QuantityError
+from kubestow.model.requests import (
+    NON_ZERO_MEMORY,
+    TO_SCHEDULE,
+    PodRequests,
+    RequestRules,
+    is_scalar_resource,
+    pod_requests,
+    resource_amounts,
+)
+
+Resources = dict[str, Any]
+
+
+def container(requests: Resources | None = None, name: str = "main", **more: Any) -> dict[str, Any]:
+    return {"name": name, "resources": {"requests": requests or {}}, **more}
+
+
+def sidecar(requests: Resources, name: str = "side") -> dict[str, Any]:
+    return container(requests, name, restartPolicy="Always")
+
+
+def requests(
+    *containers: dict[str, Any],
+    status: dict[str, Any] | None = None,
+    rules: RequestRules | None = None,
+    **spec: Any,
+) -> PodRequests:
+    pod = convert(Pod, {"spec": {"containers": list(containers), **spec}, "status": status or {}})
+    return pod_requests(pod) if rules is None else pod_requests(pod, rules)
+
+
+def test_one_container() -> None:
+    """CPU counts in thousandths, the rest in whole units; only what is asked for is listed."""
+    asked = requests(container({"cpu": "1.5", "memory": "1Gi", "example.com/gpu": "2", "ephemeral-storage": "1k"}))
+    assert asked.amounts == {"cpu": 1500, "memory": 2**30, "example.com/gpu": 2, "ephemeral-storage": 1000}
+    assert (asked.non_zero_cpu, asked.non_zero_memory) == (1500, 2**30)
+
+
+def test_containers_add_up_before_rounding() -> None:
+    """Fractions of a thousandth are added exactly and rounded up once."""
+    asked = requests(container({"cpu": "100u"}, "a"), container({"cpu": "100u"}, "b"))
+    assert asked.amounts == {"cpu": 1}
+
+
+def test_resources_that_nodes_do_not_count_are_left_out() -> None:
+    """Names without a domain that are not known, and pods, are no requests."""
+    amounts = {"cpu": "1", "pods": "3", "storage": "1Gi", "gpu": "1", "requests.example.com/x": "1"}
+    assert requests(container(amounts)).amounts == {"cpu": 1000}
+    assert requests(container(amounts), container({})).amounts == {"cpu": 1000}
+
+
+def test_the_largest_init_container_counts() -> None:
+    """Init containers run one by one: of each resource the largest need counts, if it exceeds the containers' sum."""
+    asked = requests(
+        container({"cpu": "1", "memory": "1"}),
+        initContainers=[container({"cpu": "3"}, "i"), container({"cpu": "2", "memory": "5"}, "j")],
+    )
+    assert asked.amounts == {"cpu": 3000, "memory": 5}
+
+
+@pytest.mark.parametrize(
+    ("inits", "cpu"),
+    [
+        ([sidecar({"cpu": "1"}), container({"cpu": "5"}, "i")], 6000),
+        ([container({"cpu": "5"}, "i"), sidecar({"cpu": "1"})], 5000),
+        ([sidecar({"cpu": "1"}), container({"cpu": "1"}, "i")], 3000),
+        ([sidecar({"cpu": "1"}, "s"), container({"cpu": "4"}, "i"), sidecar({"cpu": "2"}, "t")], 5000),
+    ],
+)
+def test_sidecars_count_with_everything_after_them(inits: list[dict[str, Any]], cpu: int) -> None:
+    """A sidecar adds to the containers and to the init containers that follow it, not to earlier ones."""
+    assert requests(container({"cpu": "2"}), initContainers=inits).amounts == {"cpu": cpu}
+
+
+def test_overhead_comes_on_top() -> None:
+    """The runtime's overhead is added to the largest need, also for resources nobody asked for."""
+    asked = requests(container({"cpu": "1"}), overhead={"cpu": "250m", "memory": "1Mi"})
+    assert asked.amounts == {"cpu": 1250, "memory": 2**20}
+    assert asked.non_zero_memory == NON_ZERO_MEMORY + 2**20
+
+
+def test_defaults_for_scoring_per_container() -> None:
+    """Each container that leaves CPU or memory out counts 100m or 200Mi in scoring; an explicit 0 stays 0."""
+    asked = requests(container({"cpu": "1"}, "a"), container({"memory": "1Gi", "cpu": "0"}, "b"), container({}, "c"))
+    assert asked.amounts == {"cpu": 1000, "memory": 2**30}
+    assert asked.non_zero_cpu == asked.scored_cpu == 1100
+    assert asked.non_zero_memory == asked.scored_memory == 2**30 + 2 * NON_ZERO_MEMORY
+    assert requests(container()) == PodRequests({}, 100, NON_ZERO_MEMORY, 100, NON_ZERO_MEMORY)
+    assert requests(container({"cpu": "0"})).non_zero_cpu == 0
+
+
+def test_requests_of_the_whole_pod_replace_the_sum() -> None:
+    """Pod-level CPU, memory and huge pages replace the sum; overhead is still added; other names do not count."""
+    asked = requests(
+        container({"cpu": "1", "memory": "1Gi", "example.com/gpu": "1"}),
+        resources={"requests": {"cpu": "3", "hugepages-2Mi": "4Mi", "example.com/gpu": "9"}},
+        overhead={"cpu": "1m"},
+    )
+    assert asked.amounts == {"cpu": 3001, "memory": 2**30, "example.com/gpu": 1, "hugepages-2Mi": 2**22}
+
+
+def test_pod_level_requests_and_defaults() -> None:
+    """With pod-level requests, a pod on a node has defaults only for what nobody asked for; one to be placed always."""
+    asked = requests(container({"cpu": "1"}, "a"), container({}, "b"), resources={"requests": {"memory": "1Gi"}})
+    assert asked.amounts == {"cpu": 1000, "memory": 2**30}
+    assert (asked.non_zero_cpu, asked.scored_cpu) == (1000, 1100)
+    assert asked.non_zero_memory == asked.scored_memory == 2**30
+
+
+def test_pod_level_requests_can_be_disabled() -> None:
+    """Without the feature the containers' sum counts."""
+    asked = requests(container({"cpu": "1"}), resources={"requests": {"cpu": "3"}}, rules=RequestRules(pod_level=False))
+    assert asked.amounts == {"cpu": 1000}
+
+
+def resizing(spec: str, used: str, allocated: str, reason: str = "Deferred", **more: Any) -> PodRequests:
+    status = {
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+        "containerStatuses": [
+            {"name": "main", "resources": {"requests": {"cpu": used}}, "allocatedResources": {"cpu": allocated}}
+        ],
+    }
+    return requests(container({"cpu": spec}), status=status, **more)
+
+
+@pytest.mark.parametrize(
+    ("spec", "used", "allocated", "reason", "cpu"),
+    [
+        ("3", "1", "2", "Deferred", 3000),
+        ("1", "2", "3", "Deferred", 3000),
+        ("1", "3", "2", "Deferred", 3000),
+        ("4", "1", "2", "Infeasible", 2000),
+        ("4", "3", "2", "Infeasible", 3000),
+    ],
+)
+def test_a_resize_holds_the_largest_amount(spec: str, used: str, allocated: str, reason: str, cpu: int) -> None:
+    """Wanted, allocated and used: the largest counts; a refused resize does not count as wanted."""
+    assert resizing(spec, used, allocated, reason).amounts == {"cpu": cpu}
+
+
+def test_a_pod_to_schedule_counts_what_it_wants() -> None:
+    """Without in-place resize, or before there is a node, the status does not matter."""
+    assert resizing("1", "2", "3", rules=TO_SCHEDULE).amounts == {"cpu": 1000}
+
+
+def test_status_without_resources_changes_nothing() -> None:
+    """A status that has not reported amounts, or is of another container, leaves the spec alone."""
+    status = {
+        "containerStatuses": [
+            {"name": "main", "allocatedResources": {"cpu": "9"}},
+            {"name": "other", "resources": {"requests": {"cpu": "9"}}},
+        ]
+    }
+    assert requests(container({"cpu": "1"}), status=status).amounts == {"cpu": 1000}
+
+
+def test_sidecars_are_resized_and_other_init_containers_are_not() -> None:
+    """Only init containers that keep running can hold more than they want."""
+    status = {
+        "initContainerStatuses": [
+            {"name": "side", "resources": {"requests": {"cpu": "2"}}},
+            {"name": "init", "resources": {"requests": {"cpu": "9"}}},
+        ]
+    }
+    inits = [sidecar({"cpu": "1"}), container({"cpu": "1"}, "init")]
+    assert requests(container({"cpu": "1"}), initContainers=inits, status=status).amounts == {"cpu": 3000}
+
+
+def test_pod_level_resize() -> None:
+    """The pod as a whole holds the largest of wanted, allocated and used, of what it asks for."""
+    whole: dict[str, Any] = {"resources": {"requests": {"cpu": "2"}}}
+    status = {"resources": {"requests": {"cpu": "3", "memory": "1"}}, "allocatedResources": {"cpu": "1"}}
+    assert requests(container(), status=status, **whole).amounts == {"cpu": 3000}
+    assert requests(container(), status=status, **whole, rules=TO_SCHEDULE).amounts == {"cpu": 2000}
+    without = RequestRules(pod_level_status=False)
+    assert requests(container(), status=status, **whole, rules=without).amounts == {"cpu": 2000}
+
+
+amounts = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "example.com/a"]), st.integers(0, 10**6).map(lambda n: f"{n}m")
+)
+
+
+@given(st.lists(amounts, min_size=1, max_size=3), st.lists(st.tuples(amounts, st.booleans()), max_size=3))
+def test_agrees_with_the_rule_written_out(regular: list[Resources], inits: list[tuple[Resources, bool]]) -> None:
+    """The need at each moment of a pod's life, written out moment by moment, is never above and once equal."""
+
+    def milli(amount: str) -> int:
+        return int(amount.removesuffix("m"))
+
+    moments: list[list[Resources]] = []
+    running: list[Resources] = []
+    for resources, keeps_running in inits:
+        moments.append([*running, resources])
+        if keeps_running:
+            running.append(resources)
+    moments.append([*running, *regular])
+    asked = requests(
+        *(container(r, f"c{i}") for i, r in enumerate(regular)),
+        initContainers=[(sidecar if keeps else container)(r, f"i{i}") for i, (r, keeps) in enumerate(inits)],
+    )
+    for name in {name for moment in moments for resources in moment for name in resources}:
+        most = max(sum(milli(resources.get(name, "0m")) for resources in moment) for moment in moments)
+        assert asked.amounts[name] == (most if name == "cpu" else -(-most // 1000))
+
+
+@pytest.mark.parametrize(
+    ("name", "scalar"),
+    [
+        ("example.com/gpu", True),
+        ("hugepages-2Mi", True),
+        ("attachable-volumes-csi-x", True),
+        ("kubernetes.io/x", True),
+        ("cpu", False),
+        ("gpu", False),
+        ("requests.example.com/gpu", False),
+        ("example.com/-bad-", False),
+        ("a/b/c", False),
+    ],
+)
+def test_countable_resources(name: str, scalar: bool) -> None:
+    """Extended resources, huge pages, attachable volumes and kubernetes.io/ names are counted; others are not."""
+    assert is_scalar_resource(name) is scalar
+
+
+def test_allocatable_of_a_node() -> None:
+    """A node's list is read in the same units, the number of pods included."""
+    offered = resource_amounts({"cpu": "3920m", "memory": "8Gi", "pods": "110", "example.com/gpu": 4, "storage": "1"})
+    assert offered == {"cpu": 3920, "memory": 2**33, "pods": 110, "example.com/gpu": 4}
+
+
+def test_an_amount_that_is_none_is_an_error() -> None:
+    """A request that cannot be read is refused, not ignored."""
+    with pytest.raises(QuantityError, match="lots"):
+        requests(container({"cpu": "lots"}))

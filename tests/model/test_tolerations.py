@@ -1,0 +1,57 @@
+"""Tolerations: which taints they cover."""
+
+import pytest
+
+from kubestow.model.node import Taint
+from kubestow.model.pod import Toleration
+from kubestow.model.tolerations import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates, untolerated
+
+TAINT = Taint("dedicated", "10", NO_SCHEDULE)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "covered"),
+    [
+        (Toleration("dedicated", "Equal", "10", NO_SCHEDULE), True),
+        (Toleration("dedicated", "", "10"), True),
+        (Toleration("dedicated", "Equal", "11"), False),
+        (Toleration("dedicated", "Exists"), True),
+        (Toleration("", "Exists"), True),
+        (Toleration("other", "Exists"), False),
+        (Toleration("dedicated", "Exists", "", NO_EXECUTE), False),
+        (Toleration("", "Equal", "10"), True),
+        (Toleration("dedicated", "Near", "10"), False),
+        (Toleration("dedicated", "Gt", "9"), True),
+        (Toleration("dedicated", "Gt", "10"), False),
+        (Toleration("dedicated", "Lt", "11"), True),
+        (Toleration("dedicated", "Lt", "-11"), False),
+        (Toleration("dedicated", "Lt", "011"), False),
+        (Toleration("dedicated", "Lt", "+11"), False),
+        (Toleration("dedicated", "Lt", "x"), False),
+        (Toleration("dedicated", "Lt", "99999999999999999999"), False),
+    ],
+)
+def test_toleration(toleration: Toleration, covered: bool) -> None:
+    """Effect, key and value must fit; empty ones fit all; comparisons need plain 64-bit integers."""
+    assert tolerates(toleration, TAINT, comparison_operators=True) is covered
+
+
+def test_comparisons_can_be_disabled() -> None:
+    """Without the feature, Lt and Gt cover nothing."""
+    assert not tolerates(Toleration("dedicated", "Gt", "9"), TAINT, comparison_operators=False)
+
+
+def test_a_taint_that_is_no_number_is_not_compared() -> None:
+    """Gt and Lt do not cover taints with other values."""
+    assert not tolerates(Toleration("dedicated", "Gt", "9"), Taint("dedicated", "many"), comparison_operators=True)
+
+
+def test_the_first_uncovered_taint_is_found() -> None:
+    """Taints of other effects and covered ones are passed over."""
+    taints = [Taint("soft", "", PREFER_NO_SCHEDULE), Taint("a", "", NO_SCHEDULE), Taint("b", "", NO_EXECUTE)]
+    hard = (NO_SCHEDULE, NO_EXECUTE)
+    tolerate_a, tolerate_b = Toleration("a", "Exists"), Toleration("b", "Exists")
+    assert untolerated(taints, [], hard, True) == taints[1]
+    assert untolerated(taints, [tolerate_a], hard, True) == taints[2]
+    assert untolerated(taints, [tolerate_a, tolerate_b], hard, True) is None
+    assert untolerated(taints, [tolerate_a], (PREFER_NO_SCHEDULE,), True) == taints[0]
