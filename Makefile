@@ -22,7 +22,7 @@ check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, test
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/mypy tests scripts/*.py
+	MYPYPATH=tests:scripts $(BIN)/mypy --explicit-package-bases tests scripts
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 -q
 
