@@ -12,6 +12,7 @@ from kubestow.model.quantity import QuantityError
 from kubestow.model.requests import (
     NON_ZERO_MEMORY,
     TO_SCHEDULE,
+    TO_SCORE,
     PodRequests,
     RequestRules,
     is_scalar_resource,
@@ -94,9 +95,9 @@ def test_defaults_for_scoring_per_container() -> None:
     """Each container that leaves CPU or memory out counts 100m or 200Mi in scoring; an explicit 0 stays 0."""
     asked = requests(container({"cpu": "1"}, "a"), container({"memory": "1Gi", "cpu": "0"}, "b"), container({}, "c"))
     assert asked.amounts == {"cpu": 1000, "memory": 2**30}
-    assert asked.non_zero_cpu == asked.scored_cpu == 1100
-    assert asked.non_zero_memory == asked.scored_memory == 2**30 + 2 * NON_ZERO_MEMORY
-    assert requests(container()) == PodRequests({}, 100, NON_ZERO_MEMORY, 100, NON_ZERO_MEMORY)
+    assert asked.non_zero_cpu == 1100
+    assert asked.non_zero_memory == 2**30 + 2 * NON_ZERO_MEMORY
+    assert requests(container()) == PodRequests({}, 100, NON_ZERO_MEMORY)
     assert requests(container({"cpu": "0"})).non_zero_cpu == 0
 
 
@@ -111,11 +112,19 @@ def test_requests_of_the_whole_pod_replace_the_sum() -> None:
 
 
 def test_pod_level_requests_and_defaults() -> None:
-    """With pod-level requests, a pod on a node has defaults only for what nobody asked for; one to be placed always."""
-    asked = requests(container({"cpu": "1"}, "a"), container({}, "b"), resources={"requests": {"memory": "1Gi"}})
-    assert asked.amounts == {"cpu": 1000, "memory": 2**30}
-    assert (asked.non_zero_cpu, asked.scored_cpu) == (1000, 1100)
-    assert asked.non_zero_memory == asked.scored_memory == 2**30
+    """With pod-level requests, scoring assumes something only for resources that nobody mentions."""
+    containers = container({"cpu": "1"}, "a"), container({}, "b")
+    asked = requests(*containers, resources={"requests": {"memory": "1Gi"}})
+    assert asked == PodRequests({"cpu": 1000, "memory": 2**30}, 1000, 2**30)
+    asked = requests(container(), container(), resources={"requests": {"memory": "1Gi"}})
+    assert asked == PodRequests({"memory": 2**30}, 200, 2**30)
+
+
+def test_scoring_of_fit_leaves_the_pod_level_out() -> None:
+    """While a pod's fit is scored, its containers count and get defaults, whatever the pod asks for as a whole."""
+    containers = container({"cpu": "1"}, "a"), container({}, "b")
+    asked = requests(*containers, resources={"requests": {"memory": "1Gi"}}, rules=TO_SCORE)
+    assert asked == PodRequests({"cpu": 1000}, 1100, 2 * NON_ZERO_MEMORY)
 
 
 def test_pod_level_requests_can_be_disabled() -> None:

@@ -1,4 +1,4 @@
-"""What a pod asks for: resources of a node as kube-scheduler adds them up, host ports, images, and its priority.
+"""What a pod asks of a node: CPU, memory, ephemeral storage and countable resources, as kube-scheduler adds them up.
 
 Containers run together, so their requests add up. Init containers run one after the other before them, so of each
 resource the largest need counts; but one with restartPolicy Always (a sidecar) keeps running, and adds to everything
@@ -14,13 +14,11 @@ Sums are exact, in nano-units, and rounded up once at the end.
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from kubestow.model.label_syntax import key_problems
 from kubestow.model.meta import Base, ResourceList
-from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Container, ContainerStatus, Pod
+from kubestow.model.pod import Container, ContainerStatus, Pod
 from kubestow.model.quantity import INT64_MAX, NANO_PER_MILLI, NANO_PER_UNIT, milli, millis_up, nano, units_up, value
-from kubestow.model.timestamps import parse_time
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -30,10 +28,6 @@ PODS = "pods"
 NON_ZERO_CPU = 100
 """Thousandths of a CPU that scoring assumes for a container without a request."""
 NON_ZERO_MEMORY = 200 * 1024 * 1024
-
-ANY_IP = "0.0.0.0"  # noqa: S104 - the API's word for every address of a node; nothing is bound here
-PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
-PREEMPT_NEVER = "Never"
 
 _HUGE_PAGES = "hugepages-"
 _NON_ZERO = {CPU: NON_ZERO_CPU * NANO_PER_MILLI, MEMORY: NON_ZERO_MEMORY * NANO_PER_UNIT}
@@ -47,11 +41,8 @@ class PodRequests(Base, frozen=True):
     amounts: dict[str, int]
     """By resource; what is not asked for is absent."""
     non_zero_cpu: int
-    """What scoring counts for the pod once it is on a node."""
+    """What scoring counts, with something for every container that asks for none."""
     non_zero_memory: int
-    scored_cpu: int
-    """What scoring counts while the pod is being placed: differs only where pod-level requests leave CPU out."""
-    scored_memory: int
 
 
 class RequestRules(Base, frozen=True):
@@ -69,6 +60,8 @@ ON_NODE = RequestRules()
 """For a pod that takes up room on a node."""
 TO_SCHEDULE = RequestRules(status=False)
 """For a pod that looks for room: what it wants is all there is to know."""
+TO_SCORE = RequestRules(status=False, pod_level=False)
+"""For a pod whose fit is scored: kube-scheduler leaves the requests of the pod as a whole out there."""
 
 
 def pod_requests(pod: Pod, rules: RequestRules = ON_NODE) -> PodRequests:
@@ -90,8 +83,15 @@ def is_scalar_resource(resource: str) -> bool:
     """Whether a resource is one that is merely counted: extended, huge pages, attachable volumes, kubernetes.io/…"""
     if resource.startswith((_HUGE_PAGES, "attachable-volumes-")) or "kubernetes.io/" in resource:
         return True
-    is_extended = "/" in resource and not resource.startswith("requests.")
-    return is_extended and not key_problems(f"requests.{resource}")
+    return is_extended_resource(resource)
+
+
+@lru_cache(maxsize=1024)
+def is_extended_resource(resource: str) -> bool:
+    """Whether a resource is one that Kubernetes knows nothing about, such as example.com/gpu."""
+    if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
+        return False
+    return not key_problems(f"requests.{resource}")
 
 
 @lru_cache(maxsize=1024)
@@ -108,61 +108,6 @@ def resource_amounts(resources: ResourceList) -> dict[str, int]:
     }
 
 
-class HostPort(NamedTuple):
-    """A port of a node, on one of its addresses or on all of them."""
-
-    ip: str
-    protocol: str
-    port: int
-
-    def conflicts_with(self, other: "HostPort") -> bool:
-        """Whether the two cannot be taken on the same node."""
-        return (
-            self.port == other.port
-            and self.protocol == other.protocol
-            and (self.ip == other.ip or ANY_IP in (self.ip, other.ip))
-        )
-
-
-def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """The host ports of a pod for as long as it runs: those of sidecars, then those of containers."""
-    spec = pod.spec
-    containers = spec.containers
-    if spec.initContainers:
-        containers = (*filter(is_sidecar, spec.initContainers), *containers)
-    return tuple(
-        HostPort(port.hostIP or ANY_IP, port.protocol or "TCP", port.hostPort)
-        for container in containers
-        for port in container.ports
-        if port.hostPort > 0
-    )
-
-
-def normalized_image_name(name: str) -> str:
-    """The name with its tag; an image without one is the latest."""
-    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
-
-
-def pod_priority(pod: Pod) -> int:
-    """The pod's priority; 0 where none was given."""
-    return pod.spec.priority or 0
-
-
-def preemption_policy(pod: Pod) -> str:
-    """PREEMPT_NEVER for a pod that must not displace others."""
-    return PREEMPT_NEVER if pod.spec.preemptionPolicy == PREEMPT_NEVER else PREEMPT_LOWER_PRIORITY
-
-
-def pod_start_time(pod: Pod, now: float) -> float:
-    """Since when the pod runs, in seconds since the epoch; a pod that has not started counts as starting now."""
-    return now if pod.status.startTime is None else parse_time(pod.status.startTime)
-
-
-def pod_is_terminal(pod: Pod) -> bool:
-    """Whether the pod has run to its end, so that it takes up no room."""
-    return pod.status.phase in (POD_SUCCEEDED, POD_FAILED)
-
-
 def _requests_of_one(requests: ResourceList) -> PodRequests:
     amounts = {}
     for name, raw in requests.items():
@@ -172,7 +117,7 @@ def _requests_of_one(requests: ResourceList) -> PodRequests:
             amounts[name] = value(raw)
     cpu = amounts.get(CPU, NON_ZERO_CPU)
     memory = amounts.get(MEMORY, NON_ZERO_MEMORY)
-    return PodRequests(amounts, cpu, memory, cpu, memory)
+    return PodRequests(amounts, cpu, memory)
 
 
 def _requests_of_many(pod: Pod, rules: RequestRules) -> PodRequests:
@@ -193,14 +138,12 @@ def _requests_of_many(pod: Pod, rules: RequestRules) -> PodRequests:
         return needed
 
     asked = total({})
-    scored = total(_NON_ZERO)
-    non_zero = total({name: amount for name, amount in _NON_ZERO.items() if name not in asked}) if of_pod else scored
+    # With requests of its own the pod as a whole has a size; only a resource that nobody mentions is assumed.
+    non_zero = total({name: amount for name, amount in _NON_ZERO.items() if not of_pod or name not in asked})
     return PodRequests(
         {name: _rounded(name, amount) for name, amount in asked.items() if _is_counted(name)},
         _rounded(CPU, non_zero.get(CPU, 0)),
         _rounded(MEMORY, non_zero.get(MEMORY, 0)),
-        _rounded(CPU, scored.get(CPU, 0)),
-        _rounded(MEMORY, scored.get(MEMORY, 0)),
     )
 
 
