@@ -6,7 +6,7 @@ may let it fit; it then sits out its *backoff* (pods that failed by error have a
 active again. Pods that a PreEnqueue plugin holds back wait in the pool as *gated*. Events that happen while a pod is
 in flight are kept, and replayed should it be rejected.
 
-`scheduling_queue` is the whole; `heap`, `backoff`, `pool`, `in_flight`, `retry`, `listeners` and `nominator` are its parts.
+`scheduling_queue` is the whole; the other modules are its parts.
 
 Promise: synchronous, no I/O; time comes from the clock that is handed in. No operation is slower than O(log n), save
 that an event costs as many hints as there are pods rejected by the plugins that listen to it.

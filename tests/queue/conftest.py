@@ -1,0 +1,157 @@
+"""A scheduling queue in virtual time, with plugins that are told what to say."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubestow.cluster.events import Action, ClusterEvent, Registration, Resource, on
+from kubestow.model.meta import ObjectMeta
+from kubestow.model.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
+from kubestow.queue.queued_pod import Gate, QueuedPod
+from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
+
+START = 1_000.0
+
+
+class VirtualClock:
+    def __init__(self, time: float = START) -> None:
+        self.time = time
+
+    def now(self) -> float:
+        return self.time
+
+
+@dataclass
+class FakeRules:
+    """A profile in which pods with scheduling gates are held back by the plugin Gates."""
+
+    registrations: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+    """Names of pods that the plugin Door holds back."""
+    asked: int = 0
+
+    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
+        self.asked += 1
+        if pod.metadata.name in self.closed:
+            return Gate("Door", "closed")
+        return Gate("Gates", "waiting for gates") if pod.spec.schedulingGates else None
+
+
+class Recording:
+    """Keeps what the queue tells its observer."""
+
+    def __init__(self) -> None:
+        self.entered: list[tuple[str, str]] = []
+        self.hints: list[tuple[str, str, str]] = []
+        self.failures: list[tuple[str, str]] = []
+
+    def pod_entered(self, queue: str, event: str) -> None:
+        self.entered.append((queue, event))
+
+    def hint_ran(self, plugin: str, event: str, result: str, seconds: float) -> None:
+        self.hints.append((plugin, event, result))
+
+    def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
+        self.failures.append((plugin, str(error)))
+
+
+DEFAULT_REGISTRATIONS = {
+    "Fit": [on(Resource.NODE, Action.ADD), on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)],
+    "Ports": [on(Resource.POD, Action.DELETE)],
+    "Gates": [on(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)],
+    "Door": [on(Resource.POD_GROUP, Action.ADD)],
+}
+
+
+class Kit:
+    """The queue under test and everything around it."""
+
+    def __init__(
+        self,
+        registrations: Mapping[str, Sequence[Registration]] | None = None,
+        settings: QueueSettings | None = None,
+        order: Callable[[Pod, float], Any] | None = None,
+        more_profiles: Mapping[str, FakeRules] | None = None,
+    ) -> None:
+        self.clock = VirtualClock()
+        self.rules = FakeRules(DEFAULT_REGISTRATIONS if registrations is None else registrations)
+        self.seen = Recording()
+        options: dict[str, Any] = {} if order is None else {"order": order}
+        self.queue = SchedulingQueue(
+            self.clock,
+            {"default": self.rules, **(more_profiles or {})},
+            settings or QueueSettings(),
+            self.seen,
+            **options,
+        )
+
+    def pod(
+        self, name: str, priority: int = 0, gates: Sequence[str] = (), nominated: str = "", profile: str = "default"
+    ) -> Pod:
+        return Pod(
+            metadata=ObjectMeta(name=name, namespace="ns", uid=f"uid-{name}"),
+            spec=PodSpec(
+                schedulerName=profile, priority=priority, schedulingGates=tuple(PodSchedulingGate(g) for g in gates)
+            ),
+            status=PodStatus(nominatedNodeName=nominated),
+        )
+
+    def add(self, name: str, **fields: Any) -> Pod:
+        pod = self.pod(name, **fields)
+        self.queue.add(pod)
+        return pod
+
+    def pop(self) -> QueuedPod:
+        queued = self.queue.pop()
+        assert queued is not None
+        return queued
+
+    def pop_names(self) -> list[str]:
+        """Everything that can be popped now, in order; all of it is done at once."""
+        names = []
+        while queued := self.queue.pop():
+            names.append(queued.pod.metadata.name)
+            self.queue.done(queued.uid)
+        return names
+
+    def reject(self, name: str, *plugins: str, pending: Sequence[str] = (), **fields: Any) -> QueuedPod:
+        """Adds a pod, and has it popped and rejected."""
+        self.add(name, **fields)
+        queued = self.pop()
+        assert queued.pod.metadata.name == name
+        self.queue.requeue_failed(queued, plugins, pending)
+        return queued
+
+    def where(self) -> dict[str, list[str]]:
+        """Names of the waiting pods by place; places without any are left out."""
+        snapshot = self.queue.snapshot()
+        return {place: sorted(pod.metadata.name for pod in pods) for place, pods in snapshot.items() if pods}
+
+    def happens(self, event: ClusterEvent, old: Any = None, new: Any = None) -> None:
+        self.queue.on_event(event, old, new)
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass, then flushes."""
+        self.clock.time += seconds
+        self.queue.flush_backoff()
+        self.queue.flush_unschedulable()
+
+    @staticmethod
+    def changed(pod: Pod, *, status: PodStatus | None = None, **spec: Any) -> Pod:
+        return msgspec.structs.replace(
+            pod, spec=msgspec.structs.replace(pod.spec, **spec), status=pod.status if status is None else status
+        )
+
+
+@pytest.fixture
+def kit() -> Kit:
+    return Kit()
+
+
+@pytest.fixture
+def make_kit() -> type[Kit]:
+    """For queues with rules or settings of their own."""
+    return Kit

@@ -1,0 +1,200 @@
+"""Which waiting pods an event moves, and where to."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.cluster.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULABLE_TIMEOUT,
+    Action,
+    ClusterEvent,
+    Resource,
+    on,
+)
+from kubestow.model.pod import Pod
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
+NODE_TAINT = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+
+
+def _yes(pod: Pod, old: Any, new: Any) -> bool:
+    return True
+
+
+def _no(pod: Pod, old: Any, new: Any) -> bool:
+    return False
+
+
+def _broken(pod: Pod, old: Any, new: Any) -> bool:
+    raise LookupError("no such node")
+
+
+def test_only_pods_rejected_by_a_plugin_that_listens_move(kit: Any) -> None:
+    """A new node helps who was rejected for room, not who was rejected for ports."""
+    kit.reject("room", "Fit")
+    kit.reject("ports", "Ports")
+    kit.happens(NODE_ADD)
+    assert kit.where() == {"backoff": ["room"], "unschedulable": ["ports"]}
+    assert kit.seen.entered[-1] == ("backoff", "NodeAdd")
+
+
+def test_one_yes_among_the_rejecting_plugins_is_enough(make_kit: Any) -> None:
+    """Any plugin that rejected the pod may call it back."""
+    kit = make_kit({"A": [on(Resource.NODE, Action.ADD, _no)], "B": [on(Resource.NODE, Action.ADD, _yes)]})
+    kit.reject("both", "A", "B")
+    kit.reject("only-a", "A")
+    kit.happens(NODE_ADD)
+    assert kit.where() == {"backoff": ["both"], "unschedulable": ["only-a"]}
+
+
+def test_hints_see_the_waiting_pod_and_the_object(make_kit: Any) -> None:
+    """The hint is asked with the pod, the object before and after."""
+    asked = []
+
+    def hint(*given: Any) -> bool:
+        asked.append(given)
+        return False
+
+    kit = make_kit({"A": [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, hint)]})
+    queued = kit.reject("p", "A")
+    kit.happens(NODE_LABEL, "before", "after")
+    assert asked == [(queued.pod, "before", "after")]
+    assert kit.seen.hints == [("A", "NodeUpdateNodeLabel", "QueueSkip")]
+
+
+def test_a_hint_that_raises_counts_as_yes(make_kit: Any) -> None:
+    """A faulty hint must not strand a pod; the failure is told."""
+    kit = make_kit({"A": [on(Resource.NODE, Action.ADD, _broken)]})
+    kit.reject("p", "A")
+    kit.happens(NODE_ADD)
+    assert kit.where() == {"backoff": ["p"]}
+    assert kit.seen.failures == [("A", "no such node")]
+    assert kit.seen.hints == [("A", "NodeAdd", "Error")]
+
+
+def test_hints_are_asked_only_of_concerned_pods(make_kit: Any) -> None:
+    """Many waiting pods cost an event nothing if it concerns none of them."""
+    kit = make_kit({"A": [on(Resource.NODE, Action.ADD, _yes)], "B": [on(Resource.POD, Action.DELETE, _no)]})
+    for number in range(50):
+        kit.reject(f"p{number}", "A")
+    kit.happens(ASSIGNED_POD_DELETE)
+    assert kit.seen.hints == []
+
+
+@pytest.mark.parametrize(
+    ("rejected_by", "pending_on", "expected"),
+    [
+        ((), ("Patient",), "active"),
+        (("Fit",), ("Patient",), "active"),
+        (("Patient",), (), "backoff"),
+        (("Patient",), ("Other",), "backoff"),
+    ],
+)
+def test_a_plugin_that_rejected_for_now_spares_the_backoff(
+    make_kit: Any, rejected_by: tuple[str, ...], pending_on: tuple[str, ...], expected: str
+) -> None:
+    """Yes from a pending plugin means at once; from another one, after the backoff."""
+    kit = make_kit(
+        {
+            "Fit": [on(Resource.NODE, Action.ADD)],
+            "Patient": [on(Resource.NODE, Action.ADD, _yes)],
+            "Other": [on(Resource.NODE, Action.ADD, _no)],
+        }
+    )
+    kit.reject("p", *rejected_by, pending=pending_on)
+    kit.happens(NODE_ADD)
+    assert kit.where() == {expected: ["p"]}
+
+
+def test_taint_changes_retry_whoever_listens_to_new_nodes(make_kit: Any) -> None:
+    """As in kube-scheduler: a listener to new nodes hears of taints, without its hint, unless it listens to them."""
+    kit = make_kit(
+        {
+            "Nodes": [on(Resource.NODE, Action.ADD, _no)],
+            "Taints": [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _no)],
+        }
+    )
+    kit.reject("nodes", "Nodes")
+    kit.reject("taints", "Taints")
+    kit.happens(NODE_TAINT)
+    assert kit.where() == {"backoff": ["nodes"], "unschedulable": ["taints"]}
+
+
+def test_a_plugin_without_registrations_waits_for_the_timeout(kit: Any) -> None:
+    """Nothing calls back a pod whose rejector listens to nothing, save the flush."""
+    kit.reject("p", "Silent")
+    for event in (NODE_ADD, ASSIGNED_POD_DELETE, ASSIGNED_POD_ADD):
+        kit.happens(event)
+    assert kit.where() == {"unschedulable": ["p"]}
+    kit.happens(UNSCHEDULABLE_TIMEOUT)
+    assert kit.where() == {"backoff": ["p"]}
+
+
+def test_profiles_are_told_apart(make_kit: Any) -> None:
+    """The same plugin may listen to different things in different profiles."""
+    other = make_kit({"Fit": [on(Resource.POD, Action.DELETE)]}).rules
+    kit = make_kit({"Fit": [on(Resource.NODE, Action.ADD)]}, more_profiles={"other": other})
+    kit.reject("here", "Fit")
+    kit.reject("there", "Fit", profile="other")
+    kit.happens(NODE_ADD)
+    assert kit.where() == {"backoff": ["here"], "unschedulable": ["there"]}
+    kit.happens(ASSIGNED_POD_DELETE)
+    assert kit.where() == {"backoff": ["here", "there"]}
+
+
+def test_an_event_can_be_meant_for_some_pods_only(kit: Any) -> None:
+    """A nomination that falls away helps only pods of no higher priority."""
+    kit.reject("low", "Fit")
+    kit.reject("high", "Fit", priority=10)
+    kit.queue.on_event(ASSIGNED_POD_DELETE, None, None, lambda pod: pod.spec.priority <= 5)
+    assert kit.where() == {"backoff": ["low"], "unschedulable": ["high"]}
+
+
+def test_activation_ignores_hints_and_backoff(kit: Any) -> None:
+    """Activated pods are active at once, wherever they waited; unknown ones are ignored."""
+    waiting = kit.reject("waiting", "Silent").pod
+    kit.reject("backing-off", "Fit")
+    kit.happens(NODE_ADD)
+    kit.queue.activate([waiting, kit.pod("backing-off"), kit.pod("unknown")])
+    assert kit.where() == {"active": ["backing-off", "waiting"]}
+    assert kit.seen.entered[-2:] == [("active", "ForceActivate")] * 2
+
+
+def test_rejections_are_counted_until_the_next_attempt(kit: Any) -> None:
+    """Who rejected how many waiting pods: counted while they wait, wherever they do."""
+    kit.reject("p", "Fit", "Ports")
+    kit.reject("q", "Fit")
+    assert dict(kit.queue.rejections()) == {("Fit", "default"): 2, ("Ports", "default"): 1}
+    kit.happens(NODE_ADD)
+    assert kit.queue.rejections()["Fit", "default"] == 2
+    kit.pop_names()
+    assert not any(kit.queue.rejections().values())
+
+
+def test_lengths_by_queue(kit: Any) -> None:
+    """The numbers behind the gauge of pending pods."""
+    kit.reject("error")
+    kit.reject("waiting", "Ports")
+    kit.reject("backing-off", "Fit")
+    kit.happens(NODE_ADD)
+    kit.add("gated", gates=["g"])
+    kit.add("active")
+    assert kit.queue.lengths() == {"active": 1, "backoff": 2, "unschedulable": 1, "gated": 1}
+
+
+def test_overdue_pods_are_retried(kit: Any) -> None:
+    """After five minutes a pod is tried whatever the hints say, and the flush is remembered until the attempt ends."""
+    queued = kit.reject("p", "Silent")
+    kit.advance(300)
+    assert kit.where() == {"unschedulable": ["p"]}
+    kit.advance(0.001)
+    assert kit.where() == {"active": ["p"]}
+    assert queued.was_flushed
+    assert kit.seen.entered[-1] == ("active", "UnschedulableTimeout")
+    kit.queue.requeue_failed(kit.pop(), ["Silent"])
+    assert not queued.was_flushed
+    kit.advance(299)
+    assert kit.where() == {"unschedulable": ["p"]}

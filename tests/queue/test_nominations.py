@@ -1,0 +1,70 @@
+"""Pods that wait for room on a certain node."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.model.pod import Pod, PodStatus
+from kubestow.queue.nominator import Nominator
+
+
+def _on(nominator: Nominator, node: str) -> list[str]:
+    return [info.name for info in nominator.nominated_on(node)]
+
+
+def _with_status(kit: Any, pod: Pod, node: str) -> Pod:
+    changed: Pod = kit.changed(pod, status=PodStatus(nominatedNodeName=node))
+    return changed
+
+
+def test_pods_are_listed_in_the_order_they_were_nominated(kit: Any) -> None:
+    """Nominating again moves a pod to the end, and to its new node."""
+    nominator = Nominator()
+    for name in ("a", "b", "c"):
+        nominator.nominate(kit.pod(name), "n1")
+    nominator.nominate(kit.pod("a"), "n1")
+    nominator.nominate(kit.pod("b"), "n2")
+    assert _on(nominator, "n1") == ["c", "a"]
+    assert _on(nominator, "n2") == ["b"]
+    assert nominator.node_of("uid-b") == "n2"
+    assert len(nominator) == 3
+
+
+def test_without_a_node_the_status_decides(kit: Any) -> None:
+    """A pod whose status names no node is not nominated."""
+    nominator = Nominator()
+    nominator.nominate(kit.pod("a", nominated="n1"))
+    nominator.nominate(kit.pod("b"))
+    assert _on(nominator, "n1") == ["a"]
+    assert len(nominator) == 1
+
+
+def test_an_empty_name_clears_the_nomination(kit: Any) -> None:
+    """Preemption that turned out useless gives the node back."""
+    nominator = Nominator()
+    nominator.nominate(kit.pod("a", nominated="n1"))
+    nominator.nominate(kit.pod("a", nominated="n1"), "")
+    assert list(nominator.nodes) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [("", "", "ours"), ("", "n1", "n1"), ("n1", "n2", "n2"), ("n1", "", None), ("n1", "n1", "n1")],
+)
+def test_updates_and_what_the_scheduler_knows_better(kit: Any, before: str, after: str, expected: str | None) -> None:
+    """Our nomination stands until the API server tells of one, or takes one back."""
+    nominator = Nominator()
+    pod = kit.pod("a", nominated=before)
+    nominator.nominate(pod, "ours")
+    nominator.update(pod, _with_status(kit, pod, after))
+    assert nominator.node_of("uid-a") == expected
+
+
+def test_updates_replace_the_pod(kit: Any) -> None:
+    """The latest version of the pod is what counts on the node."""
+    nominator = Nominator()
+    old = kit.pod("a", nominated="n1")
+    nominator.nominate(old)
+    new = kit.changed(old, priority=7)
+    nominator.update(old, new)
+    assert [info.pod for info in nominator.nominated_on("n1")] == [new]

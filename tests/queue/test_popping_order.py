@@ -1,0 +1,104 @@
+"""Which pod is popped next."""
+
+from typing import Any
+
+from kubestow.cluster.events import Action, ClusterEvent, Resource
+from kubestow.queue.scheduling_queue import QueueSettings
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+
+
+def test_higher_priority_first_then_longer_wait(kit: Any) -> None:
+    """Pods leave by priority; among equals the one that came first."""
+    for name, priority in [("a", 0), ("b", 10), ("c", 0), ("d", 10)]:
+        kit.add(name, priority=priority)
+        kit.clock.time += 0.001
+    assert kit.pop_names() == ["b", "d", "a", "c"]
+
+
+def test_equal_in_every_way_leaves_in_order_of_arrival(kit: Any) -> None:
+    """Even within one tick of the clock the order is that of arrival."""
+    for number in range(20):
+        kit.add(f"p{number:02}")
+    assert kit.pop_names() == [f"p{number:02}" for number in range(20)]
+
+
+def test_a_retried_pod_waits_behind_those_that_came_before_its_last_attempt_ended(kit: Any) -> None:
+    """A pod's place is counted from the end of its last attempt."""
+    kit.add("retried")
+    queued = kit.pop()
+    kit.clock.time += 1
+    kit.add("newer")
+    kit.clock.time += 1
+    kit.queue.requeue_failed(queued, ["Fit"])
+    kit.queue.activate([queued.pod])
+    assert kit.pop_names() == ["newer", "retried"]
+
+
+def test_order_can_be_replaced(make_kit: Any) -> None:
+    """A QueueSort of one's own decides the order."""
+    kit = make_kit(order=lambda pod, _: pod.metadata.name)
+    for name in "cab":
+        kit.add(name)
+    assert kit.pop_names() == ["a", "b", "c"]
+
+
+def test_changed_priority_changes_the_place(kit: Any) -> None:
+    """An active pod that is updated takes its new place."""
+    first, second = kit.add("first"), kit.add("second")
+    kit.queue.update(second, kit.changed(second, priority=5))
+    assert kit.queue.get(first.metadata.uid).pod is first
+    assert kit.pop_names() == ["second", "first"]
+
+
+def test_backoff_is_popped_when_nothing_is_active(kit: Any) -> None:
+    """Rather than idle, the scheduler tries pods that are backing off, earliest expiry first."""
+    for name, failures in [("often", 3), ("once", 1)]:
+        queued = kit.reject(name, "Fit")
+        queued.unschedulable_count = failures
+        kit.happens(NODE_ADD)
+    assert kit.where() == {"backoff": ["often", "once"]}
+    kit.add("new")
+    assert kit.pop_names() == ["new", "once", "often"]
+    assert ("active", "PopFromBackoffQ") in kit.seen.entered
+
+
+def test_pods_whose_backoff_ends_in_the_same_second_go_by_priority(kit: Any) -> None:
+    """Milliseconds of backoff do not beat priority."""
+    low = kit.reject("low", "Fit")
+    kit.clock.time += 0.5
+    high = kit.reject("high", "Fit", priority=100)
+    kit.happens(NODE_ADD)
+    assert kit.where() == {"backoff": ["high", "low"]}
+    assert low.backoff_expiry == high.backoff_expiry
+    assert kit.pop_names() == ["high", "low"]
+
+
+def test_pods_that_failed_by_error_are_not_popped_early(kit: Any) -> None:
+    """Their backoff protects the API server."""
+    kit.reject("unlucky")
+    assert kit.where() == {"errorBackoff": ["unlucky"]}
+    assert not kit.queue.has_work
+    assert kit.queue.pop() is None
+
+
+def test_popping_from_backoff_can_be_switched_off(make_kit: Any) -> None:
+    """Without it, a pod sits out its backoff to the end, counted to the millisecond."""
+    kit = make_kit(settings=QueueSettings(pop_from_backoff=False))
+    kit.clock.time += 0.25
+    kit.reject("p", "Fit")
+    kit.happens(NODE_ADD)
+    assert kit.queue.pop() is None
+    kit.advance(0.99)
+    assert kit.where() == {"backoff": ["p"]}
+    kit.advance(0.02)
+    assert kit.pop_names() == ["p"]
+
+
+def test_attempts_are_counted(kit: Any) -> None:
+    """Each pop is an attempt; the first time a pod became active is remembered."""
+    queued = kit.reject("p", "Fit")
+    kit.clock.time += 60
+    kit.queue.activate([queued.pod])
+    assert kit.pop().attempts == 2
+    assert queued.initial_attempt_timestamp == 1_000.0

@@ -1,0 +1,170 @@
+"""Whatever happens in whatever order: no pod is lost, none is in two places, each waits for a reason."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+
+from kubestow.cluster.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
+from kubestow.model.meta import ObjectMeta
+from kubestow.model.pod import Pod, PodSchedulingGate, PodSpec
+from kubestow.queue.queued_pod import Gate, QueuedPod
+from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
+
+EVENTS = (
+    ClusterEvent(Resource.NODE, Action.ADD),
+    ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT),
+    ClusterEvent(Resource.CSI_NODE, Action.UPDATE),
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+)
+REGISTRATIONS = {
+    "Nodes": [on(Resource.NODE, Action.ADD)],
+    "Pods": [on(Resource.POD, Action.DELETE, lambda pod, _old, _new: pod.spec.priority == 1)],
+    "Silent": [],
+    "Gates": [on(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)],
+}
+PLUGINS = st.sets(st.sampled_from(["Nodes", "Pods", "Silent"]), max_size=2)
+GATED = (PodSchedulingGate("g"),)
+
+
+class Time:
+    def __init__(self) -> None:
+        self.time = 5_000.0
+
+    def now(self) -> float:
+        return self.time
+
+
+class Profile:
+    registrations = REGISTRATIONS
+
+    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
+        return Gate("Gates") if pod.spec.schedulingGates else None
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """The queue beside a plain account of which pods exist and which are in flight."""
+
+    pods: Bundle[str] = Bundle("pods")
+    popped: Bundle[QueuedPod] = Bundle("popped")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Time()
+        self.queue = SchedulingQueue(self.clock, {"default": Profile()}, QueueSettings())
+        self.known: dict[str, Pod] = {}
+        self.in_flight: set[str] = set()
+        self.made = 0
+
+    @rule(target=pods, priority=st.integers(0, 3), gated=st.booleans())
+    def add(self, priority: int, gated: bool) -> str:
+        self.made += 1
+        uid = f"u{self.made}"
+        spec = PodSpec(schedulerName="default", priority=priority, schedulingGates=GATED if gated else ())
+        self.known[uid] = Pod(metadata=ObjectMeta(name=uid, namespace="ns", uid=uid), spec=spec)
+        self.queue.add(self.known[uid])
+        return uid
+
+    @rule(uid=pods, priority=st.integers(0, 3), ungate=st.booleans())
+    def update(self, uid: str, priority: int, ungate: bool) -> None:
+        old = self.known.get(uid)
+        if old is None:
+            return
+        gates = () if ungate else old.spec.schedulingGates
+        new = msgspec.structs.replace(
+            old, spec=msgspec.structs.replace(old.spec, priority=priority, schedulingGates=gates)
+        )
+        self.known[uid] = new
+        self.queue.update(old, new)
+
+    @rule(uid=consumes(pods))
+    def delete(self, uid: str) -> None:
+        pod = self.known.pop(uid, None)
+        if pod is not None:
+            self.queue.delete(pod)
+
+    @rule(target=popped)
+    def pop(self) -> Any:
+        best = self._best_active()
+        queued = self.queue.pop()
+        if queued is None:
+            assert best is None
+            return multiple()
+        if best is not None:
+            key = (-(queued.pod.spec.priority or 0), queued.timestamp)
+            assert key == best
+        assert queued.pod is self.known[queued.uid]
+        self.in_flight.add(queued.uid)
+        return queued
+
+    @rule(queued=consumes(popped), plugins=PLUGINS, pending=PLUGINS)
+    def fail(self, queued: QueuedPod, plugins: set[str], pending: set[str]) -> None:
+        self.in_flight.discard(queued.uid)
+        latest = self.known.get(queued.uid)
+        if latest is None:
+            self.queue.done(queued.uid)
+            return
+        queued.pod = latest
+        self.queue.requeue_failed(queued, plugins, pending)
+
+    @rule(queued=consumes(popped))
+    def bind(self, queued: QueuedPod) -> None:
+        self.in_flight.discard(queued.uid)
+        self.known.pop(queued.uid, None)
+        self.queue.done(queued.uid)
+
+    @rule(event=st.sampled_from(EVENTS))
+    def happens(self, event: ClusterEvent) -> None:
+        self.queue.on_event(event, None, None)
+
+    @rule(uid=pods)
+    def activate(self, uid: str) -> None:
+        if uid in self.known:
+            self.queue.activate([self.known[uid]])
+            if uid not in self.in_flight and not self.known[uid].spec.schedulingGates:
+                assert self.known[uid] in self.queue.snapshot()["active"]
+
+    @rule(seconds=st.sampled_from([0.001, 0.4, 1.0, 3.7, 12.0, 301.0]))
+    def advance(self, seconds: float) -> None:
+        self.clock.time += seconds
+        self.queue.flush_backoff()
+        self.queue.flush_unschedulable()
+        wakeup = self.queue.next_wakeup()
+        assert wakeup is None or wakeup > self.clock.time
+
+    def _best_active(self) -> tuple[int, float] | None:
+        active = [self.queue.get(pod.metadata.uid) for pod in self.queue.snapshot()["active"]]
+        return min(((-(q.pod.spec.priority or 0), q.timestamp) for q in active if q), default=None)
+
+    @invariant()
+    def every_pod_is_in_exactly_one_place(self) -> None:
+        waiting = [pod.metadata.uid for pods in self.queue.snapshot().values() for pod in pods]
+        assert sorted(waiting) == sorted(self.known.keys() - self.in_flight)
+        assert {pod.metadata.uid for pod in self.queue.in_flight_pods()} == self.in_flight
+
+    @invariant()
+    def every_pod_is_the_latest_version(self) -> None:
+        for pods in self.queue.snapshot().values():
+            assert all(pod is self.known[pod.metadata.uid] for pod in pods)
+
+    @invariant()
+    def lengths_and_counts_agree(self) -> None:
+        snapshot = self.queue.snapshot()
+        lengths = self.queue.lengths()
+        assert lengths["backoff"] == len(snapshot["backoff"]) + len(snapshot["errorBackoff"])
+        assert all(lengths[place] == len(snapshot[place]) for place in ("active", "unschedulable", "gated"))
+        waiting = [self.queue.get(uid) for uid in self.known.keys() - self.in_flight]
+        rejections = sum(len(queued.rejectors) for queued in waiting if queued)
+        assert sum(self.queue.rejections().values()) == rejections
+
+    @invariant()
+    def events_are_kept_only_while_pods_are_in_flight(self) -> None:
+        if not self.in_flight:
+            assert not self.queue.in_flight_counts()
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
