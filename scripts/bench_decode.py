@@ -9,7 +9,8 @@ import msgspec
 from bench_rows import Row, micros, seconds_per_call
 from kubestow.model.codec import decode
 from kubestow.model.pod import Pod
-from kubestow.model.requests import host_ports, pod_requests
+from kubestow.model.ports import host_ports
+from kubestow.model.requests import pod_requests
 
 
 def rows() -> Iterator[Row]:

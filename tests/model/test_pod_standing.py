@@ -5,19 +5,12 @@ from typing import Any
 import pytest
 
 from kubestow.model.codec import convert
-from kubestow.model.fields import zone_of
+from kubestow.model.images import normalized_image_name
 from kubestow.model.pod import Pod
-from kubestow.model.requests import (
-    ANY_IP,
-    HostPort,
-    host_ports,
-    normalized_image_name,
-    pod_is_terminal,
-    pod_priority,
-    pod_start_time,
-    preemption_policy,
-)
+from kubestow.model.ports import ANY_IP, HostPort, host_ports
+from kubestow.model.standing import pod_is_terminal, pod_priority, pod_start_time, preemption_policy
 from kubestow.model.timestamps import format_micro_time, format_time, parse_time
+from kubestow.model.topology import zone_of
 
 
 def pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:

@@ -29,8 +29,8 @@ class ZoneOrder:
     """Rows in round robin over zones. Adding and removing is O(1); the order is laid out anew when next asked for."""
 
     def __init__(self) -> None:
-        self._zones: dict[tuple[str, str], dict[int, None]] = {}
-        self._zone_of_row: dict[int, tuple[str, str]] = {}
+        self._zones: dict[str, dict[int, None]] = {}
+        self._zone_of_row: dict[int, str] = {}
         self._rows: IntArray | None = None
 
     def set(self, row: int, node: Node) -> None:

@@ -13,21 +13,34 @@ from kubestow.model.node import Node
 class NodeView(Protocol):
     """Rows of nodes. Columns may be longer than `size`; index them with rows."""
 
-    size: int
-    names: Sequence[str]
-    nodes: Sequence[Node | None]
-    pods: Sequence[dict[str, PodInfo]]
-    live: BoolArray
-    resource_index: dict[str, int]
-    allocatable: IntArray
-    requested: IntArray
-    non_zero: IntArray
-    pod_count: IntArray
-    allowed_pods: IntArray
-    unschedulable: BoolArray
-    taint_set: IdArray
-    taint_sets: TaintSets
-
+    @property
+    def size(self) -> int: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def nodes(self) -> Sequence[Node | None]: ...
+    @property
+    def pods(self) -> Sequence[dict[str, PodInfo]]: ...
+    @property
+    def live(self) -> BoolArray: ...
+    @property
+    def resource_index(self) -> dict[str, int]: ...
+    @property
+    def allocatable(self) -> IntArray: ...
+    @property
+    def requested(self) -> IntArray: ...
+    @property
+    def non_zero(self) -> IntArray: ...
+    @property
+    def pod_count(self) -> IntArray: ...
+    @property
+    def allowed_pods(self) -> IntArray: ...
+    @property
+    def unschedulable(self) -> BoolArray: ...
+    @property
+    def taint_set(self) -> IdArray: ...
+    @property
+    def taint_sets(self) -> TaintSets: ...
     @property
     def ports(self) -> PortIndex: ...
 

@@ -1,10 +1,7 @@
-"""Field selectors, such as `spec.nodeName=,status.phase!=Failed`: equality of a few fields, all of which must hold.
-
-And the labels that serve as a node's fields: where it stands.
-"""
+"""Field selectors, such as `spec.nodeName=,status.phase!=Failed`: equality of a few fields, all of which must hold."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kubestow.model.labels import SelectorError
@@ -21,12 +18,6 @@ POD_FIELDS: dict[str, Callable[[Pod], str]] = {
     "status.nominatedNodeName": lambda pod: pod.status.nominatedNodeName,
 }
 """The fields that pods are selected by, and how to read them."""
-
-HOSTNAME_LABEL = "kubernetes.io/hostname"
-ZONE_LABEL = "topology.kubernetes.io/zone"
-REGION_LABEL = "topology.kubernetes.io/region"
-LEGACY_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
-LEGACY_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 
 # A backslash makes the character after it part of the value.
 _TERM = re.compile(r"(?:[^\\,]|\\.?)+", re.DOTALL)
@@ -77,18 +68,6 @@ def parse_pod_fields(text: str) -> FieldSelector:
             known = ", ".join(sorted(POD_FIELDS))
             raise SelectorError(f"field selector {text!r}: {term.field!r} is not supported for pods; known are {known}")
     return selector
-
-
-def zone_of(labels: Mapping[str, str]) -> str:
-    """A name for a node's region and zone together, empty where it has neither label; legacy labels go first."""
-    region = labels.get(LEGACY_REGION_LABEL)
-    if region is None:
-        region = labels.get(REGION_LABEL, "")
-    zone = labels.get(LEGACY_ZONE_LABEL)
-    if zone is None:
-        zone = labels.get(ZONE_LABEL, "")
-    # The separator cannot be part of a label's value.
-    return f"{region}:\0:{zone}" if region or zone else ""
 
 
 def _parse_term(text: str, term: str) -> FieldTerm:

@@ -20,28 +20,8 @@ class ContainerPort(Base, frozen=True):
     protocol: str = "TCP"
 
 
-class ContainerResizePolicy(Base, frozen=True):
-    resourceName: str = ""
-    restartPolicy: str = ""
-
-
-class EnvVarSource(Base, frozen=True):
-    """Only whether the value comes from a file key matters (a feature nodes declare)."""
-
-    fileKeyRef: dict[str, object] | None = None
-
-
-class EnvVar(Base, frozen=True):
-    name: str = ""
-    valueFrom: EnvVarSource | None = None
-
-
 class ContainerRestartRule(Base, frozen=True):
     action: str = ""
-
-
-class Lifecycle(Base, frozen=True):
-    stopSignal: str | None = None
 
 
 class Container(Base, frozen=True):
@@ -51,9 +31,6 @@ class Container(Base, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     restartPolicy: str | None = None
     restartPolicyRules: tuple[ContainerRestartRule, ...] = ()
-    resizePolicy: tuple[ContainerResizePolicy, ...] = ()
-    env: tuple[EnvVar, ...] = ()
-    lifecycle: Lifecycle | None = None
 
 
 class EphemeralVolumeTemplate(Base, frozen=True):
@@ -147,16 +124,6 @@ class PodResourceClaim(Base, frozen=True):
     resourceClaimTemplateName: str | None = None
 
 
-class PodSecurityContext(Base, frozen=True):
-    """Only what nodes must declare support for."""
-
-    supplementalGroupsPolicy: str | None = None
-
-
-class PodOS(Base, frozen=True):
-    name: str = ""
-
-
 class PodSchedulingGroup(Base, frozen=True):
     podGroupName: str | None = None
 
@@ -181,8 +148,6 @@ class PodSpec(Base, frozen=True):
     hostNetwork: bool = False
     hostUsers: bool | None = None
     restartPolicy: str = ""
-    os: PodOS | None = None
-    securityContext: PodSecurityContext | None = None
     terminationGracePeriodSeconds: int | None = None
     schedulingGroup: PodSchedulingGroup | None = None
 

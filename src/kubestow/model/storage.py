@@ -35,6 +35,7 @@ class ISCSIVolume(Base, frozen=True):
 class AzureDisk(Base, frozen=True):
     diskName: str = ""
     diskURI: str = ""
+    kind: str | None = None
 
 
 class AzureFile(Base, frozen=True):

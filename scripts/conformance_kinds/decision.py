@@ -1,0 +1,177 @@
+"""Pods scheduled one after the other against a recorded cluster: who fits where, why not, and how good it is."""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubestow import config
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.framework.profile import Profile, ProfileError
+from kubestow.framework.results import PluginError, Rejection
+from kubestow.model.codec import convert
+from kubestow.model.kinds import KINDS
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.queue.nominator import Nominator
+from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import in_tree_registry
+
+
+def check(case: dict[str, Any]) -> str | None:
+    """The first difference between the recorded decisions and ours."""
+    try:
+        world = World(case)
+    except (config.ConfigError, ProfileError) as error:
+        return None if "setupError" in case else f"cannot be set up: {error}"
+    if "setupError" in case:
+        return f"was set up, expected to fail with {case['setupError']}"
+    for manifest, expected in zip(case["pods"], case["expect"], strict=True):
+        difference = world.schedule(convert(Pod, manifest), expected)
+        if difference is not None:
+            return f"{expected['pod']}: {difference}"
+    return None
+
+
+@cache
+def _configuration(text: str) -> config.SchedulerConfiguration:
+    return config.load(text)
+
+
+class World:
+    """A cluster, and the profiles to schedule with."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.cluster = Cluster()
+        self.nominator = Nominator()
+        for manifest in case["objects"]:
+            self._add(convert(KINDS[manifest["apiVersion"], manifest["kind"]], manifest))
+        for manifest in case.get("pods", ()):
+            pod = convert(Pod, manifest)
+            if pod.status.nominatedNodeName:
+                self.nominator.nominate(pod)
+        handle = offline_handle(self.cluster, nominator=self.nominator)
+        text = msgspec.json.encode(case["config"]).decode() if "config" in case else ""
+        self.profiles = build_profiles(
+            _configuration(text) if text else config.default(), in_tree_registry(), handle, NoObserver(), lambda: 0.0
+        )
+
+    def _add(self, obj: Any) -> None:
+        if isinstance(obj, Node):
+            self.cluster.set_node(obj)
+        elif not isinstance(obj, Pod):
+            self.cluster.set_object(obj)
+        elif obj.spec.nodeName:
+            self.cluster.set_pod(obj)
+        elif obj.status.nominatedNodeName:
+            self.nominator.nominate(obj)
+
+    def schedule(self, pod: Pod, expected: dict[str, Any]) -> str | None:
+        info = PodInfo(pod)
+        profile = self.profiles.get(pod.spec.schedulerName or "default-scheduler")
+        if profile is None:
+            return f"no profile {pod.spec.schedulerName}"
+        self.nominator.remove(info.uid)
+        evaluation = Evaluation(profile, self.cluster, self.nominator, info)
+        try:
+            answer = self._evaluate(evaluation)
+        except PluginError as error:
+            return None if "error" in expected else f"failed: {error}"
+        if "error" in expected:
+            return f"did not fail, expected {expected['error']}"
+        for field in (
+            "preFilter",
+            "preFilterNodes",
+            "rejected",
+            "feasible",
+            "feasibleCount",
+            "scores",
+            "best",
+            "chosen",
+        ):
+            if field in expected and (found := answer.get(field)) != expected[field]:
+                return f"{field}: {_difference(found, expected[field])}"
+        if answer.get("rejected") and "feasibleCount" not in expected and "rejected" not in expected:
+            return f"rejected: {answer['rejected']}, expected none"
+        for field in ("message", "unschedulablePlugins"):
+            if field in expected and answer.get(field) != expected[field]:
+                return f"{field}: {answer.get(field)!r}, expected {expected[field]!r}"
+        if "chosen" in answer:
+            return self._assume(profile, evaluation, info, answer["chosen"], expected)
+        return None
+
+    def _assume(
+        self, profile: Profile, evaluation: Evaluation, pod: PodInfo, node: str, expected: dict[str, Any]
+    ) -> str | None:
+        self.cluster.assume(pod, node)
+        for bound in profile.reserve:
+            refused = bound.plugin.reserve(evaluation.wants.get(bound.name), pod, node)
+            if refused is not None:
+                for done in reversed(profile.reserve):
+                    done.plugin.unreserve(evaluation.wants.get(done.name), pod, node)
+                self.cluster.forget(pod.uid)
+                found = _status(refused._replace(plugin=bound.name))
+                wanted = expected.get("reserve")
+                return None if found == wanted else f"reserve: {found}, expected {wanted}"
+        return None if "reserve" not in expected else f"reserve: succeeded, expected {expected['reserve']}"
+
+    def _evaluate(self, evaluation: Evaluation) -> dict[str, Any]:
+        names = self.cluster.nodes.names
+        answer: dict[str, Any] = {"feasible": []}
+        if not evaluation.pre_filter():
+            assert evaluation.rejected is not None
+            answer["preFilter"] = _status(evaluation.rejected)
+            answer |= _failure(evaluation)
+            return answer
+        answer["preFilter"] = {"code": "Success"}
+        if evaluation.narrowed_to is not None:
+            answer["preFilterNodes"] = sorted(evaluation.narrowed_to)
+        rows = evaluation.filter()
+        verdicts = evaluation.verdicts
+        assert verdicts is not None
+        answer["feasible"] = sorted(names[row] for row in rows)
+        answer["feasibleCount"] = len(rows)
+        rejected = {
+            names[verdicts.rows[i]]: _status(refused)
+            for i in range(len(verdicts.rows))
+            if (refused := verdicts.rejection(i)) is not None
+        }
+        if rejected:
+            answer["rejected"] = rejected
+        if not len(rows):
+            answer |= _failure(evaluation)
+            return answer
+        totals = evaluation.score(rows)
+        answer["scores"] = {
+            names[row]: {
+                "total": int(totals[i]),
+                "plugins": {score.plugin: int(score.weighted[i]) for score in evaluation.scores},
+            }
+            for i, row in enumerate(rows)
+        }
+        answer["best"] = sorted(names[row] for row in rows[totals == np.max(totals)])
+        answer["chosen"] = answer["best"][0]
+        return answer
+
+
+def _failure(evaluation: Evaluation) -> dict[str, Any]:
+    return {"message": evaluation.message(), "unschedulablePlugins": sorted(evaluation.rejecting_plugins)}
+
+
+def _status(rejection: Rejection) -> dict[str, Any]:
+    status: dict[str, Any] = {"code": rejection.code.label, "reasons": sorted(rejection.reasons)}
+    if rejection.plugin:
+        status["plugin"] = rejection.plugin
+    return status
+
+
+def _difference(found: Any, expected: Any) -> str:
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in sorted(found.keys() | expected.keys()):
+            if found.get(key) != expected.get(key):
+                return f"{key}: {_difference(found.get(key), expected.get(key))}"
+    return f"{found}, expected {expected}"

@@ -1,0 +1,257 @@
+"""Every node judged for one pod: PreFilter, Filter with nominated pods, PreScore, Score, NormalizeScore.
+
+All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows
+from kubestow.cluster.order import enough_nodes
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cluster.view import NodeView
+from kubestow.cluster.whatif import what_if
+from kubestow.framework.caller import Bound
+from kubestow.framework.filtering import run_filters
+from kubestow.framework.handle import Nominator
+from kubestow.framework.plugin import AdaptsToChanges, Change
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, Rejection, Skip, unresolvable
+from kubestow.framework.verdicts import Verdicts
+
+
+class PluginScore(NamedTuple):
+    """What one plugin said of the rows that passed."""
+
+    plugin: str
+    weight: int
+    raw: IntArray
+    normalized: IntArray
+
+    @property
+    def weighted(self) -> IntArray:
+        return self.normalized * self.weight
+
+
+class Evaluation:
+    """The judgement of all nodes for one pod, made step by step: `pre_filter`, `filter`, `score`."""
+
+    def __init__(self, profile: Profile, cluster: Cluster, nominator: Nominator, pod: PodInfo) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.pod = pod
+        self._nominator = nominator
+        self.wants: dict[str, Any] = {}
+        """What each plugin's PreFilter computed."""
+        self.skipped: set[str] = set()
+        """Plugins whose PreFilter found nothing to filter."""
+        self.rejected: Rejection | None = None
+        """The refusal of PreFilter, if it refused the pod as a whole."""
+        self.narrowed_to: frozenset[str] | None = None
+        self.narrowed_by: list[str] = []
+        self.verdicts: Verdicts | None = None
+        self.scores: list[PluginScore] = []
+
+    # PreFilter
+
+    def pre_filter(self) -> bool:
+        """Run PreFilter; False if a plugin refused the pod as a whole."""
+        caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
+        try:
+            status = self._pre_filter()
+        finally:
+            caller.finished("PreFilter", status, start)
+        return self.rejected is None
+
+    def _pre_filter(self) -> Code:
+        for bound in self.profile.pre_filter:
+            result = self.profile.caller.call(bound, self.pod)
+            if isinstance(result, Skip):
+                self.skipped.add(bound.name)
+                continue
+            if isinstance(result, Rejection):
+                self.rejected = result._replace(plugin=bound.name)
+                return result.code
+            if isinstance(result, Narrowed):
+                self._narrow(bound.name, result.nodes)
+                result = result.want
+                if self.rejected is not None:
+                    return self.rejected.code
+            self.wants[bound.name] = result
+        return Code.SUCCESS
+
+    def _narrow(self, plugin: str, nodes: frozenset[str]) -> None:
+        self.narrowed_by.append(plugin)
+        self.narrowed_to = nodes if self.narrowed_to is None else self.narrowed_to & nodes
+        if not self.narrowed_to:
+            names = sorted(self.narrowed_by)
+            listed = f"(s) [{' '.join(names)}] simultaneously" if len(names) > 1 else f" {names[0]}"
+            self.rejected = unresolvable(f"node(s) didn't satisfy plugin{listed}")
+
+    # Filter
+
+    def filter(self, only: IntArray | None = None) -> IntArray:
+        """Run the filters on all rows that PreFilter left, or on some of those; returns the rows that passed."""
+        caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
+        try:
+            self.verdicts = self._filter(self._rows() if only is None else only)
+            passed = self.verdicts.feasible()
+            status = Code.SUCCESS
+        finally:
+            caller.finished("Filter", status, start)
+        return passed
+
+    def _rows(self) -> IntArray | None:
+        """The rows to judge; None: all."""
+        if self.narrowed_to is None:
+            return None
+        nodes = self.cluster.nodes
+        found = (nodes.row_of.get(name) for name in self.narrowed_to)
+        return np.array(sorted(row for row in found if row is not None and nodes.live[row]), np.int64)
+
+    def _filter(self, rows: IntArray | None) -> Verdicts:
+        nodes = self.cluster.nodes
+        verdicts = run_filters(self.profile, self.wants, self.skipped, self.pod, nodes, rows)
+        self._check_with_nominated(verdicts)
+        return verdicts
+
+    def _check_with_nominated(self, verdicts: Verdicts) -> None:
+        """A node where pods of at least this priority are expected must do both with them and without them."""
+        for row, expected in self._expected_pods():
+            position = int(np.searchsorted(verdicts.rows, row))
+            if position >= len(verdicts.rows) or verdicts.rows[position] != row:
+                continue
+            view = what_if(self.cluster.nodes, [row])
+            for pod in expected:
+                view.add_pod(0, pod)
+            wants = self.wants_after([Change(pod, row, added=True) for pod in expected])
+            found = self.refuses(wants, view).rejection(0)
+            if found is not None:
+                verdicts.override(position, found)
+
+    def _expected_pods(self) -> Iterable[tuple[int, list[PodInfo]]]:
+        for node in self._nominator.nodes:
+            row = self.cluster.nodes.row_of.get(node)
+            if row is None or not self.cluster.nodes.live[row]:
+                continue
+            expected = [
+                pod
+                for pod in self._nominator.nominated_on(node)
+                if pod.priority >= self.pod.priority and pod.uid != self.pod.uid
+            ]
+            if expected:
+                yield row, expected
+
+    def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:
+        """The wants of all plugins as they would be after some changes."""
+        wants = dict(self.wants)
+        for bound in self.profile.pre_filter:
+            if bound.name in wants and isinstance(bound.plugin, AdaptsToChanges):
+                wants[bound.name] = bound.plugin.with_changes(wants[bound.name], self.pod, changes)
+        return wants
+
+    def refuses(self, wants: dict[str, Any], view: NodeView) -> Verdicts:
+        """What the filters would say of all rows of a what-if."""
+        return run_filters(self.profile, wants, self.skipped, self.pod, view, None)
+
+    # Score
+
+    def score(self, rows: IntArray) -> IntArray:
+        """Score rows that passed; returns their totals."""
+        caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
+        view = self.cluster.nodes
+        try:
+            wants = self._pre_score(view, rows)
+            status = Code.SUCCESS
+        finally:
+            caller.finished("PreScore", status, start)
+        start, status = caller.started(), Code.ERROR
+        try:
+            totals = self._score(view, rows, wants)
+            status = Code.SUCCESS
+        finally:
+            caller.finished("Score", status, start)
+        return totals
+
+    def _pre_score(self, view: NodeView, rows: IntArray) -> dict[str, Any]:
+        wants: dict[str, Any] = {}
+        for bound in self.profile.pre_score:
+            wants[bound.name] = self.profile.caller.call(bound, self.pod, view, rows)
+        return wants
+
+    def _score(self, view: NodeView, rows: IntArray, wants: dict[str, Any]) -> IntArray:
+        everywhere = 2 * len(rows) > view.size
+        scored: Rows = slice(0, view.size) if everywhere else rows
+        totals: IntArray = np.zeros(len(rows), np.int64)
+        for bound, weight in zip(self.profile.score, self.profile.weights, strict=True):
+            want = wants.get(bound.name)
+            if isinstance(want, Skip):
+                continue
+            raw = self.profile.caller.call(bound, want, self.pod, view, scored, rows=len(rows))
+            if everywhere:
+                raw = raw[rows]
+            normalized = raw
+            if hasattr(bound.plugin, "normalize"):
+                normalized = bound.plugin.normalize(want, self.pod, view, rows, raw)
+            _check_range(bound, normalized, view, rows)
+            self.scores.append(PluginScore(bound.name, weight, raw, normalized))
+            totals += normalized * weight
+        return totals
+
+    # Words
+
+    @property
+    def rejecting_plugins(self) -> set[str]:
+        """The plugins that kept the pod from some node, for the queue to know when to retry."""
+        names = set(self.narrowed_by)
+        if self.rejected is not None and self.rejected.plugin:
+            names.add(self.rejected.plugin)
+        if self.verdicts is not None:
+            names |= self.verdicts.refusing_plugins()
+        return names
+
+    def message(self, post_filter: str = "") -> str:
+        """Why no node will do, in one sentence."""
+        count = self.cluster.nodes.count
+        words = f"0/{count} nodes are available:"
+        if self.rejected is not None:
+            words += f" {self.rejected.message}."
+        elif self.verdicts is not None:
+            reasons = self.verdicts.reasons()
+            left_out = count - len(self.verdicts.rows)
+            if left_out and self.narrowed_to is not None:
+                reasons[self.left_out_reason] += left_out
+            if reasons:
+                words += f" {', '.join(sorted(f'{n} {reason}' for reason, n in reasons.items()))}."
+        return f"{words} {post_filter}" if post_filter else words
+
+    @property
+    def left_out_reason(self) -> str:
+        """Why a node that PreFilter did not even let in will not do."""
+        return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
+
+
+def _check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) -> None:
+    if len(scores) and (int(scores.max()) > MAX_SCORE or int(scores.min()) < 0):
+        position = int(np.flatnonzero((scores > MAX_SCORE) | (scores < 0))[0])
+        raise PluginError(
+            bound.name,
+            "Score",
+            f"score {int(scores[position])} of node {view.names[int(rows[position])]} is not between 0 and {MAX_SCORE}",
+        )
+
+
+def sample(feasible: IntArray, order: IntArray, start: int, percentage: int | None) -> tuple[IntArray, int]:
+    """The first feasible rows in searching order from `start`, as many as are enough; and how many were searched."""
+    count = len(order)
+    enough = enough_nodes(count, percentage)
+    if len(feasible) <= enough:
+        return feasible, count
+    is_feasible = np.zeros(int(order.max()) + 1, np.bool_)
+    is_feasible[feasible] = True
+    rotated = np.concatenate((order[start:], order[:start]))
+    found = np.flatnonzero(is_feasible[rotated])[:enough]
+    return rotated[found], int(found[-1]) + 1

@@ -1,0 +1,104 @@
+"""The one place from which plugins are called: it counts, times and attributes every call.
+
+Timing every call of every cycle would cost more than some plugins do; a caller is told at the start of a cycle whether
+this is one of the few to time.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kubestow.framework.results import Code, PluginError, Rejection, Rejections, Skip, Wait
+
+
+class CallObserver(Protocol):
+    """Is told how long calls took."""
+
+    def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None: ...
+
+    def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None: ...
+
+
+class Bound:
+    """A plugin at one of its points."""
+
+    __slots__ = ("evaluations", "function", "name", "plugin", "point")
+
+    def __init__(self, plugin: Any, point: str, function: Callable[..., Any]) -> None:
+        self.plugin = plugin
+        self.name: str = plugin.name
+        self.point = point
+        self.function = function
+        self.evaluations = 0
+        """How often it was called; for filters and scores, counted per node."""
+
+
+class Caller:
+    """Calls plugins for one profile."""
+
+    def __init__(self, profile: str, observer: CallObserver, stopwatch: Callable[[], float]) -> None:
+        self._profile = profile
+        self._observer = observer
+        self._stopwatch = stopwatch
+        self.timing = False
+
+    def call(self, bound: Bound, *args: Any, rows: int = 1) -> Any:
+        """Call a plugin at a point; whatever it raises comes out as a PluginError that names it."""
+        bound.evaluations += rows
+        if not self.timing:
+            try:
+                return bound.function(*args)
+            except PluginError:
+                raise
+            except Exception as error:
+                raise PluginError(bound.name, bound.point, error) from error
+        return self._call_timed(bound, *args)
+
+    def _call_timed(self, bound: Bound, *args: Any) -> Any:
+        start = self._stopwatch()
+        status = Code.ERROR
+        try:
+            result = bound.function(*args)
+            status = status_of(result)
+        except PluginError:
+            raise
+        except Exception as error:
+            raise PluginError(bound.name, bound.point, error) from error
+        finally:
+            self._observer.plugin_called(bound.point, bound.name, status.label, self._stopwatch() - start)
+        return result
+
+    async def call_async(self, bound: Bound, *args: Any) -> Any:
+        """The same for a plugin that awaits."""
+        bound.evaluations += 1
+        start = self._stopwatch()
+        status = Code.ERROR
+        try:
+            result = await bound.function(*args)
+            status = status_of(result)
+        except PluginError:
+            raise
+        except Exception as error:
+            raise PluginError(bound.name, bound.point, error) from error
+        finally:
+            self._observer.plugin_called(bound.point, bound.name, status.label, self._stopwatch() - start)
+        return result
+
+    def started(self) -> float:
+        return self._stopwatch()
+
+    def finished(self, point: str, status: Code, start: float) -> None:
+        """A point has run for all its plugins."""
+        self._observer.point_ran(self._profile, point, status.label, self._stopwatch() - start)
+
+
+def status_of(result: Any) -> Code:
+    """What a plugin's answer amounts to."""
+    if isinstance(result, Rejection):
+        return result.code
+    if isinstance(result, Skip):
+        return Code.SKIP
+    if isinstance(result, Wait):
+        return Code.WAIT
+    if isinstance(result, Rejections) and result.kinds.any():
+        return Code.UNSCHEDULABLE
+    return Code.SUCCESS

@@ -1,0 +1,45 @@
+"""Running the filters of a profile over rows of a view: the cluster's table, or a what-if."""
+
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.profile import Profile
+from kubestow.framework.verdicts import Verdicts
+
+_COMPRESS_BELOW = 0.5
+"""When fewer than this part of the rows still pass, later filters look at those rows only."""
+
+
+def run_filters(
+    profile: Profile, wants: dict[str, Any], skipped: set[str], pod: PodInfo, view: NodeView, rows: IntArray | None
+) -> Verdicts:
+    """Run the filters of a profile over rows of a view (None: all live ones), each row until somebody refuses it."""
+    if rows is None:
+        # Dead rows are rare: judge everything, which needs no copies, and leave them out of the result.
+        judged: Rows = slice(0, view.size)
+        verdicts = Verdicts(np.arange(view.size), profile.filter_names)
+        alive = view.live[: view.size]
+        if not alive.all():
+            verdicts.passing &= alive
+    else:
+        judged = rows
+        verdicts = Verdicts(rows, profile.filter_names)
+    positions: IntArray | None = None
+    passing = int(np.count_nonzero(verdicts.passing))
+    for number, bound in enumerate(profile.filter):
+        if bound.name in skipped:
+            continue
+        if not passing:
+            break
+        if getattr(bound.plugin, "costly_rows", False) or passing < _COMPRESS_BELOW * len(verdicts.rows):
+            positions = np.flatnonzero(verdicts.passing)
+            judged = verdicts.rows[positions]
+            passing = len(positions)
+        answer = profile.caller.call(bound, wants.get(bound.name), pod, view, judged, rows=passing)
+        if answer is not None:
+            passing -= verdicts.add(number, answer, positions)
+    return verdicts.only_live(view) if rows is None else verdicts

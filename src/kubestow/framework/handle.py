@@ -1,0 +1,91 @@
+"""What a plugin is given: the cluster to look at, and the few things it may do."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.features import Features
+from kubestow.model.clock import Clock
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+
+
+class ApiPort(Protocol):
+    """Writes to the API. A call returns when the server has answered, and raises what the server refused."""
+
+    async def bind(self, pod: Pod, node: str) -> None: ...
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
+    ) -> None: ...
+
+    async def delete_pod(self, pod: Pod) -> None: ...
+
+    async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume: ...
+
+    async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim: ...
+
+    async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim: ...
+
+    async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim: ...
+
+
+class Recorder(Protocol):
+    """Writes events about pods; never blocks, never fails."""
+
+    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None: ...
+
+
+class WaitingPod(Protocol):
+    """A pod that Permit holds."""
+
+    @property
+    def pod(self) -> PodInfo: ...
+
+    @property
+    def node(self) -> str: ...
+
+    def pending_plugins(self) -> Iterable[str]: ...
+
+    def allow(self, plugin: str) -> None: ...
+
+    def reject(self, plugin: str, message: str) -> bool: ...
+
+
+class WaitingPods(Protocol):
+    """The pods that Permit holds."""
+
+    def __iter__(self) -> Any: ...
+
+    def get(self, uid: str) -> WaitingPod | None: ...
+
+
+class Nominator(Protocol):
+    """Pods that are expected on a node once room is made there."""
+
+    @property
+    def nodes(self) -> Collection[str]: ...
+
+    def nominated_on(self, node: str) -> Iterable[PodInfo]: ...
+
+
+@dataclass(slots=True)
+class Handle:
+    """Handed to every plugin when it is made."""
+
+    cluster: Cluster
+    features: Features
+    clock: Clock
+    nominator: Nominator
+    api: ApiPort
+    recorder: Recorder
+    waiting_pods: WaitingPods
+    activate: Callable[[Iterable[Pod]], None]
+    """Retry these pods now."""
+    wait_until: Callable[[Callable[[], bool], float], Awaitable[bool]]
+    """Wait until a condition on the cluster holds, checked whenever an object changes; False after so many seconds."""
+    is_preempting: Callable[[str], bool]
+    """Whether the victims of a pod (by uid) are still being evicted."""

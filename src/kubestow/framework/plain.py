@@ -1,0 +1,120 @@
+"""Plugins written node by node, adapted to the vector form.
+
+```python
+class OnlyEvenNodes:
+    name = "OnlyEvenNodes"
+
+    def filter(self, state, pod, node) -> str | None:   # the reason why not, or None
+        return None if int(node.name[-1]) % 2 == 0 else "node is odd"
+
+    def score(self, state, pod, node) -> int:            # 0..100
+        return len(node.pods)
+```
+
+`state` is what the plugin's `pre_filter` (or `pre_score`) returned; `node` is a `NodeRow`.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows, row_numbers
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.results import Rejection, Rejections, unschedulable
+from kubestow.model.node import Node
+
+
+class NodeRow:
+    """One node, for plugins in plain form."""
+
+    __slots__ = ("_row", "_view")
+
+    def __init__(self, view: NodeView, row: int) -> None:
+        self._view = view
+        self._row = row
+
+    @property
+    def name(self) -> str:
+        return self._view.names[self._row]
+
+    @property
+    def node(self) -> Node:
+        node = self._view.nodes[self._row]
+        assert node is not None
+        return node
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.node.metadata.labels
+
+    @property
+    def pods(self) -> Collection[PodInfo]:
+        return self._view.pods[self._row].values()
+
+    def allocatable(self, resource: str) -> int:
+        """What the node offers: thousandths of a CPU, whole units of everything else."""
+        return self._amount(self._view.allocatable, resource)
+
+    def requested(self, resource: str) -> int:
+        """What its pods request, in the same units."""
+        return self._amount(self._view.requested, resource)
+
+    def _amount(self, columns: IntArray, resource: str) -> int:
+        if resource == "pods":
+            pods = self._view.allowed_pods if columns is self._view.allocatable else self._view.pod_count
+            return int(pods[self._row])
+        column = self._view.resource_index.get(resource)
+        return 0 if column is None else int(columns[column, self._row])
+
+
+class _Reasons:
+    """Numbers for distinct refusals, and back."""
+
+    def __init__(self) -> None:
+        self._rejections: list[Rejection] = []
+        self._number_of: dict[Rejection, int] = {}
+
+    def number(self, answer: Any) -> int:
+        if answer is None:
+            return 0
+        rejection = unschedulable(answer) if isinstance(answer, str) else answer
+        if not isinstance(rejection, Rejection):
+            raise TypeError(f"filter must return a reason (str), a Rejection or None, not {type(answer).__name__}")
+        found = self._number_of.get(rejection)
+        if found is None:
+            self._rejections.append(rejection)
+            found = self._number_of[rejection] = len(self._rejections)
+        return found
+
+    def words(self, kind: int) -> Rejection:
+        return self._rejections[kind - 1]
+
+
+def filter_rows_of(plugin: Any) -> Any:
+    """The vector form of a plain `filter`."""
+
+    def filter_rows(want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections:
+        reasons = _Reasons()
+        live = view.live
+        kinds = [
+            reasons.number(plugin.filter(want, pod, NodeRow(view, row))) if live[row] else 0
+            for row in row_numbers(rows).tolist()
+        ]
+        return Rejections(np.asarray(kinds, np.int64), reasons.words)
+
+    return filter_rows
+
+
+def score_rows_of(plugin: Any) -> Any:
+    """The vector form of a plain `score`."""
+
+    def score_rows(want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        live = view.live
+        return np.asarray(
+            [plugin.score(want, pod, NodeRow(view, row)) if live[row] else 0 for row in row_numbers(rows).tolist()],
+            np.int64,
+        )
+
+    return score_rows

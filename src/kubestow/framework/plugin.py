@@ -1,0 +1,199 @@
+"""The extension points: what a plugin may implement.
+
+Having a method is registering for its point. In-tree plugins are written in vector form: `filter_rows` and
+`score_rows` answer for any rows of any view at once. A plugin of your own may have the plain form instead, `filter`
+and `score`, called node by node; see `plain`.
+
+What a plugin computes in `pre_filter` is its return value, the `want`, handed to its own `filter_rows`; likewise
+`pre_score` and `score_rows`. Reserve to PostBind receive the want of `pre_filter` too.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from kubestow.cluster.arrays import IntArray, Rows
+from kubestow.cluster.events import Registration
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.results import (
+    Narrowed,
+    PostFilterResult,
+    Rejection,
+    Rejections,
+    Skip,
+    Wait,
+)
+from kubestow.framework.verdicts import Verdicts
+from kubestow.model.pod import Pod
+
+
+class Plugin(Protocol):
+    """Every plugin has a name; the rest is optional."""
+
+    name: str
+
+
+@runtime_checkable
+class Requeues(Protocol):
+    """Says which events are worth another attempt for pods that this plugin rejected. Without it: any event."""
+
+    def requeue_on(self) -> Sequence[Registration]: ...
+
+
+@runtime_checkable
+class PreEnqueue(Protocol):
+    """Keeps a pod out of the queue until it is ready to be scheduled."""
+
+    def pre_enqueue(self, pod: Pod) -> Rejection | None: ...
+
+
+@runtime_checkable
+class QueueSort(Protocol):
+    """Orders waiting pods: the smallest key is scheduled first. A profile has exactly one, all profiles the same."""
+
+    def sort_key(self, pod: Pod, waiting_since: float) -> Any: ...
+
+
+@runtime_checkable
+class PreFilter(Protocol):
+    """Looks at the pod and the cluster as a whole, once a cycle."""
+
+    def pre_filter(self, pod: PodInfo) -> Any | Skip | Narrowed | Rejection: ...
+
+
+class Change(NamedTuple):
+    """A pod that is, in a what-if, on a row of the cluster where it is not (added), or the other way round."""
+
+    pod: PodInfo
+    row: int
+    added: bool
+
+
+@runtime_checkable
+class AdaptsToChanges(Protocol):
+    """For a PreFilter whose want counts pods on many nodes: the want as it would be after some changes."""
+
+    def with_changes(self, want: Any, pod: PodInfo, changes: Sequence[Change]) -> Any: ...
+
+
+@runtime_checkable
+class Filter(Protocol):
+    """Refuses nodes. None: every row will do. `costly_rows = True`: call only for rows that nobody refused yet."""
+
+    def filter_rows(self, want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None: ...
+
+
+class FailedEvaluation(Protocol):
+    """An evaluation that found no node."""
+
+    @property
+    def wants(self) -> dict[str, Any]: ...
+    @property
+    def skipped(self) -> set[str]: ...
+    @property
+    def rejected(self) -> Rejection | None:
+        """The refusal of PreFilter, if it refused the pod as a whole."""
+        ...
+
+    @property
+    def verdicts(self) -> Verdicts | None:
+        """What the filters said, of the rows that PreFilter left."""
+        ...
+
+    def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:
+        """The wants of all plugins as they would be after some changes."""
+        ...
+
+    def refuses(self, wants: dict[str, Any], view: NodeView) -> Verdicts:
+        """What the filters would say of all rows of a what-if."""
+        ...
+
+
+@runtime_checkable
+class PostFilter(Protocol):
+    """Tries to make room when no node will do."""
+
+    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult: ...
+
+
+@runtime_checkable
+class PreScore(Protocol):
+    """Looks at the nodes that passed (`rows`), once a cycle."""
+
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> Any | Skip: ...
+
+
+@runtime_checkable
+class Score(Protocol):
+    """Says how good nodes are: larger is better. From 0 to MAX_SCORE, unless `normalize` brings them there.
+
+    `rows` may hold more rows than `pre_score` saw; what is said of the others is not looked at.
+    """
+
+    def score_rows(self, want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray: ...
+
+
+@runtime_checkable
+class NormalizeScore(Protocol):
+    """Brings the scores of the nodes that passed (`rows`) to 0..MAX_SCORE."""
+
+    def normalize(self, want: Any, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray: ...
+
+
+@runtime_checkable
+class Reserve(Protocol):
+    """Takes what the pod needs on its node, in memory; `unreserve` gives it back and must not fail.
+
+    Both receive the want of `pre_filter` (None if it skipped). `unreserve` may be called without `reserve`.
+    """
+
+    def reserve(self, want: Any, pod: PodInfo, node: str) -> Rejection | None: ...
+
+    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None: ...
+
+
+@runtime_checkable
+class Permit(Protocol):
+    """Allows (None), refuses, or delays the binding of a pod."""
+
+    def permit(self, want: Any, pod: PodInfo, node: str) -> Rejection | Wait | None: ...
+
+
+@runtime_checkable
+class PreBind(Protocol):
+    """Does what must be done before the pod is bound. `pre_bind_needed` False: nothing to do for this pod."""
+
+    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool: ...
+
+    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> Rejection | None: ...
+
+
+@runtime_checkable
+class Bind(Protocol):
+    """Binds the pod; SKIP leaves it to the next bind plugin."""
+
+    async def bind(self, pod: PodInfo, node: str) -> Skip | None: ...
+
+
+@runtime_checkable
+class PostBind(Protocol):
+    """Is told that the pod was bound."""
+
+    def post_bind(self, want: Any, pod: PodInfo, node: str) -> None: ...
+
+
+POINTS: Mapping[str, tuple[type, ...]] = {
+    "preEnqueue": (PreEnqueue,),
+    "queueSort": (QueueSort,),
+    "preFilter": (PreFilter,),
+    "filter": (Filter,),
+    "postFilter": (PostFilter,),
+    "preScore": (PreScore,),
+    "score": (Score,),
+    "reserve": (Reserve,),
+    "permit": (Permit,),
+    "preBind": (PreBind,),
+    "bind": (Bind,),
+    "postBind": (PostBind,),
+}
+"""Extension points by their name in the configuration, with the protocol that a plugin must satisfy."""

@@ -1,0 +1,109 @@
+"""A profile: the plugins of one scheduler name, made from its configuration, at each point in order."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kubestow.cluster.events import ANYTHING, Registration
+from kubestow.config import configuration, expansion
+from kubestow.framework import plain
+from kubestow.framework.caller import Bound, Caller, CallObserver
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import POINTS
+from kubestow.framework.registry import Registry, RegistryError, points_of
+
+_METHOD = {"queueSort": "sort_key", "filter": "filter_rows", "score": "score_rows"}
+"""Where the method is not simply named as the point."""
+_REJECTING = ("preEnqueue", "preFilter", "filter", "postFilter", "reserve", "permit")
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be built; the message names the scheduler name and the plugin."""
+
+
+class Profile:
+    """One scheduler name with its plugins."""
+
+    def __init__(
+        self,
+        config: configuration.Profile,
+        registry: Registry,
+        handle: Handle,
+        observer: CallObserver,
+        stopwatch: Callable[[], float],
+    ) -> None:
+        self.name = config.schedulerName
+        self.percentage_of_nodes_to_score = config.percentageOfNodesToScore
+        self.caller = Caller(self.name, observer, stopwatch)
+        self.plugins = _make_plugins(config, registry, handle)
+        points = _resolve(config, self.plugins)
+
+        def bound(point: str) -> tuple[Bound, ...]:
+            return tuple(_bind(self.plugins[entry.name], point) for entry in points[point])
+
+        self.pre_enqueue = bound("preEnqueue")
+        self.queue_sort = bound("queueSort")
+        self.pre_filter = bound("preFilter")
+        self.filter = bound("filter")
+        self.post_filter = bound("postFilter")
+        self.pre_score = bound("preScore")
+        self.score = bound("score")
+        self.weights = tuple(entry.weight for entry in points["score"])
+        self.reserve = bound("reserve")
+        self.permit = bound("permit")
+        self.pre_bind = bound("preBind")
+        self.bind = bound("bind")
+        self.post_bind = bound("postBind")
+        self.filter_names = tuple(entry.name for entry in self.filter)
+        self.registrations = _registrations(self.plugins, points)
+        """What is worth another attempt, by the plugin that rejected a pod."""
+
+    def points(self) -> Mapping[str, tuple[Bound, ...]]:
+        """Every point, as metrics name it, with its plugins in order."""
+        return {_title(point): getattr(self, _snake(point)) for point in POINTS}
+
+
+def _snake(point: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in point)
+
+
+def _title(point: str) -> str:
+    return point[0].upper() + point[1:]
+
+
+def _make_plugins(config: configuration.Profile, registry: Registry, handle: Handle) -> dict[str, Any]:
+    """Make every plugin that is enabled anywhere in the profile."""
+    made: dict[str, Any] = {}
+    for name in sorted(expansion.enabled_names(config.plugins)):
+        try:
+            made[name] = registry.make(name, config.args_of(name), handle)
+        except RegistryError as error:
+            raise ProfileError(f"profile {config.schedulerName}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise ProfileError(f"profile {config.schedulerName}: initializing plugin {name}: {error}") from error
+    return made
+
+
+def _resolve(config: configuration.Profile, plugins: Mapping[str, Any]) -> expansion.ResolvedPlugins:
+    expanded = expansion.expand(config.plugins, {name: points_of(plugin) for name, plugin in plugins.items()})
+    if expanded.problems:
+        raise ProfileError("\n".join(f"profile {config.schedulerName}: {problem}" for problem in expanded.problems))
+    return expanded.points
+
+
+def _bind(plugin: Any, point: str) -> Bound:
+    method = _METHOD.get(point) or _snake(point)
+    function = getattr(plugin, method, None)
+    if function is None:
+        function = plain.filter_rows_of(plugin) if point == "filter" else plain.score_rows_of(plugin)
+    return Bound(plugin, _title(point), function)
+
+
+def _registrations(
+    plugins: Mapping[str, Any], points: expansion.ResolvedPlugins
+) -> dict[str, tuple[Registration, ...]]:
+    rejecting = {entry.name for point in _REJECTING for entry in points[point]}
+    return {
+        name: tuple(plugin.requeue_on()) if hasattr(plugin, "requeue_on") else ANYTHING
+        for name, plugin in plugins.items()
+        if name in rejecting
+    }

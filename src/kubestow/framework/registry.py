@@ -1,0 +1,85 @@
+"""Which plugins there are, and whether they are what they claim to be."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import POINTS, Requeues
+
+Factory = Callable[[Any, Handle], Any]
+"""Makes a plugin from its arguments and a handle; a plugin's class is one."""
+
+_PLAIN = {"filter": ("filter", ("state", "pod", "node")), "score": ("score", ("state", "pod", "node"))}
+
+
+class RegistryError(ValueError):
+    """A plugin that is unknown, registered twice, or not what its points demand."""
+
+
+class Registry:
+    """Plugin factories by name."""
+
+    def __init__(self, factories: Mapping[str, Factory] | None = None) -> None:
+        self._factories: dict[str, Factory] = dict(factories or {})
+
+    def register(self, name: str, factory: Factory) -> None:
+        if name in self._factories:
+            raise RegistryError(f"a plugin named {name} is already registered")
+        self._factories[name] = factory
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._factories
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._factories)
+
+    def make(self, name: str, args: Any, handle: Handle) -> Any:
+        factory = self._factories.get(name)
+        if factory is None:
+            raise RegistryError(f"plugin {name} does not exist")
+        plugin = factory(args, handle)
+        if getattr(plugin, "name", None) != name:
+            raise RegistryError(f"plugin {name} calls itself {getattr(plugin, 'name', None)!r}: set `name = {name!r}`")
+        check_signatures(plugin)
+        return plugin
+
+
+def points_of(plugin: Any) -> frozenset[str]:
+    """The extension points that a plugin (or its class) implements."""
+    return frozenset(
+        point
+        for point, (protocol,) in POINTS.items()
+        if all(hasattr(plugin, method) for method in _methods(protocol)) or (point in _PLAIN and hasattr(plugin, point))
+    )
+
+
+def check_signatures(plugin: Any) -> None:
+    """Raises RegistryError naming the method whose parameters are not those of its extension point."""
+    for protocol in (*(protocol for (protocol,) in POINTS.values()), Requeues):
+        methods = _methods(protocol)
+        present = [method for method in methods if hasattr(plugin, method)]
+        if present and len(present) < len(methods):
+            missing = next(method for method in methods if method not in present)
+            raise RegistryError(f"plugin {plugin.name} has {present[0]} but lacks {missing}")
+        for method in present:
+            wanted = tuple(inspect.signature(getattr(protocol, method)).parameters)[1:]
+            _check_method(plugin, method, wanted)
+    for method, parameters in _PLAIN.values():
+        if hasattr(plugin, method):
+            _check_method(plugin, method, parameters)
+
+
+def _methods(protocol: type) -> list[str]:
+    return [name for name, value in vars(protocol).items() if inspect.isfunction(value) and not name.startswith("_")]
+
+
+def _check_method(plugin: Any, method: str, wanted: tuple[str, ...]) -> None:
+    function = getattr(plugin, method)
+    try:
+        inspect.signature(function).bind(*wanted)
+    except TypeError as error:
+        raise RegistryError(f"plugin {plugin.name}: {method} must take ({', '.join(wanted)}): {error}") from None
+    protocol_is_async = method in ("pre_bind", "bind")
+    if protocol_is_async and not inspect.iscoroutinefunction(function):
+        raise RegistryError(f"plugin {plugin.name}: {method} must be declared with `async def`")

@@ -1,0 +1,122 @@
+"""What plugins answer."""
+
+from collections.abc import Callable
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.pods import PodInfo
+
+MAX_SCORE = 100
+"""Scores are from 0 to this, after normalising."""
+
+
+class Code(IntEnum):
+    """How a plugin, or a cycle, ended."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    """Not now; preempting pods may help."""
+    UNRESOLVABLE = 3
+    """Not now, and preempting pods would not help."""
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+    """Not now; the plugin waits for something outside and will say when."""
+
+    @property
+    def label(self) -> str:
+        """The name that metrics and messages use."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+
+
+class Rejection(NamedTuple):
+    """A plugin refuses a pod, or a node for it, and says why."""
+
+    reasons: tuple[str, ...]
+    code: Code = Code.UNSCHEDULABLE
+    plugin: str = ""
+    """Filled in by the caller."""
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+
+def unschedulable(*reasons: str) -> Rejection:
+    """Refused, but preempting pods may help."""
+    return Rejection(reasons)
+
+
+def unresolvable(*reasons: str) -> Rejection:
+    """Refused, and preempting pods would not help."""
+    return Rejection(reasons, Code.UNRESOLVABLE)
+
+
+class _Skip(Enum):
+    SKIP = "skip"
+
+
+SKIP = _Skip.SKIP
+"""From PreFilter: nothing to filter for this pod; from PreScore: nothing to score; from Bind: not mine."""
+Skip = _Skip
+
+
+class Narrowed(NamedTuple):
+    """From PreFilter: only these nodes can do; `want` is handed to the filter."""
+
+    nodes: frozenset[str]
+    want: Any = None
+
+
+class Rejections(NamedTuple):
+    """What a filter says of some rows: 0 where the node will do, else a number that `words` explains.
+
+    Numbers need only mean something to the plugin; rows refused for the same reasons should share one, so that a
+    message about thousands of nodes costs a handful of words.
+    """
+
+    kinds: IntArray
+    words: Callable[[int], Rejection]
+
+
+class Wait(NamedTuple):
+    """From Permit: hold the pod until it is allowed or rejected, at most this long."""
+
+    seconds: float
+
+
+class PostFilterResult(NamedTuple):
+    """From PostFilter: what was found to make room, or why nothing helps.
+
+    On success the pod is nominated to a node, from which the victims are evicted; pods of lower priority that were
+    nominated there lose their nomination.
+    """
+
+    code: Code
+    message: str = ""
+    nominated_node: str | None = None
+    """None leaves an earlier nomination as it is; an empty name clears it."""
+    victims: tuple[PodInfo, ...] = ()
+    to_unnominate: tuple[PodInfo, ...] = ()
+
+
+class PluginError(Exception):
+    """A plugin failed; says which, and where."""
+
+    def __init__(self, plugin: str, point: str, cause: BaseException | str) -> None:
+        super().__init__(f"running {point} plugin {plugin!r}: {cause}")
+        self.plugin = plugin
+        self.point = point

@@ -1,0 +1,112 @@
+"""What the filters said of each row: a plugin number and a kind, in words only when asked.
+
+The first plugin, in order, that refuses a row is the one that is remembered.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cluster.view import NodeView
+from kubestow.framework.results import Code, Rejection, Rejections
+
+NOBODY = -1
+
+
+class Verdicts:
+    """The filters' answers on `rows` of a view; positions here are positions in `rows`."""
+
+    def __init__(self, rows: IntArray, plugins: Sequence[str]) -> None:
+        self.rows = rows
+        self._plugins = plugins
+        self._refused_by: NDArray[np.int16] = np.full(len(rows), NOBODY, np.int16)
+        self._kinds: IntArray = np.zeros(len(rows), np.int64)
+        self._answers: dict[int, Rejections] = {}
+        self._overridden: dict[int, Rejection] = {}
+        self.passing: BoolArray = np.ones(len(rows), np.bool_)
+
+    def add(self, plugin: int, answer: Rejections, positions: IntArray | None = None) -> int:
+        """Note a plugin's answer on all rows, or on those at some positions. Returns how many rows it newly refused."""
+        if positions is None:
+            newly = self.passing & (answer.kinds != 0)
+            count = int(np.count_nonzero(newly))
+            if count:
+                self._refused_by[newly] = plugin
+                self._kinds[newly] = answer.kinds[newly]
+                self.passing &= ~newly
+        else:
+            refused = answer.kinds != 0
+            count = int(np.count_nonzero(refused))
+            if count:
+                where = positions[refused]
+                self._refused_by[where] = plugin
+                self._kinds[where] = answer.kinds[refused]
+                self.passing[where] = False
+        if count:
+            self._answers[plugin] = answer
+        return count
+
+    def override(self, position: int, rejection: Rejection) -> None:
+        """Refuse a row for what was found on another view of the same node."""
+        self._refused_by[position] = self._plugins.index(rejection.plugin)
+        self._overridden[position] = rejection
+        self.passing[position] = False
+
+    def only_live(self, view: NodeView) -> "Verdicts":
+        """Without the rows that have no node; itself if there are none."""
+        alive = view.live[self.rows]
+        if alive.all():
+            return self
+        self.rows = self.rows[alive]
+        self._refused_by = self._refused_by[alive]
+        self._kinds = self._kinds[alive]
+        self.passing = self.passing[alive]
+        return self
+
+    def feasible(self) -> IntArray:
+        """The rows that nobody refused."""
+        return self.rows[self.passing]
+
+    def rejection(self, position: int) -> Rejection | None:
+        """Why a row was refused; None if it was not."""
+        plugin = int(self._refused_by[position])
+        if plugin == NOBODY:
+            return None
+        overridden = self._overridden.get(position)
+        return overridden or self._worded(plugin, int(self._kinds[position]))
+
+    def _worded(self, plugin: int, kind: int) -> Rejection:
+        return self._answers[plugin].words(kind)._replace(plugin=self._plugins[plugin])
+
+    def kinds(self) -> Iterator[tuple[Rejection, IntArray]]:
+        """Every distinct refusal, with the positions it was given for."""
+        for position, rejection in self._overridden.items():
+            yield rejection, np.array([position])
+        for plugin in self._answers:
+            refused = self._refused_by == plugin
+            refused[list(self._overridden)] = False
+            positions = np.flatnonzero(refused)
+            for kind in np.unique(self._kinds[positions]):
+                yield self._worded(plugin, int(kind)), positions[self._kinds[positions] == kind]
+
+    def reasons(self) -> Counter[str]:
+        """How many rows each reason was given for."""
+        counts: Counter[str] = Counter()
+        for rejection, positions in self.kinds():
+            for reason in rejection.reasons:
+                counts[reason] += len(positions)
+        return counts
+
+    def refusing_plugins(self) -> set[str]:
+        return {self._plugins[plugin] for plugin in np.unique(self._refused_by) if plugin != NOBODY}
+
+    def resolvable(self) -> BoolArray:
+        """Positions that were refused, but where preempting pods may help."""
+        mask: BoolArray = np.zeros(len(self.rows), np.bool_)
+        for rejection, positions in self.kinds():
+            if rejection.code is Code.UNSCHEDULABLE:
+                mask[positions] = True
+        return mask

@@ -1,0 +1,6 @@
+"""Names of container images."""
+
+
+def normalized_image_name(name: str) -> str:
+    """The name with its tag; an image without one is the latest."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

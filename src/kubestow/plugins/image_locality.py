@@ -1,0 +1,48 @@
+"""ImageLocality: nodes that already have the pod's images, weighed by size and by how many nodes have them."""
+
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows, row_count
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import MAX_SCORE
+from kubestow.model.images import normalized_image_name
+
+_MEGABYTE = 1024 * 1024
+_LEAST = 23 * _MEGABYTE
+_MOST_PER_CONTAINER = 1000 * _MEGABYTE
+
+
+class ImageLocality:
+    """Prefers nodes where there is little to pull."""
+
+    name = "ImageLocality"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._cluster = handle.cluster
+
+    def score_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        sums: IntArray | None = None
+        node_count = self._cluster.nodes.count
+        for name in _image_names(pod):
+            image = self._cluster.images.by_name.get(name)
+            if image is not None:
+                if sums is None:
+                    sums = np.zeros(self._cluster.nodes.size, np.int64)
+                sums[list(image.rows)] += int(image.size * (len(image.rows) / node_count))
+        if sums is None:
+            return np.zeros(row_count(rows), np.int64)
+        spec = pod.pod.spec
+        most = _MOST_PER_CONTAINER * (len(spec.containers) + len(spec.initContainers))
+        held = np.clip(sums[view.source_rows()[rows]], _LEAST, most)
+        return MAX_SCORE * (held - _LEAST) // (most - _LEAST)
+
+
+def _image_names(pod: PodInfo) -> list[str]:
+    spec = pod.pod.spec
+    names = [container.image for container in (*spec.initContainers, *spec.containers)]
+    names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [normalized_image_name(name) for name in names]

@@ -1,0 +1,73 @@
+"""NodeDeclaredFeatures: some pods need features that a node's kubelet must have declared."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows, row_numbers
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unresolvable
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+
+_REFUSED = unresolvable("node(s) didn't match Pod's required features")
+
+
+class NodeDeclaredFeatures:
+    """Refuses nodes that lack a feature the pod needs."""
+
+    name = "NodeDeclaredFeatures"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._enabled = handle.features.node_declared_features
+
+    def pre_filter(self, pod: PodInfo) -> frozenset[str] | Skip:
+        return (self._enabled and needed_features(pod.pod)) or SKIP
+
+    def filter_rows(self, want: frozenset[str], pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        nodes = view.nodes
+        kinds: IntArray = np.fromiter(
+            (
+                node is None or not want.issubset(node.status.declaredFeatures)
+                for node in (nodes[row] for row in row_numbers(rows).tolist())
+            ),
+            np.int64,
+        )
+        return Rejections(kinds, _words)
+
+    def requeue_on(self) -> Sequence[Registration]:
+        if not self._enabled:
+            return []
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._declares_others),
+            on(Resource.POD, Action.UPDATE, self._needs_others),
+        ]
+
+    def _declares_others(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
+        return old is None or old.status.declaredFeatures != new.status.declaredFeatures
+
+    def _needs_others(self, waiting: Pod, old: Pod, new: Pod) -> bool:
+        return waiting.metadata.uid == new.metadata.uid and needed_features(old) != needed_features(new)
+
+
+def needed_features(pod: Pod) -> frozenset[str]:
+    """The features that a pod needs its node to declare."""
+    spec = pod.spec
+    needed = set()
+    if any(
+        rule.action == "RestartAllContainers"
+        for container in (*spec.containers, *spec.initContainers)
+        for rule in container.restartPolicyRules
+    ):
+        needed.add("RestartAllContainersOnContainerExits")
+    if spec.hostNetwork and spec.hostUsers is False:
+        needed.add("UserNamespacesHostNetworkSupport")
+    return frozenset(needed)
+
+
+def _words(_kind: int) -> Rejection:
+    return _REFUSED

@@ -1,0 +1,38 @@
+"""NodeName: a pod that names its node runs there or nowhere."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows, row_numbers
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Rejection, Rejections, unresolvable
+
+_REFUSED = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName:
+    """Refuses every other node."""
+
+    name = "NodeName"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        wanted = pod.pod.spec.nodeName
+        if not wanted:
+            return None
+        kinds: IntArray = np.fromiter((view.names[row] != wanted for row in row_numbers(rows).tolist()), np.int64)
+        return Rejections(kinds, _words)
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return [on(Resource.NODE, Action.ADD)]
+
+
+def _words(_kind: int) -> Rejection:
+    return _REFUSED

@@ -1,0 +1,52 @@
+"""NodePorts: the host ports of a pod must be free."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unschedulable
+from kubestow.model.pod import Pod
+from kubestow.model.ports import HostPort, host_ports
+
+_REFUSED = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+
+class NodePorts:
+    """Refuses nodes on which a wanted port is taken."""
+
+    name = "NodePorts"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def pre_filter(self, pod: PodInfo) -> tuple[HostPort, ...] | Skip:
+        return pod.ports or SKIP
+
+    def filter_rows(
+        self, want: tuple[HostPort, ...] | None, pod: PodInfo, view: NodeView, rows: Rows
+    ) -> Rejections | None:
+        taken = view.ports.rows_in_conflict(pod.ports if want is None else want)
+        if not taken:
+            return None
+        kinds: IntArray = np.zeros(view.size, np.int64)
+        kinds[list(taken)] = 1
+        return Rejections(kinds[rows], _words)
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return [on(Resource.POD, Action.DELETE, self._frees_a_port), on(Resource.NODE, Action.ADD)]
+
+    def _frees_a_port(self, waiting: Pod, old: Pod, _new: None) -> bool:
+        if not old.spec.nodeName and not old.status.nominatedNodeName:
+            return False
+        freed = host_ports(old)
+        return any(port.conflicts_with(other) for port in host_ports(waiting) for other in freed)
+
+
+def _words(_kind: int) -> Rejection:
+    return _REFUSED

@@ -1,0 +1,67 @@
+"""NodeResourcesBalancedAllocation: nodes whose resources would be used more evenly with the pod than without it."""
+
+import numpy as np
+
+from kubestow.cluster.arrays import FloatArray, IntArray, Rows, row_count
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import MAX_SCORE, SKIP, Skip
+from kubestow.model.requests import RequestRules, pod_requests
+from kubestow.plugins.support.resource_shares import shares
+
+_HALF = MAX_SCORE // 2
+
+
+class NodeResourcesBalancedAllocation:
+    """Prefers nodes that the pod would bring into balance."""
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
+        self._scored = tuple((spec.name, spec.weight) for spec in args.resources)
+        features = handle.features
+        self._rules = RequestRules(
+            status=features.in_place_pod_vertical_scaling,
+            pod_level=features.pod_level_resources,
+            pod_level_status=features.in_place_pod_level_resources_vertical_scaling,
+        )
+
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[tuple[str, int, int], ...] | Skip:
+        wanted = pod_requests(pod.pod, self._rules).amounts
+        if not any(wanted.get(name) for name, _ in self._scored):
+            return SKIP
+        return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)
+
+    def score_rows(self, want: tuple[tuple[str, int, int], ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        found = shares(view, rows, want, non_zero=False)
+        capacities = [share.capacity for share in found]
+        before = _balance([share.held for share in found], capacities, rows)
+        after = _balance([share.total for share in found], capacities, rows)
+        # From 50 (as unbalanced as it gets) to 100; 75 if nothing changes.
+        return _HALF + (_HALF + after - before) // 2
+
+
+def _balance(used: list[IntArray], capacities: list[IntArray], rows: Rows) -> IntArray:
+    """100 where all resources are used to the same part, less the more the parts deviate from each other."""
+    if len(used) < 2:
+        return np.full(row_count(rows), MAX_SCORE, np.int64)
+    parts = [np.minimum(u / np.maximum(c, 1), 1.0) for u, c in zip(used, capacities, strict=True)]
+    if len(parts) == 2 and bool(capacities[0].all()) and bool(capacities[1].all()):
+        deviation: FloatArray = np.abs((parts[0] - parts[1]) / 2)
+    else:
+        deviation = _deviation(np.stack(parts), np.stack(capacities) > 0)
+    scores: IntArray = ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
+    return scores
+
+
+def _deviation(parts: FloatArray, counts: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> FloatArray:
+    """The standard deviation over the resources that count on each row; for two of them, half their distance."""
+    number = counts.sum(axis=0)
+    counted = np.where(counts, parts, 0.0)
+    mean = counted.sum(axis=0) / np.maximum(number, 1)
+    squares = np.where(counts, (parts - mean) ** 2, 0.0).sum(axis=0)
+    of_many = np.sqrt(squares / np.maximum(number, 1))
+    of_two = (np.where(counts, parts, -1.0).max(axis=0) - np.where(counts, parts, 2.0).min(axis=0)) / 2
+    return np.where(number > 2, of_many, np.where(number == 2, of_two, 0.0))

@@ -1,0 +1,177 @@
+"""NodeResourcesFit: a node must have room for what the pod requests; how full it is makes it better or worse."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.config.plugin_args import NodeResourcesFitArgs
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Code, Rejection, Rejections
+from kubestow.model.devices import DeviceClass
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.requests import (
+    CPU,
+    MEMORY,
+    PODS,
+    RequestRules,
+    is_extended_resource,
+    pod_requests,
+    resource_amounts,
+)
+from kubestow.plugins.support.allocation_strategies import strategy_of
+from kubestow.plugins.support.resource_shares import shares
+
+_TOO_MANY_PODS = 1
+_FIRST_RESOURCE_BIT = 1
+_NEVER_FITS = 1 << 62
+"""Set where the node is too small for the pod even when empty."""
+
+
+class Want:
+    """The amounts that must fit, in the order of the bits of a refusal."""
+
+    __slots__ = ("amounts",)
+
+    def __init__(self, amounts: Mapping[str, int]) -> None:
+        self.amounts = [(name, amount) for name, amount in amounts.items() if amount > 0]
+
+
+class NodeResourcesFit:
+    """Refuses nodes without room; prefers by the configured strategy."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        features = handle.features
+        self._ignored = frozenset(args.ignoredResources)
+        self._ignored_groups = frozenset(args.ignoredResourceGroups)
+        self._strategy = strategy_of(args.scoringStrategy)
+        self._scored = tuple((spec.name, spec.weight) for spec in args.scoringStrategy.resources)
+        self._pod_level = features.pod_level_resources
+        self._resizing = features.in_place_pod_vertical_scaling
+        self._pod_level_resizing = features.in_place_pod_level_resources_vertical_scaling
+        self._extended_by_devices = features.dra_extended_resource
+
+    def pre_filter(self, pod: PodInfo) -> Want:
+        return Want({n: a for n, a in self._requests(pod.pod).items() if not self._is_ignored(n)})
+
+    def _requests(self, pod: Pod) -> dict[str, int]:
+        return pod_requests(pod, RequestRules(status=False, pod_level=self._pod_level)).amounts
+
+    def _is_ignored(self, resource: str) -> bool:
+        if not self._ignored and not self._ignored_groups:
+            return False
+        return is_extended_resource(resource) and (
+            resource in self._ignored or resource.split("/", 1)[0] in self._ignored_groups
+        )
+
+    def filter_rows(self, want: Want | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        amounts = (want or self.pre_filter(pod)).amounts
+        full = view.pod_count[rows] >= view.allowed_pods[rows]
+        lacking = [self._lacks(view, rows, name, amount) for name, amount in amounts]
+        refused = full.copy()
+        for lacks in lacking:
+            refused |= lacks
+        if not refused.any():
+            return None
+        kinds: IntArray = full.astype(np.int64)
+        for bit, lacks in enumerate(lacking, _FIRST_RESOURCE_BIT):
+            kinds |= lacks.astype(np.int64) << bit
+        self._mark_never_fitting(view, rows, amounts, lacking, kinds)
+        return Rejections(kinds, lambda kind: _words(kind, amounts))
+
+    def _lacks(self, view: NodeView, rows: Rows, resource: str, amount: int) -> BoolArray:
+        column = view.resource_index.get(resource)
+        if column is None or column >= len(view.allocatable):
+            return np.ones(len(view.pod_count[rows]), np.bool_)
+        lacks: BoolArray = view.allocatable[column][rows] - view.requested[column][rows] < amount
+        return lacks
+
+    def _mark_never_fitting(
+        self,
+        view: NodeView,
+        rows: Rows,
+        amounts: list[tuple[str, int]],
+        lacking: list[BoolArray],
+        kinds: IntArray,
+    ) -> None:
+        for (resource, amount), lacks in zip(amounts, lacking, strict=True):
+            if lacks.any():
+                column = view.resource_index.get(resource)
+                too_small = (
+                    lacks
+                    if column is None or column >= len(view.allocatable)
+                    else lacks & (view.allocatable[column][rows] < amount)
+                )
+                kinds[too_small] |= _NEVER_FITS
+
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[tuple[str, int, int], ...]:
+        # kube-scheduler leaves requests at pod level out here, though they count for pods on nodes.
+        requests = pod_requests(pod.pod, RequestRules(status=False, pod_level=False))
+        wanted = {**requests.amounts, CPU: requests.non_zero_cpu, MEMORY: requests.non_zero_memory}
+        return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)
+
+    def score_rows(self, want: tuple[tuple[str, int, int], ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        return self._strategy(shares(view, rows, want, non_zero=True), rows)
+
+    # When to retry
+
+    def requeue_on(self) -> Sequence[Registration]:
+        shrinking = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN if self._resizing else Action.DELETE
+        registrations = [
+            on(Resource.POD, shrinking, self._frees_room),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._has_room_now),
+        ]
+        if self._extended_by_devices:
+            registrations.append(on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._offers_devices))
+        return registrations
+
+    def _frees_room(self, waiting: Pod, old: Pod, new: Pod | None) -> bool:
+        if new is None:
+            return bool(old.spec.nodeName or old.status.nominatedNodeName)
+        if waiting.metadata.uid == new.metadata.uid:
+            return True
+        if not new.spec.nodeName:
+            return False
+        rules = RequestRules(status=self._resizing, pod_level_status=self._pod_level_resizing)
+        before, after = pod_requests(old, rules).amounts, pod_requests(new, rules).amounts
+        return any(
+            amount > 0 and before.get(name, 0) > after.get(name, 0)
+            for name, amount in pod_requests(waiting, rules).amounts.items()
+        )
+
+    def _has_room_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
+        requests = self._requests(waiting)
+        offers = resource_amounts(new.status.allocatable)
+        if offers.get(PODS, 0) < 1 or any(offers.get(name, 0) < amount for name, amount in requests.items() if amount):
+            return False
+        if old is None:
+            return True
+        offered = resource_amounts(old.status.allocatable)
+        return offers.get(PODS, 0) > offered.get(PODS, 0) or any(
+            amount > 0 and offers.get(name, 0) > offered.get(name, 0) for name, amount in requests.items()
+        )
+
+    def _offers_devices(self, waiting: Pod, old: DeviceClass | None, new: DeviceClass) -> bool:
+        requests = pod_requests(waiting, RequestRules(status=False)).amounts
+        if old is None:
+            if f"deviceclass.resource.kubernetes.io/{new.metadata.name}" in requests:
+                return True
+        elif (old.spec.extendedResourceName or "") == (new.spec.extendedResourceName or ""):
+            return False
+        return new.spec.extendedResourceName is not None and new.spec.extendedResourceName in requests
+
+
+def _words(kind: int, amounts: list[tuple[str, int]]) -> Rejection:
+    reasons = ["Too many pods"] if kind & _TOO_MANY_PODS else []
+    reasons += [
+        f"Insufficient {resource}"
+        for bit, (resource, _) in enumerate(amounts, _FIRST_RESOURCE_BIT)
+        if kind & (1 << bit)
+    ]
+    return Rejection(tuple(reasons), Code.UNRESOLVABLE if kind & _NEVER_FITS else Code.UNSCHEDULABLE)

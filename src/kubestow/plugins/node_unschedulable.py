@@ -1,0 +1,53 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate that."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import Rows
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Rejection, Rejections, unresolvable
+from kubestow.model.node import Node, Taint
+from kubestow.model.pod import Pod
+from kubestow.model.tolerations import tolerates
+
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_REFUSED = unresolvable("node(s) were unschedulable")
+
+
+class NodeUnschedulable:
+    """Refuses cordoned nodes."""
+
+    name = "NodeUnschedulable"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._comparison = handle.features.taint_toleration_comparison_operators
+
+    def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        cordoned = view.unschedulable[rows]
+        if not cordoned.any() or self._is_tolerated_by(pod.pod):
+            return None
+        return Rejections(cordoned.astype(np.int64), _words)
+
+    def _is_tolerated_by(self, pod: Pod) -> bool:
+        return any(tolerates(toleration, _CORDONED, self._comparison) for toleration in pod.spec.tolerations)
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_uncordoned),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._tolerates_now),
+        ]
+
+    def _is_uncordoned(self, _waiting: Pod, old: Node | None, new: Node) -> bool:
+        return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+
+    def _tolerates_now(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
+        return waiting.metadata.uid == new.metadata.uid and self._is_tolerated_by(new)
+
+
+def _words(_kind: int) -> Rejection:
+    return _REFUSED

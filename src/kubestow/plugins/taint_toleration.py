@@ -1,0 +1,74 @@
+"""TaintToleration: a node's taints keep off pods that do not tolerate them, or make it less welcome."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubestow.cluster.arrays import IntArray, Rows
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Rejection, Rejections, unresolvable
+from kubestow.model.node import Node, Taint
+from kubestow.model.pod import Pod, Toleration
+from kubestow.model.tolerations import tolerates
+from kubestow.plugins.support.normalizing import proportional
+from kubestow.plugins.support.taints import REPELLING, by_taints
+
+_DISCOURAGING = "PreferNoSchedule"
+_REFUSED = unresolvable("node(s) had untolerated taint(s)")
+
+
+class TaintToleration:
+    """Refuses nodes with untolerated taints; prefers nodes with few discouraging ones."""
+
+    name = "TaintToleration"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._comparison = handle.features.taint_toleration_comparison_operators
+
+    def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        if len(view.taint_sets.taints) == 1:
+            return None
+        repelled = by_taints(view, rows, lambda taints: self._is_repelled(pod.pod, taints))
+        return Rejections(repelled, _words) if repelled.any() else None
+
+    def _is_repelled(self, pod: Pod, taints: tuple[Taint, ...]) -> bool:
+        return any(
+            taint.effect in REPELLING and not self._is_tolerated(taint, pod.spec.tolerations) for taint in taints
+        )
+
+    def _is_tolerated(self, taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+        return any(tolerates(toleration, taint, self._comparison) for toleration in tolerations)
+
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[Toleration, ...]:
+        return tuple(t for t in pod.pod.spec.tolerations if t.effect in ("", _DISCOURAGING))
+
+    def score_rows(self, want: tuple[Toleration, ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        return by_taints(
+            view,
+            rows,
+            lambda taints: sum(t.effect == _DISCOURAGING and not self._is_tolerated(t, want) for t in taints),
+        )
+
+    def normalize(
+        self, want: tuple[Toleration, ...], pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray
+    ) -> IntArray:
+        return proportional(scores, reverse=True)
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_welcome_now),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._is_same_pod),
+        ]
+
+    def _is_welcome_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
+        was_repelled = old is None or self._is_repelled(waiting, old.spec.taints)
+        return was_repelled and not self._is_repelled(waiting, new.spec.taints)
+
+    def _is_same_pod(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
+        return waiting.metadata.uid == new.metadata.uid
+
+
+def _words(_kind: int) -> Rejection:
+    return _REFUSED

@@ -1,0 +1,95 @@
+"""A handle for trying plugins outside a running scheduler."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.features import Features
+from kubestow.framework.handle import ApiPort, Handle
+from kubestow.model.pod import Pod
+
+
+class NoObserver:
+    """Measures nothing."""
+
+    def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None:
+        pass
+
+    def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
+        pass
+
+
+class StillClock:
+    """A clock that shows whatever it was set to."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    def now(self) -> float:
+        return self.seconds
+
+
+class NoNominations:
+    """Nobody is nominated anywhere."""
+
+    nodes: Collection[str] = ()
+
+    def nominated_on(self, node: str) -> Iterable[PodInfo]:
+        del node
+        return ()
+
+
+class NoWaitingPods:
+    """Nobody waits."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def get(self, uid: str) -> None:
+        del uid
+
+
+class ListRecorder:
+    """Keeps the events that were recorded, as (pod, reason, note)."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
+        del kind, action, related
+        self.events.append((pod.key, reason, note))
+
+
+class NoApi:
+    """Refuses every call: nothing is written from here."""
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def refuse(*_args: Any, **_kwargs: Any) -> Any:
+            raise RuntimeError(f"{name}: there is no API server behind this handle")
+
+        return refuse
+
+
+async def _never(_condition: Callable[[], bool], _seconds: float) -> bool:
+    return False
+
+
+def offline_handle(cluster: Cluster, features: Features | None = None, **parts: Any) -> Handle:
+    """A handle on a cluster, with nothing behind it; `parts` replaces any of its attributes."""
+    api: ApiPort = NoApi()  # type: ignore[assignment]
+    handle = Handle(
+        cluster=cluster,
+        features=features or Features(),
+        clock=StillClock(),
+        nominator=NoNominations(),
+        api=api,
+        recorder=ListRecorder(),
+        waiting_pods=NoWaitingPods(),
+        activate=lambda _pods: None,
+        wait_until=_never,
+        is_preempting=lambda _uid: False,
+    )
+    for name, part in parts.items():
+        setattr(handle, name, part)
+    return handle

@@ -1,0 +1,37 @@
+"""The plugins that come with the scheduler."""
+
+from kubestow.framework.registry import Factory, Registry
+from kubestow.plugins.default_binder import DefaultBinder
+from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.image_locality import ImageLocality
+from kubestow.plugins.node_affinity import NodeAffinity
+from kubestow.plugins.node_declared_features import NodeDeclaredFeatures
+from kubestow.plugins.node_name import NodeName
+from kubestow.plugins.node_ports import NodePorts
+from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubestow.plugins.node_resources_fit import NodeResourcesFit
+from kubestow.plugins.node_unschedulable import NodeUnschedulable
+from kubestow.plugins.priority_sort import PrioritySort
+from kubestow.plugins.scheduling_gates import SchedulingGates
+from kubestow.plugins.taint_toleration import TaintToleration
+
+IN_TREE: dict[str, Factory] = {
+    "DefaultBinder": DefaultBinder,
+    "DynamicResources": DynamicResources,
+    "ImageLocality": ImageLocality,
+    "NodeAffinity": NodeAffinity,
+    "NodeDeclaredFeatures": NodeDeclaredFeatures,
+    "NodeName": NodeName,
+    "NodePorts": NodePorts,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
+    "NodeResourcesFit": NodeResourcesFit,
+    "NodeUnschedulable": NodeUnschedulable,
+    "PrioritySort": PrioritySort,
+    "SchedulingGates": SchedulingGates,
+    "TaintToleration": TaintToleration,
+}
+
+
+def in_tree_registry() -> Registry:
+    """A registry to which plugins of one's own can be added."""
+    return Registry(IN_TREE)
