@@ -159,14 +159,14 @@ class _Decoder:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return self._wrong(path, "a number", value)
         try:
-            stored = struct.pack("f", value)
+            stored = struct.pack("<f", value)
         except OverflowError:
             return self._wrong(path, "a number of 32 bits", value)
         # The shortest decimal that is stored the same: what 32 bits hold of 0.1 is written as 0.1.
         return next(
             number
             for number in (float(f"{value:.{digits}g}") for digits in range(1, 18))
-            if struct.pack("f", number) == stored
+            if struct.pack("<f", number) == stored
         )
 
     def _base64(self, value: object, path: str) -> Any:

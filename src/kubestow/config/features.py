@@ -176,7 +176,7 @@ def _settings(text: str, faults: list[str]) -> dict[str, bool]:
         if colon and component != _COMPONENT:
             faults.append(f'unknown component "{component}" in "{item}": only {_COMPONENT} has feature gates here')
         elif not equals:
-            faults.append(f"missing value for feature gate {gate}: write {gate}=true or {gate}=false")
+            faults.append(f"missing value for feature gate {gate}: write {gate}=true or =false")
         elif value not in _BOOLEANS:
             faults.append(f'invalid value for feature gate {gate}: must be true or false, not "{value}"')
         else:

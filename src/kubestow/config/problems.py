@@ -12,7 +12,9 @@ class Problem(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
+        """One line, whatever names from the file are in it."""
+        line = f"{self.path}: {self.message}" if self.path else self.message
+        return line.replace("\n", "\\n")
 
 
 class ConfigError(ValueError):

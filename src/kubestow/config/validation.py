@@ -101,9 +101,7 @@ def _profile_problems(profile: Profile, path: str, features: Features) -> Iterat
         if entry.name in _REMOVED_PLUGINS:
             yield Problem(entry_path, f'plugin "{entry.name}" no longer exists')
         elif entry.name == "NodeResourcesFitArgs":
-            yield Problem(
-                f"{entry_path}.args", "the plugin is NodeResourcesFit, NodeResourcesFitArgs is the kind of its args"
-            )
+            yield Problem(f"{entry_path}.args", "the plugin is called NodeResourcesFit, this is the kind of its args")
         elif entry.name in enabled or entry.name not in _VALIDATED_WHEN_ENABLED:
             yield from args_problems(entry.args, f"{entry_path}.args", features)
 
@@ -120,7 +118,7 @@ def _differences(profiles: tuple[Profile, ...], resolved: list[ResolvedPlugins])
             yield Problem(f"{path}.plugins.queueSort", "must be the same as in profiles[0]")
         for plugin in resolved[0]["queueSort"]:
             if profiles[0].args_of(plugin.name) != profile.args_of(plugin.name):
-                message = f"the args of the queue sort plugin {plugin.name} must be the same as in profiles[0]"
+                message = f"those of queue sort plugin {plugin.name} must be the same as in profiles[0]"
                 yield Problem(f"{path}.pluginConfig.args", message)
 
 

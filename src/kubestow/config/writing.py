@@ -88,8 +88,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    reads_as_text = isinstance(plain_scalar(text), str)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if reads_as_text else '"')
+    # Line breaks, also the rare ones of Unicode, survive only as escapes.
+    safe = isinstance(plain_scalar(text), str) and text.isprintable()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if safe else '"')
 
 
 _Dumper.add_representer(str, _represent_text)

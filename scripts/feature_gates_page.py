@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Write docs/reference/feature-gates.md from the table of gates."""
+
+from pathlib import Path
+
+from kubestow.config.features import GATES, SCHEDULING_GATES, Gate
+
+PAGE = Path(__file__).parents[1] / "docs/reference/feature-gates.md"
+
+INTRODUCTION = """\
+# Feature gates
+
+<!-- Written by scripts/feature_gates_page.py; change src/kubestow/config/features.py and run it again. -->
+
+The gates of kube-scheduler v1.36, with its names, stages and defaults. They are set as there:
+
+    --feature-gates=GenericWorkload=true,GangScheduling=true
+
+- `AllAlpha=true` and `AllBeta=false` set all gates of a stage; a gate that is set by name keeps that setting.
+- A locked gate cannot be changed.
+- A gate that is on needs the gates listed with it on, too.
+- `kube:` in front of a name is accepted, as in kube-scheduler.
+
+Faults are told all at once, a line each, and nothing starts.
+
+## Gates that concern scheduling
+"""
+
+OTHERS = """
+## Other gates
+
+Kubernetes' components share one list of gates. These are accepted, so that the same list can be given to all, but
+change nothing here.
+
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    others = [gate for name, gate in sorted(GATES.items()) if gate not in SCHEDULING_GATES]
+    return INTRODUCTION + _table(list(SCHEDULING_GATES)) + OTHERS + _short(others)
+
+
+def _table(gates: list[Gate]) -> str:
+    lines = ["", "| gate | stage | default | needs |", "|---|---|---|---|"]
+    for gate in sorted(gates):
+        needs = ", ".join(f"`{need}`" for need in gate.needs)
+        lines.append(f"| `{gate.name}` | {gate.stage} | {_default(gate)} | {needs} |")
+    return "\n".join(lines) + "\n"
+
+
+def _short(gates: list[Gate]) -> str:
+    return "".join(f"- `{gate.name}` ({gate.stage}, {_default(gate)})\n" for gate in gates)
+
+
+def _default(gate: Gate) -> str:
+    return ("on" if gate.default else "off") + (", locked" if gate.locked else "")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,84 @@
+"""`kubestow config`."""
+
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from kubestow import config
+from kubestow.cli import main
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def run(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(main, ["config", *arguments], input=stdin)
+
+
+def test_default_writes_a_complete_valid_configuration() -> None:
+    """What it writes is the default configuration, and loads."""
+    done = run("default")
+    assert done.exit_code == 0
+    assert config.load(done.stdout) == config.default()
+
+
+def test_default_follows_the_feature_gates() -> None:
+    """Gates may be given in one option or several."""
+    done = run("default", "--feature-gates", "GenericWorkload=true", "--feature-gates", "GangScheduling=true")
+    assert "GangScheduling" in done.stdout
+    assert "GangScheduling" not in run("default").stdout
+
+
+def test_wrong_feature_gates_are_an_error_of_usage() -> None:
+    """The fault is told with the option."""
+    done = run("default", "--feature-gates", "Nope=true")
+    assert done.exit_code == 2
+    assert "Invalid value for '--feature-gates': unrecognized feature gate: Nope" in done.stderr
+
+
+def test_validate_tells_every_problem_on_its_own_line(tmp_path: Path) -> None:
+    """A line is file, path and message; a good file is said to be valid; any fault is exit code 1."""
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(HEAD)
+    bad.write_text(HEAD + "parallelism: 0\npercentageOfNodesToScore: 101\n")
+    done = run("validate", str(good), str(bad))
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        f"{good}: valid",
+        f"{bad}: parallelism: must be greater than 0, not 0",
+        f"{bad}: percentageOfNodesToScore: must be from 0 to 100, not 101",
+    ]
+    assert run("validate", str(good)).exit_code == 0
+
+
+def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    """A missing file, a directory and a binary file each get a line, not a traceback."""
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00")
+    done = run("validate", str(tmp_path / "none"), str(tmp_path), str(binary))
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        f"{tmp_path / 'none'}: cannot be read: No such file or directory",
+        f"{tmp_path}: cannot be read: Is a directory",
+        f"{binary}: is not UTF-8 text: invalid start byte at byte 0",
+    ]
+
+
+def test_validate_wants_a_file() -> None:
+    """Without a file it is an error of usage."""
+    assert run("validate").exit_code == 2
+
+
+def test_complete_writes_the_completed_configuration() -> None:
+    """Defaults are filled in; standard input will do."""
+    done = run("complete", "-", stdin=HEAD + "parallelism: 3\n")
+    assert done.exit_code == 0
+    assert "parallelism: 3\n" in done.stdout
+    assert "podMaxBackoffSeconds: 10\n" in done.stdout
+
+
+def test_complete_refuses_a_wrong_configuration() -> None:
+    """Problems go to standard error, and nothing is written."""
+    done = run("complete", "-", stdin="apiVersion: v1\nkind: Pod\n")
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert '-: kind: no kind "Pod" is known in version "v1"; kind must be KubeSchedulerConfiguration' in done.stderr

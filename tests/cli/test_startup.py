@@ -1,0 +1,62 @@
+"""Starting the command: help and version are quick, because nothing else is loaded."""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from kubestow import __version__, cli
+
+HEAVY = ("msgspec", "numpy", "yaml", "asyncio", "uvicorn", "prometheus_client", "cryptography", "rich")
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_help_and_version_load_nothing_heavy(option: str) -> None:
+    """Neither needs any library but click."""
+    program = f"""
+import sys
+from kubestow.cli import main
+try:
+    main(["{option}"])
+except SystemExit as end:
+    assert end.code == 0
+print("loaded:", *(name for name in {HEAVY!r} if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded:"
+
+
+def test_the_module_is_the_command() -> None:
+    """`python -m kubestow` works like `kubestow`."""
+    done = subprocess.run([sys.executable, "-m", "kubestow", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"kubestow, version {__version__}\n"
+
+
+def test_without_a_command_it_says_what_it_can_do() -> None:
+    """The bare command prints its help and succeeds."""
+    done = CliRunner().invoke(cli.main, [])
+    assert done.exit_code == 0
+    assert "config  " in done.output
+
+
+def test_an_unknown_command_is_told() -> None:
+    """A mistyped command is an error of usage."""
+    done = CliRunner().invoke(cli.main, ["nope"])
+    assert done.exit_code == 2
+    assert "No such command 'nope'" in done.output
+
+
+def test_only_commands_that_exist_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry whose module is not installed is neither listed nor found."""
+    monkeypatch.setitem(cli._SUBCOMMANDS, "ghost", cli._Entry("kubestow.cli.ghost", "Haunts."))
+    assert "ghost" not in CliRunner().invoke(cli.main, ["--help"]).output
+    assert CliRunner().invoke(cli.main, ["ghost"]).exit_code == 2
+
+
+def test_every_listed_command_loads_and_has_the_help_of_the_table() -> None:
+    """The line in the table says what the command's own help starts with."""
+    for name in cli._SUBCOMMANDS:
+        done = CliRunner().invoke(cli.main, [name, "--help"])
+        assert done.exit_code in (0, 2)
+        assert "Usage: " in done.output

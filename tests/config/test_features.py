@@ -1,0 +1,108 @@
+"""Feature gates: what they are, how they are set, what is refused."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from kubestow.config.features import GATES, SCHEDULING_GATES, FeatureGateError, Features
+from kubestow.config.plugin_points import GATE_OF_PLUGIN
+
+ROOT = Path(__file__).parents[2]
+
+
+def refusal(text: str) -> list[str]:
+    with pytest.raises(FeatureGateError) as caught:
+        Features.parse(text)
+    return str(caught.value).splitlines()
+
+
+def test_nothing_set_is_the_defaults() -> None:
+    """Without settings every gate has its default."""
+    assert Features.parse("") == Features()
+    assert Features().scheduler_async_preemption is True
+    assert Features().gang_scheduling is False
+
+
+@pytest.mark.parametrize(
+    "text", ["GenericWorkload=true", "GenericWorkload=1", " GenericWorkload = T ,", "kube:GenericWorkload=True"]
+)
+def test_gates_are_set_by_name(text: str) -> None:
+    """Names and booleans as on kube-scheduler's command line, the component's name in front or not."""
+    assert Features.parse(text).generic_workload is True
+
+
+def test_features_are_values() -> None:
+    """Equal settings are equal and hash alike; a setting cannot be changed afterwards."""
+    assert hash(Features.parse("GenericWorkload=true")) == hash(Features(generic_workload=True))
+    with pytest.raises(AttributeError):
+        Features().generic_workload = True  # type: ignore[misc]
+
+
+def test_a_gate_is_found_by_its_name() -> None:
+    """`enabled` answers for the name as Kubernetes writes it."""
+    assert Features().enabled("DRAExtendedResource")
+    assert not Features.parse("DRAExtendedResource=false").enabled("DRAExtendedResource")
+    assert all(isinstance(Features().enabled(gate), bool) for gate in GATE_OF_PLUGIN.values())
+
+
+def test_whole_stages_are_set_except_what_is_named() -> None:
+    """AllAlpha and AllBeta set all gates of a stage; a gate set by name keeps that setting, in any order."""
+    alpha = Features.parse("StorageCapacityScoring=false,AllAlpha=true")
+    assert alpha.gang_scheduling
+    assert not alpha.storage_capacity_scoring
+    assert not alpha.scheduler_async_api_calls
+    beta = Features.parse("AllBeta=false,SchedulerPopFromBackoffQ=true")
+    assert beta.scheduler_pop_from_backoff_q
+    assert not beta.scheduler_async_preemption
+    assert beta.scheduler_queueing_hints
+
+
+def test_gates_of_other_components_are_accepted() -> None:
+    """All components share one list of gates, so a gate without effect here is no fault."""
+    assert Features.parse("KubeletInUserNamespace=true,LoggingAlphaOptions=true") == Features()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Nope=true", "unrecognized feature gate: Nope"),
+        ("WatchListClient", "missing value for feature gate WatchListClient: write WatchListClient=true or =false"),
+        ("GenericWorkload=on", 'invalid value for feature gate GenericWorkload: must be true or false, not "on"'),
+        ("SidecarContainers=false", "cannot set feature gate SidecarContainers to false: it is locked to true"),
+        ("GangScheduling=true", "GangScheduling is on but needs GenericWorkload, which is off"),
+        ("wardle:A=true", 'unknown component "wardle" in "wardle:A=true": only kube has feature gates here'),
+    ],
+)
+def test_faults_are_told(text: str, said: str) -> None:
+    """Unknown gates, missing or wrong values, locked gates and unmet needs each get a clear line."""
+    assert refusal(text) == [said]
+
+
+def test_all_faults_are_told_at_once() -> None:
+    """Each fault has its line."""
+    assert len(refusal("Nope=true,SidecarContainers=false,GenericWorkload")) == 3
+
+
+def test_locked_gates_may_be_set_to_what_they_are() -> None:
+    """Setting a locked gate to its default is allowed."""
+    assert Features.parse("SidecarContainers=true") == Features()
+
+
+def test_the_table_is_sound() -> None:
+    """Names are unique, needs exist, and the defaults meet the needs."""
+    assert len(SCHEDULING_GATES) == len({gate.name for gate in SCHEDULING_GATES})
+    assert {need for gate in GATES.values() for need in gate.needs} <= GATES.keys()
+    assert {gate.stage for gate in GATES.values()} == {"ALPHA", "BETA", "GA", "DEPRECATED"}
+    assert all(gate.default for gate in GATES.values() if gate.stage == "GA")
+    assert not any(gate.default for gate in GATES.values() if gate.stage == "ALPHA")
+
+
+def test_the_reference_page_is_current() -> None:
+    """docs/reference/feature-gates.md is what its script writes."""
+    spec = importlib.util.spec_from_file_location("feature_gates_page", ROOT / "scripts/feature_gates_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert (ROOT / "docs/reference/feature-gates.md").read_text() == script.page()

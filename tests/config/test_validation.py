@@ -1,0 +1,152 @@
+"""Rules for a whole configuration."""
+
+import pytest
+
+from kubestow import config
+from kubestow.config import ConfigError
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+SORT_ONLY = "{disabled: [{name: '*'}], enabled: [{name: PrioritySort}]}"
+
+
+def problems_of(fields: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        config.load(HEAD + fields)
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("parallelism: 0", "parallelism: must be greater than 0, not 0"),
+        ("percentageOfNodesToScore: 101", "percentageOfNodesToScore: must be from 0 to 100, not 101"),
+        ("percentageOfNodesToScore: -1", "percentageOfNodesToScore: must be from 0 to 100, not -1"),
+        ("podInitialBackoffSeconds: 0", "podInitialBackoffSeconds: must be greater than 0, not 0"),
+        (
+            "podInitialBackoffSeconds: 20",
+            "podMaxBackoffSeconds: must be at least podInitialBackoffSeconds (20), not 10",
+        ),
+        ("clientConnection: {burst: -1}", "clientConnection.burst: must not be negative, as -1 is"),
+        ("leaderElection: {retryPeriod: -2s}", "leaderElection.retryPeriod: must be greater than 0, not -2s"),
+        (
+            "leaderElection: {leaseDuration: 10s}",
+            "leaderElection.leaseDuration: must be longer than renewDeadline (10s), not 10s",
+        ),
+        ("leaderElection: {resourceLock: endpoints}", 'leaderElection.resourceLock: must be leases, not "endpoints"'),
+        (
+            "profiles: [{percentageOfNodesToScore: 500}]",
+            "profiles[0].percentageOfNodesToScore: must be from 0 to 100, not 500",
+        ),
+        (
+            "profiles: [{schedulerName: a}, {schedulerName: a}]",
+            'profiles[1].schedulerName: "a" is the name of profiles[0], too',
+        ),
+        ("profiles: [{}, {schedulerName: a}]", "profiles[0].schedulerName: is required"),
+        (
+            "profiles: [{pluginConfig: [{name: X}, {name: X}]}]",
+            'profiles[0].pluginConfig[1]: plugin "X" is configured more than once',
+        ),
+        (
+            "profiles: [{pluginConfig: [{name: EBSLimits}]}]",
+            'profiles[0].pluginConfig[0]: plugin "EBSLimits" no longer exists',
+        ),
+        (
+            "profiles: [{pluginConfig: [{name: NodeResourcesFitArgs, args: {}}]}]",
+            "profiles[0].pluginConfig[0].args: the plugin is called NodeResourcesFit, this is the kind of its args",
+        ),
+        (
+            f"profiles: [{{schedulerName: a, plugins: {{queueSort: {SORT_ONLY}}}}}, {{schedulerName: b}}]",
+            "profiles[1].plugins.queueSort: must be the same as in profiles[0]",
+        ),
+        (
+            "profiles: [{schedulerName: a}, {schedulerName: b, pluginConfig: [{name: PrioritySort, args: {x: 1}}]}]",
+            "profiles[1].pluginConfig.args: those of queue sort plugin PrioritySort must be the same as in profiles[0]",
+        ),
+        (
+            "extenders: [{prioritizeVerb: p}]",
+            "extenders[0].weight: must be greater than 0 with a prioritizeVerb, not 0",
+        ),
+        (
+            "extenders: [{bindVerb: b}, {}, {bindVerb: b}]",
+            "extenders: only one extender may have a bindVerb, but extenders[0], extenders[2] have one",
+        ),
+        (
+            "extenders: [{tlsConfig: {insecure: true, caFile: /ca}}]",
+            "extenders[0].tlsConfig.insecure: must be false where a CA is given",
+        ),
+    ],
+)
+def test_a_fault_is_told_with_its_path(fields: str, said: str) -> None:
+    """Each rule names the field, what is wanted and what was given."""
+    assert problems_of(fields) == [said]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "leaderElection: {leaderElect: false, leaseDuration: 1s, resourceLock: endpoints}",
+        "leaderElection: {leaseDuration: 60s, renewDeadline: 40s, retryPeriod: 50s}",
+        "clientConnection: {qps: -5}",
+        "extenders: [{urlPrefix: 'http://a', weight: -1}]",
+        "profiles: [{pluginConfig: [{name: NeverHeardOf, args: {any: thing}}]}]",
+        "profiles: [{plugins: {score: {disabled: [{name: NeverHeardOf}]}}}]",
+        "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: -5}]}}}]",
+    ],
+)
+def test_what_kube_scheduler_lets_pass_passes(fields: str) -> None:
+    """Odd values that kube-scheduler does not look at are accepted."""
+    config.load(HEAD + fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "valid"),
+    [
+        ("example.com/gpu", True),
+        ("a.b-c.d/X_y.z", True),
+        ("gpu", False),
+        ("kubernetes.io/gpu", False),
+        ("x.kubernetes.io/gpu", False),
+        ("requests.example.com/gpu", False),
+        ("Example.com/gpu", False),
+        ("example.com/", False),
+        ("/gpu", False),
+        ("a/b/c", False),
+        ("example.com/-gpu", False),
+        (f"example.com/{'x' * 63}", True),
+        (f"example.com/{'x' * 64}", False),
+        (f"{'a.' * 121}aa/x", True),
+        (f"{'a.' * 122}a/x", False),
+        ("", False),
+    ],
+)
+def test_extenders_manage_extended_resources_only(name: str, valid: bool) -> None:
+    """A managed resource has a domain that is not Kubernetes' own, and room for the prefix of quotas."""
+    fields = f"extenders: [{{managedResources: [{{name: '{name}'}}]}}]"
+    if valid:
+        assert config.load(HEAD + fields).extenders[0].managedResources[0].name == name
+    else:
+        assert problems_of(fields)[0].startswith("extenders[0].managedResources[0].name: ")
+
+
+def test_a_resource_is_managed_once() -> None:
+    """Two extenders cannot manage the same resource."""
+    fields = "extenders: [{managedResources: [{name: a.com/x}]}, {managedResources: [{name: a.com/x}]}]"
+    assert problems_of(fields) == ['extenders[1].managedResources[0].name: "a.com/x" is managed by an extender already']
+
+
+def test_all_faults_are_told_at_once() -> None:
+    """A file with several faults gets them all, validation and plugins alike."""
+    fields = """
+parallelism: 0
+profiles:
+- schedulerName: a
+  plugins: {filter: {enabled: [{name: Nope}, {name: ImageLocality}]}, bind: {disabled: [{name: '*'}]}}
+  pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]
+"""
+    assert problems_of(fields) == [
+        "parallelism: must be greater than 0, not 0",
+        "profiles[0].pluginConfig[0].args.hardPodAffinityWeight: must be from 0 to 100, not 101",
+        'profiles[0].plugins.filter.enabled[0]: plugin "Nope" does not exist',
+        'profiles[0].plugins.filter.enabled[1]: plugin "ImageLocality" does not implement filter, only score',
+        "profiles[0].plugins.bind: at least one bind plugin is needed, found none",
+    ]
