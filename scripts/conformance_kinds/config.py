@@ -58,9 +58,8 @@ def _named_in(error: str) -> list[str]:
 
 def _names(problem: Problem, name: str) -> bool:
     """Whether a problem is about the named thing: its path ends so, or its words have it."""
-    # A label value is named by its key, too: values[0][zone].
-    field = re.sub(r"\[[^\]0-9][^\]]*\]$", "", name).lower()
-    path = problem.path.lower()
+    # Case is no difference: kube-scheduler writes queueSort.Enabled.
+    field, path = name.lower(), problem.path.lower()
     return path == field or path.endswith((f".{field}", f"]{field}")) or f'"{name}"' in problem.message
 
 

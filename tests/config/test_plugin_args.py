@@ -123,9 +123,9 @@ def test_arguments_of_a_fit_plugin_that_is_off_are_not_judged() -> None:
         ("matchExpressions: [{key: a, operator: is, values: [x]}]", ["matchExpressions[0].operator"]),
         (
             "matchExpressions: [{key: a b, operator: In, values: ['!']}]",
-            ["matchExpressions[0].key", "matchExpressions[0].values[0]"],
+            ["matchExpressions[0].key", "matchExpressions[0].values[0][a b]"],
         ),
-        (f"matchExpressions: [{{key: a, operator: In, values: [{'x' * 64}]}}]", ["matchExpressions[0].values[0]"]),
+        (f"matchExpressions: [{{key: a, operator: In, values: [{'x' * 64}]}}]", ["matchExpressions[0].values[0][a]"]),
         ("matchFields: [{key: metadata.name, operator: Exists}]", ["matchFields[0].operator"]),
         ("matchFields: [{key: metadata.name, operator: In, values: [a, b]}]", ["matchFields[0].values"]),
     ],

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from kubestow.config.features import Features
-from kubestow.config.names import label_value_fault, qualified_name_fault
 from kubestow.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -17,15 +16,14 @@ from kubestow.config.plugin_args import (
     VolumeBindingArgs,
 )
 from kubestow.config.problems import Problem
-from kubestow.model.node import NodeSelectorRequirement, NodeSelectorTerm
+from kubestow.model.label_syntax import key_problems
+from kubestow.model.node_selector import compile_node_selector, compile_term
 from kubestow.model.pod import TopologySpreadConstraint
 
 _SECOND = 1_000_000_000
 _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
-_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-_FIELD_OPERATORS = ("In", "NotIn")
-_INTEGER = re.compile(r"[-+]?[0-9]{1,20}")
+_PATH_ENDS = re.compile(": (?=(?:Invalid|Unsupported) value: )")
 
 
 def args_problems(args: object, path: str, features: Features) -> Iterator[Problem]:
@@ -157,47 +155,19 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str, features: Features
 def _node_affinity(args: NodeAffinityArgs, path: str) -> Iterator[Problem]:
     if args.addedAffinity is None:
         return
+    errors: tuple[str, ...] = ()
     required = args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution
     if required is not None:
-        terms_path = f"{path}.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-        for index, term in enumerate(required.nodeSelectorTerms):
-            yield from _term_problems(term, f"{terms_path}[{index}]")
+        required_path = f"{path}.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        errors += compile_node_selector(required, required_path).errors
     preferred_path = f"{path}.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
     for index, preferred in enumerate(args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution):
         if preferred.weight != 0:  # a term without weight never counts, so it is not looked at
             # kube-scheduler leaves "preference" out of these paths.
-            yield from _term_problems(preferred.preference, f"{preferred_path}[{index}]")
-
-
-def _term_problems(term: NodeSelectorTerm, path: str) -> Iterator[Problem]:
-    for index, requirement in enumerate(term.matchExpressions):
-        yield from _expression_problems(requirement, f"{path}.matchExpressions[{index}]")
-    for index, requirement in enumerate(term.matchFields):
-        field_path = f"{path}.matchFields[{index}]"
-        if requirement.operator not in _FIELD_OPERATORS:
-            yield Problem(f"{field_path}.operator", _one_of(_FIELD_OPERATORS, requirement.operator))
-        elif len(requirement.values) != 1:
-            yield Problem(f"{field_path}.values", f"must have exactly one value, not {len(requirement.values)}")
-
-
-def _expression_problems(requirement: NodeSelectorRequirement, path: str) -> Iterator[Problem]:
-    operator, values = requirement.operator, requirement.values
-    if operator not in _LABEL_OPERATORS:
-        yield Problem(f"{path}.operator", _one_of(_LABEL_OPERATORS, operator))
-        return
-    yield from _name_problems(requirement.key, f"{path}.key")
-    if operator in ("In", "NotIn") and not values:
-        yield Problem(f"{path}.values", f"must not be empty with operator {operator}")
-    elif operator in ("Exists", "DoesNotExist") and values:
-        yield Problem(f"{path}.values", f"must be empty with operator {operator}")
-    elif operator in ("Gt", "Lt") and len(values) != 1:
-        yield Problem(f"{path}.values", f"must have exactly one value with operator {operator}, not {len(values)}")
-    for index, value in enumerate(values):
-        if operator in ("Gt", "Lt") and not (_INTEGER.fullmatch(value) and -(2**63) <= int(value) < 2**63):
-            yield Problem(f"{path}.values[{index}]", f'must be an integer with operator {operator}, not "{value}"')
-        fault = label_value_fault(value)
-        if fault:
-            yield Problem(f"{path}.values[{index}]", fault)
+            errors += compile_term(preferred.preference, f"{preferred_path}[{index}]").errors
+    for error in errors:
+        where, what = _PATH_ENDS.split(error, maxsplit=1)
+        yield Problem(where, what)
 
 
 def _shape_problems(shape: tuple[UtilizationShapePoint, ...], path: str) -> Iterator[Problem]:
@@ -215,9 +185,8 @@ def _shape_problems(shape: tuple[UtilizationShapePoint, ...], path: str) -> Iter
 
 
 def _name_problems(name: str, path: str) -> Iterator[Problem]:
-    fault = qualified_name_fault(name)
-    if fault:
-        yield Problem(path, fault)
+    for problem in key_problems(name):
+        yield Problem(path, f'"{name}": {problem}')
 
 
 def _one_of(accepted: tuple[str, ...], given: str) -> str:

@@ -6,9 +6,9 @@ from kubestow.config.args_validation import args_problems
 from kubestow.config.configuration import Extender, LeaderElection, Profile, SchedulerConfiguration
 from kubestow.config.expansion import ResolvedPlugins, enabled_names, expand
 from kubestow.config.features import Features
-from kubestow.config.names import extended_resource_fault
 from kubestow.config.plugin_points import PluginPoints
 from kubestow.config.problems import Problem
+from kubestow.model.label_syntax import key_problems
 
 _REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 # Arguments that are read only when the plugin is built, so faults in those of a disabled plugin do no harm.
@@ -76,15 +76,22 @@ def _extender_problems(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
             yield Problem(f"{path}.tlsConfig.insecure", "must be false where a CA is given")
         for position, resource in enumerate(extender.managedResources):
             resource_path = f"{path}.managedResources[{position}].name"
-            fault = extended_resource_fault(resource.name)
-            if fault:
-                yield Problem(resource_path, fault)
+            yield from _extended_resource_problems(resource.name, resource_path)
             if resource.name in managed:
                 yield Problem(resource_path, f'"{resource.name}" is managed by an extender already')
             managed.add(resource.name)
     binders = [f"extenders[{index}]" for index, extender in enumerate(extenders) if extender.bindVerb]
     if len(binders) > 1:
         yield Problem("extenders", f"only one extender may have a bindVerb, but {', '.join(binders)} have one")
+
+
+def _extended_resource_problems(name: str, path: str) -> Iterator[Problem]:
+    """A resource that is not Kubernetes' own, with room for the prefix that quotas put in front of it."""
+    wrong = key_problems(name)
+    own = "/" not in name or "kubernetes.io/" in name or name.startswith("requests.")
+    if not wrong and (own or key_problems(f"requests.{name}")):
+        wrong = ["not the name of an extended resource, such as example.com/gpu"]
+    yield from (Problem(path, f'"{name}": {problem}') for problem in wrong)
 
 
 def _profile_problems(profile: Profile, path: str, features: Features) -> Iterator[Problem]:
