@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httptools
 
+from client.doubles import FixedClock
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient, Channel
 from kubestow.client.observers import UNOBSERVED, RequestObserver
@@ -175,7 +176,7 @@ def opened(server: ScriptedServer | int, access: Access | None = None, **options
     """A channel to the server, closed at the end."""
     port = server if isinstance(server, int) else server.port
     access = access or Access("test", f"http://127.0.0.1:{port}")
-    channel = open_channel(access, environ={}, **options)
+    channel = open_channel(access, environ={}, clock=FixedClock(), **options)
     try:
         yield channel
     finally:

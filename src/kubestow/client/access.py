@@ -7,8 +7,7 @@ Order: an explicit --kubeconfig; else $KUBECONFIG; else the service account of t
 import asyncio
 import dataclasses
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +21,7 @@ from kubestow.client.oidc import OidcAuth, OidcSettings
 from kubestow.client.pool import Pool
 from kubestow.client.proxies import parse_proxy, proxy_from_environment
 from kubestow.client.tls import TlsContexts, TlsSettings
+from kubestow.model.clock import Clock
 
 MOST_REQUESTS = 64
 """Requests under way at a time; one connection each."""
@@ -65,7 +65,7 @@ def open_channel(
     *,
     most_requests: int = MOST_REQUESTS,
     environ: Mapping[str, str] = os.environ,
-    wall: Callable[[], float] = time.time,
+    clock: Clock,
     observer: CredentialsObserver = UNOBSERVED,
 ) -> Channel:
     """Build what talks to the server, without talking yet; call it inside the running loop."""
@@ -81,7 +81,7 @@ def open_channel(
         tls.current()  # wrong certificates are told at the start, not with the first request
     dialer = Dialer(endpoint, tls, loop, server_name=access.tls.server_name, proxy=proxy)
     pool = Pool(dialer, most_requests, loop)
-    auth = _auth(access, tls, pool, environ, wall, observer)
+    auth = _auth(access, tls, pool, environ, clock, observer)
     headers = "".join(f"{name}: {value}\r\n" for name, value in access.identity.impersonation)
     return Channel(endpoint, pool, auth, headers.encode())
 
@@ -91,15 +91,15 @@ def _auth(
     tls: TlsContexts,
     pool: Pool,
     environ: Mapping[str, str],
-    wall: Callable[[], float],
+    clock: Clock,
     observer: CredentialsObserver,
 ) -> auths.Auth:
     identity = access.identity
     _refuse_several(access)
     if identity.plugin is not None:
-        return ExecAuth(identity.plugin, access.source, tls, pool, environ, wall, observer)
+        return ExecAuth(identity.plugin, access.source, tls, pool, environ, clock, observer)
     if identity.oidc is not None:
-        return OidcAuth(identity.oidc, access.source, environ, wall)
+        return OidcAuth(identity.oidc, access.source, environ, clock)
     if identity.token_file:
         loop = asyncio.get_running_loop()
         return auths.TokenFile(identity.token_file, access.source, identity.token, loop)

@@ -9,9 +9,9 @@ import abc
 import asyncio
 import base64
 import logging
-from collections.abc import Callable
 
 from kubestow.client.errors import CredentialsError
+from kubestow.model.clock import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -93,14 +93,14 @@ class TokenFile(Auth):
 class Expiring(Auth):
     """What plugins and identity providers hand out: good until a moment, fetched by one request for all."""
 
-    def __init__(self, wall: Callable[[], float]) -> None:
-        self._wall = wall
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._lines: bytes | None = None
         self._expires = float("inf")
         self._lock = asyncio.Lock()
 
     def current(self) -> bytes | None:
-        return self._lines if self._wall() < self._expires else None
+        return self._lines if self._clock.now() < self._expires else None
 
     async def renew(self, rejected: bytes | None = None, /) -> bytes:
         async with self._lock:

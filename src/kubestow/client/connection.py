@@ -179,12 +179,14 @@ class Connection(asyncio.Protocol):
         answer, ended = self._answer, self._ended
         self._answer = self._ended = None
         self._pieces = []
+        begun = answer is not None and answer.done() and not answer.cancelled()
         if answer is not None and not answer.done():
             answer.set_exception(error)
-            if ended is not None:
+        if ended is not None and not ended.done():
+            if begun:
+                ended.set_exception(error)
+            else:
                 ended.cancel()
-        elif ended is not None and not ended.done():
-            ended.set_exception(error)
 
     def _break(self, error: Exception) -> None:
         self.reusable = False

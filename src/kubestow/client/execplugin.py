@@ -8,7 +8,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +20,7 @@ from kubestow.client.errors import CredentialsError
 from kubestow.client.observers import CredentialsObserver
 from kubestow.client.pool import Pool
 from kubestow.client.tls import Certificate, TlsContexts
+from kubestow.model.clock import Clock
 
 PLUGIN_SECONDS = 60.0
 
@@ -61,10 +62,10 @@ class ExecAuth(Expiring):
         tls: TlsContexts,
         pool: Pool,
         environ: Mapping[str, str],
-        wall: Callable[[], float],
+        clock: Clock,
         observer: CredentialsObserver,
     ) -> None:
-        super().__init__(wall)
+        super().__init__(clock)
         self._plugin = plugin
         self._source = source
         self._tls = tls
@@ -86,7 +87,7 @@ class ExecAuth(Expiring):
         if status.expiration_timestamp is not None:
             moment = status.expiration_timestamp
             expires = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        self._observer.plugin_called(True, None if expires == float("inf") else expires - self._wall())
+        self._observer.plugin_called(True, None if expires == float("inf") else expires - self._clock.now())
         return (bearer(status.token) if status.token else b"", expires)
 
     async def _run(self) -> _Status:

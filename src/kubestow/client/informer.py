@@ -45,15 +45,17 @@ class Informer(Generic[T]):
         meta = obj.metadata
         key = key_of(meta.namespace, meta.name)
         old = self.objects.get(key)
+        if old is not None and old.metadata.resourceVersion == meta.resourceVersion and old.metadata.uid == meta.uid:
+            return
         self.objects[key] = obj
         try:
             if old is None:
                 self._handler.on_add(obj)
-            elif old.metadata.uid != meta.uid:
+            elif old.metadata.uid == meta.uid:
+                self._handler.on_update(old, obj)
+            else:
                 self._handler.on_delete(old)
                 self._handler.on_add(obj)
-            elif old.metadata.resourceVersion != meta.resourceVersion:
-                self._handler.on_update(old, obj)
         except Exception:
             logger.exception(_HANDLER_FAILED, self.resource.name, key)
 

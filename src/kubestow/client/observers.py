@@ -37,6 +37,9 @@ class ElectionObserver(Protocol):
     def slow_renewal(self, lease: str) -> None:
         """A renewal had to read the lease first."""
 
+    def new_leader(self, lease: str, identity: str) -> None:
+        """Somebody else, or this instance, has been seen to hold the lease; empty: nobody."""
+
 
 class Unobserved:
     """Counts nothing: stands in for every observer."""
@@ -49,6 +52,7 @@ class Unobserved:
     def plugin_called(self, succeeded: bool, expires_in: float | None) -> None: ...
     def leading(self, lease: str, leads: bool) -> None: ...
     def slow_renewal(self, lease: str) -> None: ...
+    def new_leader(self, lease: str, identity: str) -> None: ...
 
 
 UNOBSERVED = Unobserved()

@@ -9,7 +9,7 @@ import base64
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +24,7 @@ from kubestow.client.dialing import Dialer, parse_server
 from kubestow.client.errors import CredentialsError, TransportError
 from kubestow.client.proxies import proxy_from_environment
 from kubestow.client.tls import TlsContexts, TlsSettings
+from kubestow.model.clock import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +60,8 @@ class _Claims(msgspec.Struct):
 class OidcAuth(Expiring):
     """Holds the id token; asks the provider for the next one."""
 
-    def __init__(
-        self, settings: OidcSettings, source: str, environ: Mapping[str, str], wall: Callable[[], float]
-    ) -> None:
-        super().__init__(wall)
+    def __init__(self, settings: OidcSettings, source: str, environ: Mapping[str, str], clock: Clock) -> None:
+        super().__init__(clock)
         self._settings = settings
         self._source = source
         self._environ = environ

@@ -43,11 +43,9 @@ class Watch(Generic[T]):
     def feed(self, piece: bytes) -> None:
         """Raises BadAnswerError for what is no event, ApiError for an ERROR event."""
         for event in self._lines.feed(piece):
-            self.events += 1
             if self._initial is not None:
                 self._collect(event, self._initial)
-                continue
-            if isinstance(event, Modified | Added):
+            elif isinstance(event, Modified | Added):
                 self._informer.put(event.object)
                 self.position = event.object.metadata.resourceVersion
             elif isinstance(event, Deleted):
@@ -60,6 +58,7 @@ class Watch(Generic[T]):
             else:
                 self._informer.skip(event)
                 self.position = event.metadata.resourceVersion or self.position
+            self.events += 1
 
     def _collect(self, event: object, initial: dict[str, T]) -> None:
         if isinstance(event, Added | Modified):

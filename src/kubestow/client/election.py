@@ -1,0 +1,234 @@
+"""Leader election on a Lease: at most one instance leads.
+
+A contender reads the lease again and again. It does not trust the times written there: it notes by its own monotonic
+clock when it last saw the lease change, and takes it over only when it has not changed for its whole duration. The
+leader renews; when it could not for the renew deadline, which is shorter than the lease's duration, or sees another
+holder, it stops at once, before anyone else may begin. A leader that stops in good order keeps renewing until its work
+has ended, then releases the lease, so that the next one need not wait.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from kubestow.client.errors import ClientError, NotFoundError
+from kubestow.client.leases import LeaseLock, Record
+from kubestow.client.observers import UNOBSERVED, ElectionObserver
+from kubestow.model.clock import Clock
+from kubestow.model.timestamps import format_micro_time
+
+logger = logging.getLogger(__name__)
+
+JITTER = 1.2
+
+
+class LeaseLostError(ClientError):
+    """This instance led and must not act any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long a lease lasts, how long the leader tries to renew it, how often anyone tries; in seconds."""
+
+    lease: float = 15.0
+    renew_deadline: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.lease <= self.renew_deadline:
+            raise ValueError("leaseDuration must be greater than renewDeadline")
+        if self.renew_deadline <= JITTER * self.retry:
+            raise ValueError(f"renewDeadline must be greater than retryPeriod times {JITTER}")
+        if self.retry <= 0:
+            raise ValueError("retryPeriod must be greater than zero")
+
+
+class Elector:
+    """One contender; `run` competes, leads, and ends when it leads no more.
+
+    `announce` is called when it becomes the leader and when it stops, with those words; it must not block.
+    """
+
+    def __init__(
+        self,
+        lock: LeaseLock,
+        terms: Terms,
+        *,
+        clock: Clock,
+        random: Callable[[], float],
+        announce: Callable[[LeaseLock, str], None],
+        observer: ElectionObserver = UNOBSERVED,
+    ) -> None:
+        self._lock = lock
+        self._terms = terms
+        self._clock = clock
+        self._random = random
+        self._announce = announce
+        self._observer = observer
+        self._loop = asyncio.get_running_loop()
+        self._observed = Record()
+        self._observed_at = float("-inf")
+        self._last_read = Record()
+        self._sent_at = float("-inf")
+        self._reported = ""
+        observer.leading(lock.name, False)
+
+    @property
+    def leader(self) -> str:
+        """The identity last seen to hold the lease; empty where nobody does."""
+        return self._observed.holder
+
+    @property
+    def leads(self) -> bool:
+        return self._observed.holder == self._lock.identity
+
+    @property
+    def may_act(self) -> bool:
+        """Whether nobody else can hold the lease at this very moment.
+
+        The answer counts from before the last renewal was sent, so it holds even after this process was stopped or
+        starved for a while and its timers come late: ask before each irreversible act.
+        """
+        return self.leads and self._loop.time() < self._sent_at + self._terms.lease
+
+    def overdue(self, tolerated: float) -> bool:
+        """Whether this instance believes to lead although its lease ran out longer ago than tolerated."""
+        return self.leads and self._loop.time() - self._observed_at > self._terms.lease + tolerated
+
+    async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Compete, then lead until `lead` ends; raises LeaseLostError when the lease is lost meanwhile.
+
+        Cancelling cancels `lead` and waits for its end, still renewing, then releases the lease.
+        """
+        await self._acquire()
+        leading = asyncio.create_task(lead(), name="leading")
+        renewing = asyncio.create_task(self._renew(), name="renew lease")
+        try:
+            await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            leading.cancel()
+            await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
+            if leading.done():
+                await self._step_down(renewing)
+            raise
+        finally:
+            self._sent_at = float("-inf")
+            leading.cancel()
+            renewing.cancel()
+            self._observer.leading(self._lock.name, False)
+            self._announce(self._lock, "stopped leading")
+        if renewing.done():
+            raise LeaseLostError(f"lost the lease {self._lock}")
+        await self._step_down(renewing)
+        leading.result()
+
+    async def _acquire(self) -> None:
+        logger.info("Attempting to acquire leader lease %s", self._lock)
+        while not await self._try():
+            self._report_leader()
+            await asyncio.sleep(self._terms.retry * (1.0 + JITTER * self._random()))
+        self._report_leader()
+        self._announce(self._lock, "became leader")
+        self._observer.leading(self._lock.name, True)
+        logger.info("Successfully acquired lease %s", self._lock)
+
+    async def _renew(self) -> None:
+        """Returns when the lease is lost."""
+        while True:
+            try:
+                async with asyncio.timeout(self._terms.renew_deadline):
+                    while not await self._try():
+                        if not self.leads:
+                            break
+                        await asyncio.sleep(self._terms.retry)
+            except TimeoutError:
+                logger.error("Failed to renew lease %s for %g s", self._lock, self._terms.renew_deadline)
+                return
+            self._report_leader()
+            if not self.leads:
+                logger.error("Lost lease %s to %s", self._lock, self.leader or "nobody")
+                return
+            await asyncio.sleep(self._terms.retry)
+
+    async def _step_down(self, renewing: asyncio.Task[None]) -> None:
+        renewing.cancel()
+        await asyncio.wait({renewing})
+        try:
+            async with asyncio.timeout(self._terms.renew_deadline):
+                held = await self._lock.read()
+                if held.holder != self._lock.identity:
+                    return
+                now = format_micro_time(self._clock.now())
+                released = Record("", 1, now, now, held.transitions)
+                await self._lock.update(released)
+        except (ClientError, TimeoutError) as error:
+            logger.error("Failed to release lease %s: %s", self._lock, error)
+        else:
+            self._observe(released)
+
+    async def _try(self) -> bool:
+        """Acquire or renew, once; tells whether this instance holds the lease now."""
+        started = self._loop.time()
+        now = format_micro_time(self._clock.now())
+        mine = Record(self._lock.identity, int(self._terms.lease), now, now, 0)
+        if self.leads and self._is_valid(started):
+            try:
+                return await self._take(mine, self._observed, started)
+            except ClientError as error:
+                logger.info("Lease %s could not be renewed at once, reading it: %s", self._lock, error)
+        try:
+            found = await self._lock.read()
+        except NotFoundError:
+            return await self._create(mine, started)
+        except ClientError as error:
+            logger.error("Error retrieving lease %s: %s", self._lock, error)
+            return False
+        if found != self._last_read:
+            self._last_read = found
+            self._observe(found)
+        if found.holder and not self.leads and self._is_valid(started):
+            logger.debug("Lease %s is held by %s and has not expired", self._lock, found.holder)
+            return False
+        if self.leads:
+            self._observer.slow_renewal(self._lock.name)
+        try:
+            return await self._take(mine, found, started)
+        except ClientError as error:
+            logger.error("Failed to update lease %s: %s", self._lock, error)
+            return False
+
+    async def _create(self, mine: Record, started: float) -> bool:
+        try:
+            await self._lock.create(mine)
+        except ClientError as error:
+            logger.error("Error creating lease %s: %s", self._lock, error)
+            return False
+        self._hold(mine, started)
+        return True
+
+    async def _take(self, mine: Record, found: Record, started: float) -> bool:
+        if self.leads:
+            taken = Record(mine.holder, mine.seconds, found.acquired, mine.renewed, found.transitions)
+        else:
+            taken = Record(mine.holder, mine.seconds, mine.acquired, mine.renewed, found.transitions + 1)
+        await self._lock.update(taken)
+        self._hold(taken, started)
+        return True
+
+    def _hold(self, record: Record, sent_at: float) -> None:
+        self._sent_at = sent_at
+        self._observe(record)
+
+    def _observe(self, record: Record) -> None:
+        self._observed = record
+        self._observed_at = self._loop.time()
+
+    def _is_valid(self, now: float) -> bool:
+        return self._observed_at + self._observed.seconds > now
+
+    def _report_leader(self) -> None:
+        if self.leader != self._reported:
+            self._reported = self.leader
+            self._observer.new_leader(self._lock.name, self.leader)

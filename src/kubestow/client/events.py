@@ -1,0 +1,281 @@
+"""Events: told at once, written when there is time.
+
+`record` only notes an event in memory. The first of a kind is created at the server; the second turns it into a series
+by a patch; later ones only count, and the count is written every half hour while the series lasts and once when it has
+ended (six minutes without another). Workers write, as fast as their client's rate limit allows. A server that cannot be
+reached is tried twelve times about ten seconds apart; what it refuses is dropped. When too much is pending, new events
+are dropped: they never hold up scheduling.
+"""
+
+import asyncio
+import logging
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubestow.client.errors import AlreadyExistsError, ApiError, ClientError, NotFoundError
+from kubestow.client.leases import LeaseLock
+from kubestow.client.requests import Requests
+from kubestow.model.clock import Clock
+from kubestow.model.meta import ObjectReference
+from kubestow.model.timestamps import format_micro_time, format_time
+
+logger = logging.getLogger(__name__)
+
+MOST_TRIES = 12
+RETRY_SECONDS = 10.0
+RETRY_JITTER = 0.25
+FINISH_SECONDS = 360.0
+REFRESH_SECONDS = 1800.0
+TIDY_SECONDS = 60.0
+MOST_PENDING = 50_000
+WORKERS = 8
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST_NAME = 253
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    namespace: str
+
+
+class _Series(msgspec.Struct):
+    count: int
+    lastObservedTime: str
+
+
+class _Body(msgspec.Struct, omit_defaults=True):
+    kind: str
+    apiVersion: str
+    metadata: _Meta
+    eventTime: str
+    reportingController: str
+    reportingInstance: str
+    action: str
+    reason: str
+    regarding: ObjectReference
+    note: str
+    type: str
+    related: ObjectReference | None = None
+    series: _Series | None = None
+
+
+class _Known(msgspec.Struct):
+    """An event that was created, for as long as others may join it; `count` is 0 until there is a series."""
+
+    body: _Body
+    at: float
+    count: int = 0
+    last: float = 0.0
+    written: float = 0.0
+
+
+class _Write(msgspec.Struct):
+    """What is to be written of an event: itself, or that it is a series by now."""
+
+    body: _Body
+    count: int
+    last: float
+
+
+class _CoreEvent(msgspec.Struct):
+    namespace: str
+    body: dict[str, Any]
+
+
+_Key = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
+
+
+class EventRecorder:
+    """Takes events from anywhere in the loop; `run` writes them until cancelled."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        *,
+        hostname: str,
+        clock: Clock,
+        random: Callable[[], float],
+        most_pending: int = MOST_PENDING,
+    ) -> None:
+        self.dropped = 0
+        self._requests = requests
+        self._hostname = hostname
+        self._clock = clock
+        self._random = random
+        self._pending: asyncio.Queue[_Write | _CoreEvent] = asyncio.Queue()
+        self._most_pending = most_pending
+        # Both in order of age: an event moves from the first to the second when it becomes a series.
+        self._singles: dict[_Key, _Known] = {}
+        self._series: dict[_Key, _Known] = {}
+        self._last_stamp = 0
+
+    def record(
+        self,
+        controller: str,
+        regarding: ObjectReference,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: ObjectReference | None = None,
+    ) -> None:
+        """Note an event; `kind` is Normal or Warning, `controller` the scheduler's name."""
+        if kind not in ("Normal", "Warning"):
+            raise ValueError(f"the kind of an event is Normal or Warning, not {kind!r}")
+        now = self._clock.now()
+        key = (kind, action, reason, controller, regarding, related)
+        known = self._series.get(key)
+        if known is not None:
+            known.count += 1
+            known.last = now
+            return
+        if self._pending.qsize() >= self._most_pending:
+            self._drop()
+            return
+        known = self._singles.pop(key, None)
+        if known is not None:
+            known.count = 2
+            known.last = known.written = now
+            self._series[key] = known
+        else:
+            meta = _Meta(self._name(regarding.name, now), regarding.namespace or "default")
+            body = _Body(
+                "Event",
+                "events.k8s.io/v1",
+                meta,
+                format_micro_time(now),
+                controller,
+                f"{controller}-{self._hostname}",
+                action,
+                reason,
+                regarding,
+                note,
+                kind,
+                related,
+            )
+            known = self._singles[key] = _Known(body, now)
+        self._pending.put_nowait(_Write(known.body, known.count, known.last))
+
+    def announce(self, controller: str, lock: LeaseLock, what: str) -> None:
+        """Note that a contender became leader or stopped leading: a core/v1 event about the lease."""
+        meta = lock.metadata
+        now = self._clock.now()
+        moment = format_time(now)
+        regarding = {
+            "kind": "Lease",
+            "namespace": lock.namespace,
+            "name": lock.name,
+            "uid": meta.get("uid", ""),
+            "apiVersion": "coordination.k8s.io/v1",
+            "resourceVersion": meta.get("resourceVersion", ""),
+        }
+        body = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": self._name(lock.name, now), "namespace": lock.namespace},
+            "involvedObject": regarding,
+            "reason": "LeaderElection",
+            "message": f"{lock.identity} {what}",
+            "source": {"component": controller},
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+            "type": "Normal",
+            "reportingComponent": controller,
+            "reportingInstance": "",
+        }
+        if self._pending.qsize() >= self._most_pending:
+            self._drop()
+        else:
+            self._pending.put_nowait(_CoreEvent(lock.namespace, body))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(WORKERS):
+                tasks.create_task(self._work(), name=f"write events {number}")
+            tasks.create_task(self._tidy(), name="finish event series")
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait until all that is pending is written, at most that long; tells whether it is. `run` must be running."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._pending.join()
+        except TimeoutError:
+            return False
+        return True
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        if self.dropped % 1000 == 1:
+            logger.warning("%d events dropped: the server takes them too slowly", self.dropped)
+
+    def _name(self, regarding: str, now: float) -> str:
+        # Two events of one object in the same instant must not get the same name.
+        self._last_stamp = max(int(now * 1e9), self._last_stamp + 1)
+        name = f"{regarding}.{self._last_stamp:x}"
+        if len(name) > _LONGEST_NAME or _SUBDOMAIN.fullmatch(name) is None:
+            return str(uuid.uuid4())
+        return name
+
+    async def _work(self) -> None:
+        while True:
+            item = await self._pending.get()
+            try:
+                await self._deliver(item)
+            finally:
+                self._pending.task_done()
+
+    async def _deliver(self, item: _Write | _CoreEvent) -> None:
+        for tries in range(MOST_TRIES):
+            if tries:
+                await asyncio.sleep(RETRY_SECONDS * (1.0 + RETRY_JITTER * self._random()))
+            try:
+                if isinstance(item, _CoreEvent):
+                    await self._requests.create_core_event(item.namespace, item.body)
+                else:
+                    await self._write(item.body, item.count, item.last)
+                return
+            except ApiError as error:
+                is_series = isinstance(item, _Write) and item.count > 0
+                if not (is_series and isinstance(error, AlreadyExistsError)):
+                    logger.warning("The server refused an event, it is dropped: %s", error)
+                    return
+                # The patch came before the create it belongs to: it will find the event next time.
+            except ClientError as error:
+                logger.warning("An event could not be written, trying again later: %s", error)
+        logger.error("An event could not be written %d times, it is dropped", MOST_TRIES)
+
+    async def _write(self, body: _Body, count: int, last: float) -> None:
+        namespace, name = body.metadata.namespace, body.metadata.name
+        if count == 0:
+            await self._requests.create_event(namespace, body)
+            return
+        series = _Series(count, format_micro_time(last))
+        try:
+            await self._requests.patch_event(namespace, name, {"series": series})
+        except NotFoundError:
+            # Events expire at the server, by default after an hour.
+            await self._requests.create_event(namespace, msgspec.structs.replace(body, series=series))
+
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(TIDY_SECONDS)
+            now = self._clock.now()
+            for key, known in list(self._series.items()):
+                if known.last < now - FINISH_SECONDS:
+                    del self._series[key]
+                elif known.written >= now - REFRESH_SECONDS:
+                    continue
+                known.written = now
+                self._pending.put_nowait(_Write(known.body, known.count, known.last))
+            oldest = now - FINISH_SECONDS
+            while self._singles:
+                key = next(iter(self._singles))
+                if self._singles[key].at >= oldest:
+                    break
+                del self._singles[key]

@@ -1,0 +1,169 @@
+"""Every write the scheduler makes, and the reads that go with them: one thin method each.
+
+A method knows its path, content type and the shape of its body; objects that are sent back whole (volumes, claims,
+leases) come as their JSON, so that fields unknown here survive.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubestow.client.api import JSON, STRATEGIC_MERGE, ApiClient
+from kubestow.client.errors import BadAnswerError
+from kubestow.client.reviews import (
+    AccessReviewStatus,
+    ReviewedUser,
+    SubjectAccessReview,
+    TokenReview,
+    TokenReviewStatus,
+)
+from kubestow.config.durations import Duration
+from kubestow.model import codec
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+
+Body = bytes | Mapping[str, Any] | msgspec.Struct
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+_tree_decoder = msgspec.json.Decoder(dict[str, Any])
+
+
+class Requests:
+    """The requests, sent by one client.
+
+    `server_timeout` asks the server to give up as well after that many seconds, as every request of a client with a
+    time limit does.
+    """
+
+    def __init__(self, client: ApiClient, server_timeout: float | None = None) -> None:
+        self._client = client
+        self._query = "" if server_timeout is None else f"?timeout={Duration(round(server_timeout * 1e9))}"
+
+    # Pods.
+
+    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
+        await self._send(
+            "POST",
+            f"/api/v1/namespaces/{namespace}/pods/{name}/binding",
+            {
+                "kind": "Binding",
+                "apiVersion": "v1",
+                "metadata": {"name": name, "namespace": namespace, "uid": uid},
+                "target": {"kind": "Node", "name": node},
+            },
+        )
+
+    async def patch_pod_status(self, namespace: str, name: str, patch: Body) -> None:
+        """A strategic merge patch of the status subresource."""
+        await self._send("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", patch, STRATEGIC_MERGE)
+
+    async def delete_pod(
+        self, namespace: str, name: str, uid: str = "", grace_period_seconds: int | None = None
+    ) -> None:
+        """With a uid, only that very pod: one recreated under the same name is a ConflictError."""
+        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        await self._send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}", options)
+
+    # Volumes and claims.
+
+    async def put_volume(self, name: str, volume: Body) -> PersistentVolume:
+        path = f"/api/v1/persistentvolumes/{name}"
+        return _decode(PersistentVolume, await self._send("PUT", path, volume), path)
+
+    async def put_volume_claim(self, namespace: str, name: str, claim: Body) -> PersistentVolumeClaim:
+        path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
+        return _decode(PersistentVolumeClaim, await self._send("PUT", path, claim), path)
+
+    async def get_resource_claim(self, namespace: str, name: str) -> ResourceClaim:
+        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
+        return _decode(ResourceClaim, await self._send("GET", path), path)
+
+    async def create_resource_claim(self, namespace: str, claim: Body) -> ResourceClaim:
+        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims"
+        return _decode(ResourceClaim, await self._send("POST", path, claim), path)
+
+    async def put_resource_claim(self, namespace: str, name: str, claim: Body) -> ResourceClaim:
+        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
+        return _decode(ResourceClaim, await self._send("PUT", path, claim), path)
+
+    async def put_resource_claim_status(self, namespace: str, name: str, claim: Body) -> ResourceClaim:
+        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}/status"
+        return _decode(ResourceClaim, await self._send("PUT", path, claim), path)
+
+    # Events.
+
+    async def create_event(self, namespace: str, event: Body) -> None:
+        await self._send("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", event)
+
+    async def patch_event(self, namespace: str, name: str, patch: Body) -> None:
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events/{name}"
+        await self._send("PATCH", path, patch, STRATEGIC_MERGE)
+
+    async def create_core_event(self, namespace: str, event: Body) -> None:
+        await self._send("POST", f"/api/v1/namespaces/{namespace}/events", event)
+
+    # Leases, as trees: what others wrote into them is sent back.
+
+    async def get_lease(self, namespace: str, name: str) -> dict[str, Any]:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        return _tree(await self._send("GET", path), path)
+
+    async def create_lease(self, namespace: str, lease: Body) -> dict[str, Any]:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        return _tree(await self._send("POST", path, lease), path)
+
+    async def put_lease(self, namespace: str, name: str, lease: Body) -> dict[str, Any]:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        return _tree(await self._send("PUT", path, lease), path)
+
+    # Who may read what we serve.
+
+    async def review_token(self, token: str, audiences: tuple[str, ...] = ()) -> TokenReviewStatus:
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        spec: dict[str, Any] = {"token": token}
+        if audiences:
+            spec["audiences"] = audiences
+        review = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "spec": spec}
+        return _decode(TokenReview, await self._send("POST", path, review), path).status
+
+    async def review_access(self, user: ReviewedUser, verb: str, non_resource_path: str) -> AccessReviewStatus:
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        spec: dict[str, Any] = {
+            "nonResourceAttributes": {"path": non_resource_path, "verb": verb},
+            "user": user.username,
+        }
+        optional = {"groups": user.groups, "extra": user.extra, "uid": user.uid}
+        spec |= {key: value for key, value in optional.items() if value}
+        review = {
+            "kind": "SubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "metadata": {},
+            "spec": spec,
+        }
+        return _decode(SubjectAccessReview, await self._send("POST", path, review), path).status
+
+    async def _send(self, method: str, path: str, body: Body = b"", content_type: str = JSON) -> bytes:
+        data = body if isinstance(body, bytes) else _encoder.encode(body)
+        response = await self._client.request(method, path + self._query, data, content_type)
+        return response.body
+
+
+def _decode(kind: type[T], body: bytes, path: str) -> T:
+    try:
+        return codec.decode(kind, body)
+    except codec.DecodeError as error:
+        raise BadAnswerError(f"{path}: the answer cannot be understood: {error}") from None
+
+
+def _tree(body: bytes, path: str) -> dict[str, Any]:
+    try:
+        return _tree_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadAnswerError(f"{path}: the answer cannot be understood: {error}") from None

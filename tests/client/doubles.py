@@ -1,0 +1,56 @@
+"""Small objects and stand-ins the tests of the client share."""
+
+from typing import Any
+
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+
+
+def pod(name: str, version: int, uid: str = "", **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": uid or f"uid-{name}",
+            "resourceVersion": str(version),
+        },
+        "spec": spec,
+    }
+
+
+def node(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}}
+
+
+def middle() -> float:
+    """Randomness that is always the same."""
+    return 0.5
+
+
+class FixedClock:
+    """A wall clock that stands where the test puts it."""
+
+    def __init__(self, seconds: float = 1_800_000_000.0) -> None:
+        self.seconds = seconds
+
+    def now(self) -> float:
+        return self.seconds
+
+
+class Noted:
+    """A handler that notes what it is told, as short words."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def on_add(self, obj: Pod | Node) -> None:
+        self.seen.append(f"+{obj.metadata.name}@{obj.metadata.resourceVersion}")
+
+    def on_update(self, old: Pod | Node, new: Pod | Node) -> None:
+        self.seen.append(f"{new.metadata.name}@{old.metadata.resourceVersion}>{new.metadata.resourceVersion}")
+
+    def on_delete(self, obj: Pod | Node) -> None:
+        self.seen.append(f"-{obj.metadata.name}@{obj.metadata.resourceVersion}")
+
+    def on_synced(self) -> None:
+        self.seen.append("synced")

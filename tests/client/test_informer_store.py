@@ -1,0 +1,140 @@
+"""From what comes in to what a handler is told."""
+
+import asyncio
+import logging
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from client.doubles import Noted, pod
+from kubestow.client.informer import Informer
+from kubestow.client.resources import PODS
+from kubestow.client.watchlines import PlainMeta, Unreadable
+from kubestow.model.pod import Pod
+
+
+def make(name: str, version: int, uid: str = "") -> Pod:
+    return msgspec.convert(pod(name, version, uid), Pod)
+
+
+def test_a_life_in_order() -> None:
+    """Add, update, delete, each with the right states."""
+    noted = Noted()
+    informer = Informer(PODS, noted)
+    informer.put(make("a", 1))
+    informer.put(make("a", 2))
+    informer.remove(make("a", 3))
+    assert noted.seen == ["+a@1", "a@1>2", "-a@3"]
+    assert informer.objects == {}
+
+
+def test_what_is_known_is_not_told_again() -> None:
+    """The same version twice, and the deletion of something unknown, are silent."""
+    noted = Noted()
+    informer = Informer(PODS, noted)
+    informer.put(make("a", 1))
+    informer.put(make("a", 1))
+    informer.remove(make("b", 1))
+    assert noted.seen == ["+a@1"]
+
+
+def test_recreated_object_is_a_delete_and_an_add() -> None:
+    """Another uid under the same name is another object."""
+    noted = Noted()
+    informer = Informer(PODS, noted)
+    informer.put(make("a", 1, "first"))
+    informer.put(make("a", 5, "second"))
+    assert noted.seen == ["+a@1", "-a@1", "+a@5"]
+
+
+def test_replace_tells_the_difference() -> None:
+    """A new list yields deletes, adds and updates, and nothing for what is unchanged."""
+    noted = Noted()
+    informer = Informer(PODS, noted)
+    informer.replace([make("gone", 1), make("same", 2), make("changed", 3)])
+    assert noted.seen[-1] == "synced"
+    noted.seen.clear()
+    informer.replace([make("same", 2), make("changed", 7), make("new", 8)])
+    assert noted.seen == ["-gone@1", "changed@3>7", "+new@8"]
+
+
+def test_synced_once() -> None:
+    """Only the first complete state is announced, even if it is empty."""
+    noted = Noted()
+    informer = Informer(PODS, noted)
+    informer.replace([])
+    informer.replace([])
+    assert noted.seen == ["synced"]
+
+
+objects = st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 3), st.sampled_from("xy")), max_size=6)
+
+
+@given(st.lists(objects, max_size=6))
+def test_a_handler_can_always_rebuild_the_state(states: list[dict[str, tuple[int, str]]]) -> None:
+    """Whatever lists follow each other, applying what the handler is told gives exactly the last list."""
+    mirror: dict[str, Pod] = {}
+
+    class Mirror:
+        def on_add(self, obj: Pod) -> None:
+            assert obj.metadata.name not in mirror
+            mirror[obj.metadata.name] = obj
+
+        def on_update(self, old: Pod, new: Pod) -> None:
+            assert mirror[new.metadata.name] is old
+            assert old.metadata.uid == new.metadata.uid
+            mirror[new.metadata.name] = new
+
+        def on_delete(self, obj: Pod) -> None:
+            del mirror[obj.metadata.name]
+
+        def on_synced(self) -> None: ...
+
+    informer = Informer(PODS, Mirror())
+    for state in states:
+        informer.replace([make(name, version, uid) for name, (version, uid) in state.items()])
+        seen = {name: (int(p.metadata.resourceVersion), p.metadata.uid) for name, p in mirror.items()}
+        assert seen == state
+
+
+def test_unreadable_object_keeps_its_last_state() -> None:
+    """An object that cannot be understood any more stays as it was, in a watch and in a list, until it is deleted."""
+    noted = Noted()
+    informer = Informer(PODS, noted)
+    informer.put(make("a", 1))
+    meta = PlainMeta("a", "default", "uid-a", "2")
+    informer.skip(Unreadable("MODIFIED", meta, "odd"))
+    informer.replace([], [Unreadable("LISTED", meta, "odd")])
+    assert list(informer.objects) == ["default/a"]
+    informer.skip(Unreadable("DELETED", meta, "odd"))
+    assert noted.seen == ["+a@1", "synced", "-a@1"]
+
+
+def test_failing_handler_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """An exception of a handler is logged with the object's key; the next event is delivered."""
+
+    class Fussy(Noted):
+        def on_add(self, obj: Pod) -> None:  # type: ignore[override]
+            if obj.metadata.name == "a":
+                raise KeyError("no such node")
+            super().on_add(obj)
+
+    noted = Fussy()
+    informer = Informer(PODS, noted)
+    with caplog.at_level(logging.ERROR):
+        informer.replace([make("a", 1), make("b", 2)])
+    assert noted.seen == ["+b@2", "synced"]
+    assert "pods default/a" in caplog.text
+
+
+def test_waiting_for_sync() -> None:
+    """`synced` can be awaited."""
+
+    async def main() -> None:
+        informer = Informer(PODS, Noted())
+        asyncio.get_running_loop().call_soon(informer.mark_synced)
+        await informer.synced.wait()
+
+    asyncio.run(main())

@@ -1,0 +1,421 @@
+"""Keeping up with a server that misbehaves: what is asked, and what the handler sees in the end."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from client.doubles import Noted, middle, node, pod
+from client.scripted import Answer, Request, Script, ScriptedServer, client_of, line, opened, serving
+from client.virtualtime import run
+from kubestow.client.informer import Informer
+from kubestow.client.reflector import Reflector
+from kubestow.client.resources import NODES, PODS, Resource
+from kubestow.model.devices import DeviceClass
+
+Step = Callable[[Request, Answer], Awaitable[None]]
+
+
+class Steps:
+    """Answers the first request by the first step, and so on; then stays silent."""
+
+    def __init__(self, *steps: Step) -> None:
+        self._steps = list(steps)
+
+    async def __call__(self, request: Request, answer: Answer) -> None:
+        if self._steps:
+            await self._steps.pop(0)(request, answer)
+        else:
+            await answer.client_left()
+
+
+@contextlib.asynccontextmanager
+async def reflecting(
+    script: Script, resource: Resource[Any] = PODS
+) -> AsyncIterator[tuple[ScriptedServer, Noted, Informer[Any]]]:
+    async with serving(script) as server:
+        with opened(server) as channel:
+            noted = Noted()
+            informer = Informer(resource, noted)
+            task = asyncio.create_task(Reflector(client_of(channel), informer, middle).run())
+            try:
+                yield server, noted, informer
+            finally:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+
+async def until(condition: Callable[[], bool], seconds: float = 600.0) -> None:
+    """Wait (in virtual time) until it is so."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 what is awaited belongs to the code under test
+            await asyncio.sleep(0.2)
+
+
+def initial(*objects: dict[str, Any], version: str) -> Step:
+    """A watch-list that delivers these objects and then stays open."""
+
+    async def step(request: Request, answer: Answer) -> None:
+        assert request.query["sendInitialEvents"] == "true"
+        answer.begin_stream()
+        for obj in objects:
+            answer.event("ADDED", obj)
+        answer.bookmark(version, ends_initial=True)
+
+    return step
+
+
+def then(first: Step, *actions: Callable[[Answer], None]) -> Step:
+    """The first step, and more of the same stream."""
+
+    async def step(request: Request, answer: Answer) -> None:
+        await first(request, answer)
+        for action in actions:
+            await asyncio.sleep(0.01)
+            action(answer)
+
+    return step
+
+
+def watch(*actions: Callable[[Answer], None]) -> Step:
+    """A plain watch that does these things one after the other."""
+
+    async def step(request: Request, answer: Answer) -> None:
+        assert request.query["watch"] == "true"
+        assert "sendInitialEvents" not in request.query
+        answer.begin_stream()
+        for action in actions:
+            await asyncio.sleep(0.01)
+            action(answer)
+
+    return step
+
+
+def refuse(code: int, reason: str = "", message: str = "", **headers: str) -> Step:
+    async def step(request: Request, answer: Answer) -> None:
+        answer.error(code, reason, message, **headers)
+
+    return step
+
+
+def page(version: str, *objects: dict[str, Any], token: str = "") -> Step:
+    async def step(request: Request, answer: Answer) -> None:
+        assert "watch" not in request.query
+        answer.reply(200, {"metadata": {"resourceVersion": version, "continue": token}, "items": list(objects)})
+
+    return step
+
+
+def event(kind: str, obj: dict[str, Any]) -> Callable[[Answer], None]:
+    return lambda answer: answer.event(kind, obj)
+
+
+def drop(answer: Answer) -> None:
+    answer.drop()
+
+
+def gone(answer: Answer) -> None:
+    answer.event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
+
+
+def test_streamed_list_then_events() -> None:
+    """The initial objects are told together when their end is marked, then changes as they come."""
+    script = Steps(
+        then(
+            initial(pod("a", 1), pod("b", 2), version="5"),
+            event("MODIFIED", pod("a", 6)),
+            event("DELETED", pod("b", 7)),
+        )
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, informer):
+            await until(lambda: len(noted.seen) == 5)
+            assert noted.seen == ["+a@1", "+b@2", "synced", "a@1>6", "-b@7"]
+            assert list(informer.objects) == ["default/a"]
+            assert server.requests[0].target == (
+                "/api/v1/pods?allowWatchBookmarks=true&fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+                "&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=450&watch=true"
+            )
+
+    run(main())
+
+
+def test_torn_initial_stream_tells_nothing() -> None:
+    """A streamed list that breaks off leaves the handler untouched; the next attempt starts from nothing."""
+
+    async def half(request: Request, answer: Answer) -> None:
+        answer.begin_stream()
+        answer.event("ADDED", pod("ghost", 1))
+        answer.drop()
+
+    script = Steps(half, initial(pod("a", 2), version="3"))
+
+    async def main() -> None:
+        async with reflecting(script) as (_, noted, _):
+            await until(lambda: "synced" in noted.seen)
+            assert noted.seen == ["+a@2", "synced"]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "refusal", [refuse(400, "BadRequest"), refuse(422, "Invalid", "sendInitialEvents is forbidden")]
+)
+def test_servers_that_do_not_stream_lists(refusal: Step) -> None:
+    """Then pages are listed, the watch starts where the list ended, and streaming is not tried again."""
+    script = Steps(
+        refusal,
+        page("10", pod("a", 1), token="next"),
+        page("10", pod("b", 2)),
+        watch(event("ADDED", pod("c", 11)), gone),
+        page("20", pod("c", 11)),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: len(server.requests) == 6)
+            assert noted.seen == ["+a@1", "+b@2", "synced", "+c@11", "-a@1", "-b@2"]
+            queries = [request.query for request in server.requests]
+            assert (queries[1]["limit"], queries[1]["resourceVersion"]) == ("500", "0")
+            assert (queries[2]["continue"], queries[2].get("resourceVersion")) == ("next", None)
+            assert (queries[3]["watch"], queries[3]["resourceVersion"]) == ("true", "10")
+            assert (queries[4]["resourceVersion"], "watch" in queries[4]) == ("11", False)
+
+    run(main())
+
+
+def test_expired_page_token_costs_one_full_list() -> None:
+    """When a continue token expires, the whole list is asked for at once."""
+    script = Steps(
+        refuse(400),
+        page("10", pod("a", 1), token="next"),
+        refuse(410, "Expired"),
+        page("12", pod("a", 1), pod("b", 12)),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: "synced" in noted.seen)
+            assert noted.seen == ["+a@1", "+b@12", "synced"]
+            assert server.requests[3].query == {
+                "resourceVersion": "0",
+                "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed",
+            }
+
+    run(main())
+
+
+def test_dropped_watch_resumes_from_the_last_event() -> None:
+    """After a drop the watch goes on from the last event or bookmark: nothing is listed, told twice or missed."""
+    script = Steps(
+        then(initial(pod("a", 1), version="5"), event("ADDED", pod("b", 6)), drop),
+        watch(lambda answer: answer.bookmark("9"), drop),
+        watch(event("MODIFIED", pod("b", 10))),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: len(noted.seen) == 4)
+            assert noted.seen == ["+a@1", "synced", "+b@6", "b@6>10"]
+            assert [request.query.get("resourceVersion") for request in server.requests] == [None, "6", "9"]
+
+    run(main())
+
+
+def test_watch_that_the_server_ends_is_opened_again_at_once() -> None:
+    """The orderly end of a watch is no failure: no pause."""
+    script = Steps(
+        then(initial(pod("a", 1), version="5"), lambda answer: answer.end_stream()),
+        watch(event("MODIFIED", pod("a", 6))),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: len(noted.seen) == 3, seconds=0.5)
+            assert server.connections == 1
+
+    run(main())
+
+
+def test_gone_position_is_listed_again() -> None:
+    """410, as an event or as an answer, leads to a new list not older than the position, and its differences."""
+    script = Steps(
+        then(initial(pod("a", 1), pod("b", 2), version="5"), gone),
+        then(initial(pod("b", 8), pod("c", 9), version="20"), drop),
+        refuse(410, "Expired"),
+        initial(pod("c", 9), version="30"),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: noted.seen[-1:] == ["-b@8"])
+            assert noted.seen == ["+a@1", "+b@2", "synced", "-a@1", "b@2>8", "+c@9", "-b@8"]
+            versions = [request.query.get("resourceVersion") for request in server.requests]
+            assert versions == [None, "5", "20", "20"]
+
+    run(main())
+
+
+def test_position_that_the_server_never_reaches_is_forgotten() -> None:
+    """After a restore from backup the server may be behind us: the next list takes whatever it has."""
+    too_large = refuse(504, "Timeout", "Too large resource version: 500, current: 7")
+    script = Steps(then(initial(version="500"), gone), too_large, initial(pod("a", 3), version="7"))
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: "+a@3" in noted.seen)
+            assert [request.query.get("resourceVersion") for request in server.requests] == [None, "500", None]
+
+    run(main())
+
+
+def test_half_line_at_the_end_is_not_an_event() -> None:
+    """A line cut off by a drop is ignored and comes again whole."""
+    whole = line("ADDED", pod("b", 6))
+    script = Steps(
+        then(initial(version="5"), lambda answer: answer.chunk(whole[:40]), drop),
+        watch(lambda answer: answer.chunk(whole[:40]), lambda answer: answer.chunk(whole[40:])),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: "+b@6" in noted.seen)
+            assert server.requests[1].query["resourceVersion"] == "5"
+            assert noted.seen == ["synced", "+b@6"]
+
+    run(main())
+
+
+def test_wrong_json_breaks_the_watch_not_the_state() -> None:
+    """A line that is not JSON ends the connection; the watch resumes before it."""
+    script = Steps(
+        then(initial(pod("a", 1), version="5"), lambda answer: answer.chunk(b"<html>oops</html>\n")),
+        watch(event("MODIFIED", pod("a", 6))),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: "a@1>6" in noted.seen)
+            assert server.requests[1].query["resourceVersion"] == "5"
+
+    run(main())
+
+
+def test_silent_watch_is_opened_again() -> None:
+    """A connection that brings nothing for two and a half minutes is taken for dead."""
+    script = Steps(initial(pod("a", 1), version="5"), watch(event("MODIFIED", pod("a", 6))))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: "synced" in noted.seen)
+            started = loop.time()
+            await until(lambda: "a@1>6" in noted.seen)
+            assert 150 <= loop.time() - started < 155
+            assert server.requests[1].query["resourceVersion"] == "5"
+
+    run(main())
+
+
+def test_server_that_ignores_the_wish_to_stream_is_listed() -> None:
+    """Objects without the bookmark that ends them: after a while a plain list is asked for."""
+
+    async def ignorant(request: Request, answer: Answer) -> None:
+        answer.begin_stream()
+        answer.event("ADDED", pod("a", 1))
+
+    script = Steps(ignorant, page("5", pod("a", 1)))
+
+    async def main() -> None:
+        async with reflecting(script) as (_, noted, _):
+            await until(lambda: "synced" in noted.seen, seconds=35)
+            assert noted.seen == ["+a@1", "synced"]
+
+    run(main())
+
+
+def test_pauses_grow_and_are_jittered() -> None:
+    """While the server fails, attempts come at 0.8 s doubling to 30 s, times the jitter."""
+    times: list[float] = []
+
+    async def failing(request: Request, answer: Answer) -> None:
+        times.append(asyncio.get_running_loop().time())
+        answer.drop()
+
+    async def main() -> None:
+        async with reflecting(failing):
+            await until(lambda: len(times) >= 9)
+        pauses = [round(later - earlier, 1) for earlier, later in itertools.pairwise(times)]
+        assert pauses == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 38.4, 45.0, 45.0], abs=0.3)
+
+    run(main())
+
+
+def test_retry_after_lengthens_the_pause() -> None:
+    """A 429 to a watch is waited out as long as the server says."""
+    script = Steps(refuse(429, "TooManyRequests", Retry_After="90"), initial(pod("a", 1), version="5"))
+
+    async def main() -> None:
+        started = asyncio.get_running_loop().time()
+        async with reflecting(script) as (_, noted, _):
+            await until(lambda: "synced" in noted.seen)
+            assert asyncio.get_running_loop().time() - started >= 90
+
+    run(main())
+
+
+def test_position_without_progress_is_listed_again() -> None:
+    """A watch that fails three times in a row without an event is not trusted: a list follows."""
+    failure = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "cannot decode"}
+    script = Steps(
+        then(initial(pod("a", 1), version="5"), drop),
+        watch(event("ERROR", failure)),
+        refuse(500, "InternalError"),
+        initial(pod("a", 9), version="10"),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: "a@1>9" in noted.seen)
+            assert "sendInitialEvents" in server.requests[3].query
+
+    run(main())
+
+
+def test_lacking_resource_counts_as_empty(caplog: pytest.LogCaptureFixture) -> None:
+    """A group the server does not have: said once, synced as empty; when it appears, its objects are told."""
+    caplog.set_level(logging.INFO)
+    classes = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass)
+    script = Steps(refuse(404, "NotFound"), refuse(404), refuse(404), then(initial(node("gpu", 3), version="5"), drop))
+
+    async def main() -> None:
+        async with reflecting(script, classes) as (_, noted, _):
+            await until(lambda: "synced" in noted.seen)
+            assert noted.seen == ["synced"]
+            await until(lambda: "available now" in caplog.text)
+            assert noted.seen == ["synced", "+gpu@3"]
+
+    run(main())
+    assert caplog.text.count("does not have them") == 1
+    assert "going on without" in caplog.text
+
+
+def test_forbidden_resource_that_matters_holds_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Nodes that may not be listed: said once as an error, not synced until it is allowed."""
+    script = Steps(*[refuse(403, "Forbidden", "cannot list nodes")] * 4, initial(node("n", 1), version="5"))
+
+    async def main() -> None:
+        async with reflecting(script, NODES) as (server, noted, _):
+            await until(lambda: len(server.requests) == 4)
+            assert noted.seen == []
+            await until(lambda: "synced" in noted.seen)
+
+    run(main())
+    assert caplog.text.count("forbids to list and watch") == 1
+    assert "cannot go on" in caplog.text
