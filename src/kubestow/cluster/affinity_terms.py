@@ -1,6 +1,7 @@
 """Pod affinity terms, compiled: what a pod demands of, or prefers about, pods in the same topology domain."""
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
@@ -17,15 +18,33 @@ class Term(NamedTuple):
     selector: Selector
     topology_key: str
 
-    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels, in a namespace with these labels, is one the term speaks of."""
-        in_scope = namespace in self.namespaces or (
+    def names(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether the term speaks of pods in a namespace with these labels."""
+        return namespace in self.namespaces or (
             self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
         )
-        return in_scope and self.selector.matches(labels)
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels, in a namespace with these labels, is one the term speaks of."""
+        return self.names(namespace, namespace_labels) and self.selector.matches(labels)
 
 
 class WeightedTerm(NamedTuple):
+    term: Term
+    weight: int
+
+
+class TermKind(IntEnum):
+    REQUIRED = 0
+    REQUIRED_ANTI = 1
+    PREFERRED = 2
+    PREFERRED_ANTI = 3
+
+
+class CarriedTerm(NamedTuple):
+    """A term as pods carry it; the weight is that of a preferred term, else 0."""
+
+    kind: TermKind
     term: Term
     weight: int
 
@@ -37,6 +56,8 @@ class AffinityTerms(NamedTuple):
     required_anti: tuple[Term, ...] = ()
     preferred: tuple[WeightedTerm, ...] = ()
     preferred_anti: tuple[WeightedTerm, ...] = ()
+    carried: tuple[CarriedTerm, ...] = ()
+    """The same terms in one list."""
 
 
 NO_TERMS = AffinityTerms()
@@ -54,10 +75,20 @@ def affinity_terms(namespace: str, affinity: Affinity | None) -> AffinityTerms:
     if found is None:
         if len(_compiled) >= _COMPILED_LIMIT:
             _compiled.clear()
-        required, preferred = _terms_of(namespace, affinity.podAffinity)
-        required_anti, preferred_anti = _terms_of(namespace, affinity.podAntiAffinity)
-        found = _compiled[key] = AffinityTerms(required, required_anti, preferred, preferred_anti)
+        found = _compiled[key] = _compile(namespace, affinity)
     return found
+
+
+def _compile(namespace: str, affinity: Affinity) -> AffinityTerms:
+    required, preferred = _terms_of(namespace, affinity.podAffinity)
+    required_anti, preferred_anti = _terms_of(namespace, affinity.podAntiAffinity)
+    carried = (
+        *(CarriedTerm(TermKind.REQUIRED, term, 0) for term in required),
+        *(CarriedTerm(TermKind.REQUIRED_ANTI, term, 0) for term in required_anti),
+        *(CarriedTerm(TermKind.PREFERRED, term, weight) for term, weight in preferred),
+        *(CarriedTerm(TermKind.PREFERRED_ANTI, term, weight) for term, weight in preferred_anti),
+    )
+    return AffinityTerms(required, required_anti, preferred, preferred_anti, carried)
 
 
 def _terms_of(namespace: str, affinity: PodAffinity | None) -> tuple[tuple[Term, ...], tuple[WeightedTerm, ...]]:

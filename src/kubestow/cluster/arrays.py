@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 IdArray = NDArray[np.int32]
+CountArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 

@@ -1,78 +1,94 @@
 """Pods counted by row and by topology domain.
 
 `MatchCounts` counts the pods that a question is about ("pods of these namespaces that match this selector"); a question
-is counted once over all pods when it is first asked, and kept up to date by each pod event from then on. `CarriedTerms`
-counts the pods that carry an affinity term, for every distinct term. Both answer per row and per domain of a topology
-key, so that a cycle costs O(nodes), never O(pods).
+is counted once when it is first asked, and kept up to date by each pod event from then on. `CarriedTerms` counts the
+pods that carry an affinity term, for every distinct term. Both answer per row and per domain of a topology key, so that
+a cycle costs O(nodes), never O(pods).
+
+Pods with the same namespace and labels are in the same answers. They are kept together, so that a pod event looks up
+its kind instead of trying selectors, and a new question is tried on each kind once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.affinity_terms import Term
-from kubestow.cluster.arrays import IntArray, grown
+from kubestow.cluster.affinity_terms import CarriedTerm
+from kubestow.cluster.arrays import CountArray, grown
 from kubestow.cluster.labels import LabelColumn
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.selector_index import SelectorIndex
 from kubestow.model.labels import Selector
 
-_MOST_QUESTIONS = 4_096
+_MOST_QUESTIONS = 2_048
 
 ColumnOf = Callable[[str], LabelColumn]
+
+
+class _DomainSums:
+    """Sums by value id of one topology key."""
+
+    __slots__ = ("column", "sums")
+
+    def __init__(self, column: LabelColumn, sums: CountArray) -> None:
+        self.column = column
+        self.sums = sums
+
+    def reach(self, size: int) -> None:
+        if len(self.sums) < size:
+            self.sums = grown(self.sums, max(size, 2 * len(self.sums)))
 
 
 class RowCounts:
     """A number per row, and its sums per domain for the topology keys that were asked for."""
 
-    __slots__ = ("_column_of", "_domains", "rows", "total")
+    __slots__ = ("_column_of", "_domains", "_rows", "total")
 
-    def __init__(self, column_of: ColumnOf, capacity: int) -> None:
-        self.rows: IntArray = np.zeros(capacity, np.int64)
+    def __init__(self, column_of: ColumnOf) -> None:
         self.total = 0
+        self._rows: CountArray = np.zeros(8, np.int32)
         self._column_of = column_of
-        self._domains: dict[str, IntArray] = {}
+        self._domains: dict[str, _DomainSums] = {}
 
     def add(self, row: int, amount: int) -> None:
-        if row >= len(self.rows):
-            self.rows = grown(self.rows, max(row + 1, 2 * len(self.rows)))
-        self.rows[row] += amount
+        if row >= len(self._rows):
+            self._rows = grown(self._rows, max(row + 1, 2 * len(self._rows)))
+        self._rows[row] += amount
         self.total += amount
-        for key, sums in self._domains.items():
-            domain = int(self._column_of(key).ids[row])
-            if domain >= len(sums):
-                sums = self._domains[key] = grown(sums, max(domain + 1, 2 * len(sums)))
-            sums[domain] += amount
+        for domains in self._domains.values():
+            domain = int(domains.column.ids[row])
+            domains.reach(domain + 1)
+            domains.sums[domain] += amount
 
-    def by_row(self, size: int) -> IntArray:
+    def by_row(self, size: int) -> CountArray:
         """The numbers of the first `size` rows."""
-        if len(self.rows) < size:
-            self.rows = grown(self.rows, size)
-        return self.rows[:size]
+        if len(self._rows) < size:
+            self._rows = grown(self._rows, size)
+        return self._rows[:size]
 
-    def by_domain(self, key: str) -> IntArray:
+    def by_domain(self, key: str) -> CountArray:
         """The sums by value id of a topology key; index 0 collects the rows without the label."""
-        column = self._column_of(key)
-        sums = self._domains.get(key)
-        if sums is None:
-            ids = column.ids[: len(self.rows)]
-            counted = np.bincount(ids, weights=self.rows[: len(ids)], minlength=len(column.values))
-            sums = self._domains[key] = counted.astype(np.int64)
-        elif len(sums) < len(column.values):
-            sums = self._domains[key] = grown(sums, len(column.values))
-        return sums
+        domains = self._domains.get(key)
+        if domains is None:
+            column = self._column_of(key)
+            size = min(len(self._rows), len(column.ids))
+            sums = np.bincount(column.ids[:size], weights=self._rows[:size], minlength=len(column.values))
+            domains = self._domains[key] = _DomainSums(column, sums.astype(np.int32))
+        size = len(domains.column.values)
+        domains.reach(size)
+        return domains.sums[:size]
 
 
 class Scope(NamedTuple):
-    """Pods of some namespaces that match a selector."""
+    """Pods of some namespaces (None: of any) that match a selector."""
 
-    namespaces: frozenset[str]
+    namespaces: frozenset[str] | None
     selector: Selector
 
-    def covers(self, pod: PodInfo) -> bool:
-        return pod.namespace in self.namespaces and self.selector.matches(pod.labels)
+    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod is one of them."""
+        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
 class Question(NamedTuple):
@@ -81,64 +97,94 @@ class Question(NamedTuple):
     scopes: tuple[Scope, ...]
     skip_terminating: bool
 
-    def covers(self, pod: PodInfo) -> bool:
-        if self.skip_terminating and pod.terminating:
-            return False
-        return all(scope.covers(pod) for scope in self.scopes)
+
+class _Kind(NamedTuple):
+    """What answers depend on."""
+
+    namespace: str
+    labels: frozenset[tuple[str, str]]
+    terminating: bool
+
+
+class _Alike:
+    """The placed pods of one kind: how many on which row, and the answers they count in."""
+
+    __slots__ = ("answers", "labels", "rows")
+
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self.labels = labels
+        self.rows: dict[int, int] = {}
+        self.answers: list[RowCounts] = []
+
+
+def _covers(question: Question, kind: _Kind, labels: Mapping[str, str]) -> bool:
+    if question.skip_terminating and kind.terminating:
+        return False
+    return all(scope.covers(kind.namespace, labels) for scope in question.scopes)
 
 
 class MatchCounts:
     """Answers to questions, kept up to date. The least recently asked are dropped when there are too many."""
 
-    def __init__(self, column_of: ColumnOf, placed_pods: Callable[[], Iterator[tuple[int, PodInfo]]]) -> None:
+    def __init__(self, column_of: ColumnOf) -> None:
         self._column_of = column_of
-        self._placed_pods = placed_pods
         self._answers: dict[Question, RowCounts] = {}
         self._index: SelectorIndex[Question] = SelectorIndex()
+        self._alike: dict[_Kind, _Alike] = {}
 
     def ask(self, question: Question) -> RowCounts:
         """How many pods on each row the question is about."""
         answer = self._answers.pop(question, None)
         if answer is None:
+            if len(self._answers) >= _MOST_QUESTIONS:
+                self._drop(next(iter(self._answers)))
             answer = self._count(question)
         # Kept in the order of asking: the first is the one to drop.
         self._answers[question] = answer
         return answer
 
     def _count(self, question: Question) -> RowCounts:
-        if len(self._answers) >= _MOST_QUESTIONS:
-            oldest = next(iter(self._answers))
-            del self._answers[oldest]
-            self._index.remove(oldest.scopes[0].selector, oldest)
-        answer = RowCounts(self._column_of, 0)
-        for row, pod in self._placed_pods():
-            if question.covers(pod):
-                answer.add(row, 1)
+        answer = RowCounts(self._column_of)
+        for kind, alike in self._alike.items():
+            if _covers(question, kind, alike.labels):
+                alike.answers.append(answer)
+                for row, count in alike.rows.items():
+                    answer.add(row, count)
         self._index.add(question.scopes[0].selector, question)
         return answer
 
+    def _drop(self, question: Question) -> None:
+        answer = self._answers.pop(question)
+        self._index.remove(question.scopes[0].selector, question)
+        for alike in self._alike.values():
+            if answer in alike.answers:
+                alike.answers.remove(answer)
+
     def add(self, row: int, pod: PodInfo, amount: int) -> None:
-        for question in self._index.matching(pod.labels):
-            if question.covers(pod):
-                self._answers[question].add(row, amount)
+        """A pod is on a row (1), or no longer (-1)."""
+        kind = _Kind(pod.namespace, frozenset(pod.labels.items()), pod.terminating)
+        alike = self._alike.get(kind)
+        if alike is None:
+            alike = self._alike[kind] = self._first_of(kind, pod.labels)
+        count = alike.rows.get(row, 0) + amount
+        if count:
+            alike.rows[row] = count
+        else:
+            del alike.rows[row]
+            if not alike.rows:
+                del self._alike[kind]
+        for answer in alike.answers:
+            answer.add(row, amount)
+
+    def _first_of(self, kind: _Kind, labels: Mapping[str, str]) -> _Alike:
+        alike = _Alike(labels)
+        for question in self._index.matching(labels):
+            if _covers(question, kind, labels):
+                alike.answers.append(self._answers[question])
+        return alike
 
     def items(self) -> Iterable[tuple[Question, RowCounts]]:
         return self._answers.items()
-
-
-class TermKind(IntEnum):
-    REQUIRED = 0
-    REQUIRED_ANTI = 1
-    PREFERRED = 2
-    PREFERRED_ANTI = 3
-
-
-class CarriedTerm(NamedTuple):
-    """A term as pods carry it; the weight is that of a preferred term, else 0."""
-
-    kind: TermKind
-    term: Term
-    weight: int
 
 
 class CarriedTerms:
@@ -150,10 +196,11 @@ class CarriedTerms:
         self._index: SelectorIndex[CarriedTerm] = SelectorIndex()
 
     def add(self, row: int, pod: PodInfo, amount: int) -> None:
-        for carried in terms_carried_by(pod):
+        """A pod is on a row (1), or no longer (-1)."""
+        for carried in pod.terms.carried:
             counts = self._counts.get(carried)
             if counts is None:
-                counts = self._counts[carried] = RowCounts(self._column_of, 0)
+                counts = self._counts[carried] = RowCounts(self._column_of)
                 self._index.add(carried.term.selector, carried)
             counts.add(row, amount)
             if counts.total == 0:
@@ -165,20 +212,8 @@ class CarriedTerms:
         if not self._counts:
             return
         for carried in self._index.matching(pod.labels):
-            if carried.term.matches(pod.namespace, pod.labels, namespace_labels):
+            if carried.term.names(pod.namespace, namespace_labels):
                 yield carried, self._counts[carried]
 
     def items(self) -> Iterable[tuple[CarriedTerm, RowCounts]]:
         return self._counts.items()
-
-
-def terms_carried_by(pod: PodInfo) -> Iterator[CarriedTerm]:
-    terms = pod.terms
-    for term in terms.required:
-        yield CarriedTerm(TermKind.REQUIRED, term, 0)
-    for term in terms.required_anti:
-        yield CarriedTerm(TermKind.REQUIRED_ANTI, term, 0)
-    for term, weight in terms.preferred:
-        yield CarriedTerm(TermKind.PREFERRED, term, weight)
-    for term, weight in terms.preferred_anti:
-        yield CarriedTerm(TermKind.PREFERRED_ANTI, term, weight)

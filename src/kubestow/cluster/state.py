@@ -36,7 +36,7 @@ class Cluster:
         self.listers = Listers()
         self.images = ImageIndex()
         self.order = ZoneOrder()
-        self.matches = MatchCounts(self.nodes.labels.column, self.placed_pods)
+        self.matches = MatchCounts(self.nodes.labels.column)
         self.carried = CarriedTerms(self.nodes.labels.column)
         self.claim_users: dict[str, set[str]] = {}
         """Uids of the placed pods that use each persistent volume claim."""
