@@ -160,7 +160,7 @@ class ConstraintReader:
 
 
 def default_selector(pod: Pod, owner: OwnerReference | None, listers: Listers) -> Selector:
-    """Selects the pods that belong together with a pod: same services, same controller. Everything, if none is known."""
+    """Selects the pods that a pod belongs with: same services, same controller. Everything, if none is known."""
     namespace = pod.metadata.namespace
     labels: dict[str, str] = {}
     for selected in listers.services.selecting(namespace, pod.metadata.labels):

@@ -106,7 +106,10 @@ class Distributions:
             if len(self._tolerated) >= _MOST_TOLERATIONS:
                 self._tolerated.clear()
             tolerated = self._tolerated[tolerations] = np.fromiter(
-                (untolerated(taints, tolerations, REPELLING, self._comparison_operators) is None for taints in taint_sets),
+                (
+                    untolerated(taints, tolerations, REPELLING, self._comparison_operators) is None
+                    for taints in taint_sets
+                ),
                 np.bool_,
                 len(taint_sets),
             )

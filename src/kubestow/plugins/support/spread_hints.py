@@ -43,7 +43,7 @@ class SpreadHints:
 
 
 def _is_involved(pod: Pod, waiting: Pod) -> bool:
-    """Whether a pod can count in the spread: it is the waiting one, or it has or expects a node in the same namespace."""
+    """Whether a pod may matter to the spread: it is the waiting one, or a neighbour that has or expects a node."""
     if pod.metadata.uid == waiting.metadata.uid:
         return True
     is_placed = bool(pod.spec.nodeName or pod.status.nominatedNodeName)

@@ -1,0 +1,267 @@
+"""InterPodAffinity: places pods near the pods they want to be with, and away from those they do not.
+
+Filter honours required terms: the pod's own, and the anti-affinity of pods that are already placed. Score adds up
+preferred terms, the pod's own and those of placed pods. Both are found per topology domain; rows take those of their
+domain.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kubestow.cluster.affinity_terms import CarriedTerm, Term, TermKind
+from kubestow.cluster.arrays import CountArray, IntArray, Rows
+from kubestow.cluster.counts import Question, RowCounts, Scope
+from kubestow.cluster.events import Registration
+from kubestow.cluster.labels import ABSENT
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cluster.view import NodeView
+from kubestow.config.plugin_args import InterPodAffinityArgs
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import Change
+from kubestow.framework.results import MAX_SCORE, SKIP, Rejection, Rejections, Skip, unresolvable, unschedulable
+from kubestow.model.labels import Selector, SelectorError
+from kubestow.plugins.support.affinity_hints import registrations
+
+_EXISTING_ANTI, _ANTI, _AFFINITY = 1, 2, 3
+"""What a node is refused for: the largest of those that apply."""
+
+_WORDS = {
+    _EXISTING_ANTI: unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+    _ANTI: unschedulable("node(s) didn't match pod anti-affinity rules"),
+    _AFFINITY: unresolvable("node(s) didn't match pod affinity rules"),
+}
+
+_MOST_NAMESPACE_SELECTORS = 1_000
+
+CountsByKey = dict[str, CountArray]
+"""Pods by label value id, for each topology key."""
+
+
+class Demands(NamedTuple):
+    """What a pod's required terms are about, and its namespace's labels."""
+
+    near: tuple[Scope, ...]
+    """Pods to be with: those in every one of these."""
+    near_keys: tuple[str, ...]
+    away: tuple[tuple[Scope, str], ...]
+    """Pods to be away from, each with the topology key."""
+    namespace_labels: Mapping[str, str]
+
+    def are_near(self, pod: PodInfo) -> bool:
+        """Whether a pod is one to be with."""
+        return bool(self.near) and all(scope.covers(pod.namespace, pod.labels) for scope in self.near)
+
+
+class FilterWant(NamedTuple):
+    demands: Demands
+    near: CountsByKey
+    away: CountsByKey
+    objecting: CountsByKey
+    """Placed pods that want to be away from this one."""
+    refusals: dict[str, IntArray]
+    """By topology key, what the filter says of each domain."""
+
+
+ScoreWant = dict[str, IntArray]
+"""Scores by label value id, for each topology key."""
+
+
+class InterPodAffinity:
+    """Refuses nodes that break required affinity or anti-affinity; scores by preferred."""
+
+    name = "InterPodAffinity"
+
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        self._args = args
+        self._cluster = handle.cluster
+        self._selected_namespaces: dict[Selector, tuple[int, frozenset[str]]] = {}
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return registrations()
+
+    # Filter
+
+    def pre_filter(self, pod: PodInfo) -> FilterWant | Skip | Rejection:
+        try:
+            terms = pod.terms
+        except SelectorError as error:
+            return unresolvable(f"parsing pod: {error}")
+        namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
+        objecting: CountsByKey = {}
+        for carried, counts in self._cluster.carried.about(pod, namespace_labels):
+            if carried.kind is TermKind.REQUIRED_ANTI:
+                _add_up(objecting, carried.term.topology_key, counts)
+        if not terms.required and not terms.required_anti and not any(c[1:].any() for c in objecting.values()):
+            return SKIP
+        demands = Demands(
+            near=tuple(self._scope(term) for term in terms.required),
+            near_keys=tuple(dict.fromkeys(term.topology_key for term in terms.required)),
+            away=tuple((self._scope(term), term.topology_key) for term in terms.required_anti),
+            namespace_labels=namespace_labels,
+        )
+        near: CountsByKey = {}
+        if demands.near:
+            counts = self._cluster.matches.ask(Question(demands.near, skip_terminating=False))
+            near = {key: counts.by_domain(key) for key in demands.near_keys}
+        away: CountsByKey = {}
+        for scope, key in demands.away:
+            _add_up(away, key, self._cluster.matches.ask(Question((scope,), skip_terminating=False)))
+        return self._want(pod, demands, near, away, objecting)
+
+    def _want(
+        self, pod: PodInfo, demands: Demands, near: CountsByKey, away: CountsByKey, objecting: CountsByKey
+    ) -> FilterWant:
+        # The first of a group of pods that want to be together may go anywhere.
+        is_first = not any(counts[1:].any() for counts in near.values()) and demands.are_near(pod)
+        nodes = self._cluster.nodes
+        refusals: dict[str, IntArray] = {}
+        for key in dict.fromkeys((*objecting, *away, *near)):
+            column = nodes.labels.column(key)
+            refused = refusals[key] = np.zeros(len(column.values), np.int64)
+            if key in objecting:
+                refused[objecting[key] > 0] = _EXISTING_ANTI
+            if key in away:
+                refused[away[key] > 0] = _ANTI
+            if key in near and not is_first:
+                refused[near[key] <= 0] = _AFFINITY
+            refused[ABSENT] = _AFFINITY if key in near and column.labelled < nodes.count else 0
+            if not refused.any():
+                del refusals[key]
+        return FilterWant(demands, near, away, objecting, refusals)
+
+    def _scope(self, term: Term) -> Scope:
+        """The pods that a term of the pod to be scheduled is about."""
+        selector = term.namespace_selector
+        if selector is None:
+            return Scope(term.namespaces, term.selector)
+        if selector.matches({}):
+            # kube-scheduler resolves the selector to names, and then still tries it on empty labels.
+            return Scope(None, term.selector)
+        return Scope(term.namespaces | self._namespaces_selected_by(selector), term.selector)
+
+    def _namespaces_selected_by(self, selector: Selector) -> frozenset[str]:
+        version = self._cluster.listed_version
+        known = self._selected_namespaces.get(selector)
+        if known is not None and known[0] == version:
+            return known[1]
+        if len(self._selected_namespaces) >= _MOST_NAMESPACE_SELECTORS:
+            self._selected_namespaces.clear()
+        names = frozenset(
+            namespace.metadata.name
+            for namespace in self._cluster.listers.namespaces
+            if selector.matches(namespace.metadata.labels)
+        )
+        self._selected_namespaces[selector] = (version, names)
+        return names
+
+    def with_changes(self, want: FilterWant, pod: PodInfo, changes: Sequence[Change]) -> FilterWant:
+        demands = want.demands
+        near, away, objecting = _Shifts(self._cluster), _Shifts(self._cluster), _Shifts(self._cluster)
+        for change in changes:
+            other = change.pod
+            if demands.are_near(other):
+                for key in demands.near_keys:
+                    near.add(key, change)
+            for scope, key in demands.away:
+                if scope.covers(other.namespace, other.labels):
+                    away.add(key, change)
+            for term in other.terms.required_anti:
+                if term.matches(pod.namespace, pod.labels, demands.namespace_labels):
+                    objecting.add(term.topology_key, change)
+        if not (near.amounts or away.amounts or objecting.amounts):
+            return want
+        return self._want(
+            pod, demands, near.applied_to(want.near), away.applied_to(want.away), objecting.applied_to(want.objecting)
+        )
+
+    def filter_rows(self, want: FilterWant, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        kinds: IntArray | None = None
+        for key, refusals in want.refusals.items():
+            refused = refusals[view.label_ids(key)[rows]]
+            kinds = refused if kinds is None else np.maximum(kinds, refused)
+        return None if kinds is None else Rejections(kinds, _WORDS.__getitem__)
+
+    # Score
+
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoreWant | Skip:
+        terms = pod.terms
+        if self._args.ignorePreferredTermsOfExistingPods and not (terms.preferred or terms.preferred_anti):
+            return SKIP
+        scores: ScoreWant = {}
+        for sign, weighted_terms in ((1, terms.preferred), (-1, terms.preferred_anti)):
+            for term, weight in weighted_terms:
+                counts = self._cluster.matches.ask(Question((self._scope(term),), skip_terminating=False))
+                _add_scores(scores, term.topology_key, counts, sign * weight)
+        namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
+        for carried, counts in self._cluster.carried.about(pod, namespace_labels):
+            carried_weight = self._weight(carried)
+            if carried_weight is not None:
+                _add_scores(scores, carried.term.topology_key, counts, carried_weight)
+        return scores or SKIP
+
+    def _weight(self, carried: CarriedTerm) -> int | None:
+        """What a term of a placed pod is worth; None: nothing, and it is not looked at."""
+        if carried.kind is TermKind.PREFERRED:
+            return carried.weight
+        if carried.kind is TermKind.PREFERRED_ANTI:
+            return -carried.weight
+        if carried.kind is TermKind.REQUIRED:
+            return self._args.hardPodAffinityWeight or None
+        return None
+
+    def score_rows(self, want: ScoreWant, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        scores: IntArray | None = None
+        for key, by_domain in want.items():
+            on_rows = by_domain[view.label_ids(key)[rows]]
+            scores = on_rows if scores is None else scores + on_rows
+        assert scores is not None
+        return scores
+
+    def normalize(self, want: ScoreWant, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
+        lowest, highest = int(scores.min()), int(scores.max())
+        if lowest == highest:
+            return np.zeros(len(scores), np.int64)
+        return (MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+
+
+class _Shifts:
+    """Changes of counts by domain."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.amounts: dict[tuple[str, int], int] = {}
+
+    def add(self, key: str, change: Change) -> None:
+        domain = int(self._cluster.nodes.labels.column(key).ids[change.row])
+        if domain != ABSENT:
+            self.amounts[key, domain] = self.amounts.get((key, domain), 0) + (1 if change.added else -1)
+
+    def applied_to(self, counts: CountsByKey) -> CountsByKey:
+        shifted = dict(counts)
+        for key in {key for key, _ in self.amounts}:
+            size = len(self._cluster.nodes.labels.column(key).values)
+            shifted[key] = counts[key].copy() if key in counts else np.zeros(size, np.int32)
+        for (key, domain), amount in self.amounts.items():
+            shifted[key][domain] += amount
+        return shifted
+
+
+def _add_up(sums: CountsByKey, key: str, counts: RowCounts) -> None:
+    known = sums.get(key)
+    sums[key] = counts.by_domain(key) if known is None else known + counts.by_domain(key)
+
+
+def _add_scores(scores: ScoreWant, key: str, counts: RowCounts, weight: int) -> None:
+    by_domain = counts.by_domain(key)
+    if counts.total == by_domain[ABSENT]:
+        return
+    worth: IntArray = np.multiply(by_domain, weight, dtype=np.int64)
+    worth[ABSENT] = 0
+    known = scores.get(key)
+    if known is None:
+        scores[key] = worth
+    else:
+        known += worth

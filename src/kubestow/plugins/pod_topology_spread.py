@@ -1,0 +1,264 @@
+"""PodTopologySpread: keeps the pods that belong together evenly spread over the domains of a topology key.
+
+Filter refuses domains that have so many more pods than the emptiest one that another would exceed the allowed skew;
+Score prefers domains with few. Verdicts and scores are found per domain, and rows take those of their domain.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, CountArray, FloatArray, IntArray, Rows
+from kubestow.cluster.events import Registration
+from kubestow.cluster.labels import ABSENT
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.config.plugin_args import PodTopologySpreadArgs
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import Change
+from kubestow.framework.results import MAX_SCORE, SKIP, Rejection, Rejections, Skip, unresolvable, unschedulable
+from kubestow.plugins.support.spread_constraints import HOSTNAME, Constraint, ConstraintReader
+from kubestow.plugins.support.spread_domains import Distributions, Domains
+from kubestow.plugins.support.spread_hints import SpreadHints
+
+_NO_DOMAINS_LEAST = 2**31 - 1
+_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
+_UNLABELLED = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+
+
+class _Spread(NamedTuple):
+    """One hard constraint in one cycle."""
+
+    constraint: Constraint
+    domains: Domains
+    included: BoolArray | None
+    """Which rows count; None: all."""
+    refusals: IntArray | None
+    """What the filter says of each domain; None: nothing of any."""
+
+
+HardWant = tuple[_Spread, ...]
+
+
+class _DomainScores(NamedTuple):
+    key: str
+    scores: FloatArray
+    """By label value id; 0 for nodes without the label."""
+
+
+class _RowScores(NamedTuple):
+    """Scores of a constraint over hostnames, where each node is a domain."""
+
+    counts: CountArray
+    weight: float
+    base: int
+    unlabelled: BoolArray | None
+    """Rows that have no hostname; None: no row."""
+
+
+class SoftWant(NamedTuple):
+    parts: tuple[_DomainScores | _RowScores, ...]
+    whole: IntArray | None
+    """With a single constraint that is not over hostnames: the rounded scores by domain."""
+    ignored: BoolArray | None
+    """Rows that lack a label and are not scored; None: no row."""
+
+
+class PodTopologySpread:
+    """Refuses nodes where a pod would skew its spread; prefers nodes where it evens it out."""
+
+    name = "PodTopologySpread"
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        self._cluster = handle.cluster
+        self._constraints = ConstraintReader(args, handle.features, handle.cluster)
+        self._distributions = Distributions(handle.cluster, handle.features.taint_toleration_comparison_operators)
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return SpreadHints(self._constraints.hard).registrations()
+
+    # Filter
+
+    def pre_filter(self, pod: PodInfo) -> HardWant | Skip:
+        constraints = self._constraints.hard(pod.pod)
+        if not constraints:
+            return SKIP
+        inclusion = self._distributions.inclusion(pod, constraints, needs_every_key=True)
+        spreads = []
+        for number, constraint in enumerate(constraints):
+            included = inclusion.rows(constraint)
+            domains = self._distributions.by_domain(pod, constraint, included)
+            refusals = self._refusals(pod, constraint, domains, _kind(len(constraints) - number))
+            spreads.append(_Spread(constraint, domains, included, refusals))
+        return tuple(spreads)
+
+    def _refusals(self, pod: PodInfo, constraint: Constraint, domains: Domains, skewed: int) -> IntArray | None:
+        number = domains.number
+        least = 0 if number < constraint.min_domains else domains.least if number else _NO_DOMAINS_LEAST
+        own = 1 if constraint.selector.matches(pod.labels) else 0
+        refusals: IntArray = np.multiply(
+            domains.counts > constraint.max_skew + least - own, skewed, dtype=np.int64, casting="unsafe"
+        )
+        nodes = self._cluster.nodes
+        some_unlabelled = nodes.labels.column(constraint.key).labelled < nodes.count
+        refusals[ABSENT] = skewed + 1 if some_unlabelled else 0
+        return refusals if refusals.any() else None
+
+    def with_changes(self, want: HardWant, pod: PodInfo, changes: Sequence[Change]) -> HardWant:
+        """Like kube-scheduler, counts pods that `pre_filter` leaves out: terminating, or of an empty selector."""
+        columns = [self._cluster.nodes.labels.column(spread.constraint.key) for spread in want]
+        counted = [
+            change
+            for change in changes
+            if change.pod.namespace == pod.namespace and all(column.ids[change.row] != ABSENT for column in columns)
+        ]
+        if not counted:
+            return want
+        changed = []
+        for number, (spread, column) in enumerate(zip(want, columns, strict=True)):
+            constraint, included = spread.constraint, spread.included
+            counts = spread.domains.counts.copy()
+            for change in counted:
+                if (included is None or included[change.row]) and constraint.selector.matches(change.pod.labels):
+                    counts[column.ids[change.row]] += 1 if change.added else -1
+            domains = spread.domains._replace(counts=counts)
+            refusals = self._refusals(pod, constraint, domains, _kind(len(want) - number))
+            changed.append(_Spread(constraint, domains, included, refusals))
+        return tuple(changed)
+
+    def filter_rows(self, want: HardWant, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        kinds: IntArray | None = None
+        for spread in want:
+            if spread.refusals is not None:
+                refused = spread.refusals[view.label_ids(spread.constraint.key)[rows]]
+                kinds = refused if kinds is None else np.maximum(kinds, refused)
+        return None if kinds is None else Rejections(kinds, _words)
+
+    # Score
+
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> SoftWant | Skip:
+        constraints = self._constraints.soft(pod.pod)
+        if not constraints:
+            return SKIP
+        needs_every_key = self._constraints.needs_every_key(pod.pod)
+        ignored = self._unlabelled(view, constraints) if needs_every_key else None
+        scored = rows if ignored is None else rows[~ignored[rows]]
+        inclusion = self._distributions.inclusion(pod, constraints, needs_every_key=needs_every_key)
+        parts: list[_DomainScores | _RowScores] = []
+        for constraint in constraints:
+            if constraint.key == HOSTNAME:
+                parts.append(self._row_scores(pod, constraint, view, len(scored)))
+            else:
+                domains = self._distributions.by_domain(pod, constraint, inclusion.rows(constraint))
+                parts.append(self._domain_scores(constraint, domains, view, scored, needs_every_key=needs_every_key))
+        only = parts[0]
+        whole = _rounded(only.scores) if len(parts) == 1 and isinstance(only, _DomainScores) else None
+        return SoftWant(tuple(parts), whole, ignored)
+
+    def _unlabelled(self, view: NodeView, constraints: Sequence[Constraint]) -> BoolArray | None:
+        """Rows that lack one of the labels."""
+        nodes = self._cluster.nodes
+        unlabelled: BoolArray | None = None
+        for key in {constraint.key for constraint in constraints}:
+            if nodes.labels.column(key).labelled < nodes.count:
+                lacking = view.label_ids(key)[: view.size] == ABSENT
+                unlabelled = lacking if unlabelled is None else unlabelled | lacking
+        return unlabelled
+
+    def _row_scores(self, pod: PodInfo, constraint: Constraint, view: NodeView, scored: int) -> _RowScores:
+        nodes = self._cluster.nodes
+        counts = self._distributions.matching(pod, constraint)
+        by_row: CountArray = np.zeros(nodes.size, np.int32) if counts is None else counts.by_row(nodes.size)
+        if view is not nodes:
+            by_row = by_row[view.source_rows()]
+        return _RowScores(by_row, _weight(scored), constraint.max_skew - 1, self._unlabelled(view, (constraint,)))
+
+    def _domain_scores(
+        self, constraint: Constraint, domains: Domains, view: NodeView, scored: IntArray, *, needs_every_key: bool
+    ) -> _DomainScores:
+        nodes = self._cluster.nodes
+        column = nodes.labels.column(constraint.key)
+        counts = domains.counts
+        empty = column.id_of.get("", ABSENT)
+        if empty != ABSENT and not needs_every_key:
+            # A node without the label and one with an empty value are in the same domain.
+            counts = counts.copy()
+            counts[empty] += counts[ABSENT]
+        if len(scored) == nodes.count:
+            size = len(column.id_of)
+            if column.labelled < nodes.count and empty == ABSENT:
+                size += 1
+        else:
+            seen: BoolArray = np.zeros(len(column.values), np.bool_)
+            seen[view.label_ids(constraint.key)[scored]] = True
+            size = int(np.count_nonzero(seen))
+            if empty != ABSENT and seen[empty] and seen[ABSENT]:
+                size -= 1
+        scores = _weighted(counts, _weight(size), constraint.max_skew - 1)
+        scores[ABSENT] = 0
+        return _DomainScores(constraint.key, scores)
+
+    def score_rows(self, want: SoftWant, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        if want.whole is not None:
+            only = want.parts[0]
+            assert isinstance(only, _DomainScores)
+            scores = want.whole[view.label_ids(only.key)[rows]]
+        else:
+            total = _scores_of(want.parts[0], view, rows)
+            for part in want.parts[1:]:
+                total += _scores_of(part, view, rows)
+            scores = _rounded(total)
+        if want.ignored is not None:
+            scores[want.ignored[rows]] = 0
+        return scores
+
+    def normalize(self, want: SoftWant, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
+        ignored = None if want.ignored is None else want.ignored[rows]
+        counted = scores if ignored is None else scores[~ignored]
+        highest = max(int(counted.max()), 0) if len(counted) else 0
+        if highest == 0:
+            normalized: IntArray = np.full(len(scores), MAX_SCORE, np.int64)
+        else:
+            normalized = MAX_SCORE * (highest + int(counted.min()) - scores) // highest
+        if ignored is not None:
+            normalized[ignored] = 0
+        return normalized
+
+
+def _kind(rank: int) -> int:
+    """The number for a skew that exceeds a constraint; the next one is for its missing label. The constraint that comes
+    first has the highest rank, so that the largest number is what a node is refused for."""
+    return 2 * rank
+
+
+def _words(kind: int) -> Rejection:
+    return _UNLABELLED if kind % 2 else _SKEWED
+
+
+def _weight(domains: int) -> float:
+    """Makes up for the smaller counts of topologies with many domains."""
+    return math.log(domains + 2)
+
+
+def _weighted(counts: CountArray, weight: float, base: int) -> FloatArray:
+    scores: FloatArray = np.multiply(counts, weight, dtype=np.float64)
+    scores += base
+    return scores
+
+
+def _scores_of(part: _DomainScores | _RowScores, view: NodeView, rows: Rows) -> FloatArray:
+    if isinstance(part, _DomainScores):
+        return part.scores[view.label_ids(part.key)[rows]]
+    scores = _weighted(part.counts[rows], part.weight, part.base)
+    if part.unlabelled is not None:
+        scores[part.unlabelled[rows]] = 0
+    return scores
+
+
+def _rounded(scores: FloatArray) -> IntArray:
+    """To the nearest integer, halves up."""
+    whole = np.floor(scores)
+    whole += scores - whole >= 0.5
+    return whole.astype(np.int64)
