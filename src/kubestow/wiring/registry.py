@@ -4,6 +4,7 @@ from kubestow.framework.registry import Factory, Registry
 from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.image_locality import ImageLocality
+from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.node_affinity import NodeAffinity
 from kubestow.plugins.node_declared_features import NodeDeclaredFeatures
 from kubestow.plugins.node_name import NodeName
@@ -11,6 +12,7 @@ from kubestow.plugins.node_ports import NodePorts
 from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_unschedulable import NodeUnschedulable
+from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.scheduling_gates import SchedulingGates
 from kubestow.plugins.taint_toleration import TaintToleration
@@ -19,6 +21,7 @@ IN_TREE: dict[str, Factory] = {
     "DefaultBinder": DefaultBinder,
     "DynamicResources": DynamicResources,
     "ImageLocality": ImageLocality,
+    "InterPodAffinity": InterPodAffinity,
     "NodeAffinity": NodeAffinity,
     "NodeDeclaredFeatures": NodeDeclaredFeatures,
     "NodeName": NodeName,
@@ -26,6 +29,7 @@ IN_TREE: dict[str, Factory] = {
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
     "NodeResourcesFit": NodeResourcesFit,
     "NodeUnschedulable": NodeUnschedulable,
+    "PodTopologySpread": PodTopologySpread,
     "PrioritySort": PrioritySort,
     "SchedulingGates": SchedulingGates,
     "TaintToleration": TaintToleration,
