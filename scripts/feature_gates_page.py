@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Write docs/reference/feature-gates.md from the table of gates."""
 
 from pathlib import Path
