@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -54,9 +55,9 @@ def test_only_commands_that_exist_are_listed(monkeypatch: pytest.MonkeyPatch) ->
     assert CliRunner().invoke(cli.main, ["ghost"]).exit_code == 2
 
 
-def test_every_listed_command_loads_and_has_the_help_of_the_table() -> None:
-    """The line in the table says what the command's own help starts with."""
-    for name in cli._SUBCOMMANDS:
+def test_every_listed_command_loads() -> None:
+    """Each listed module has a `command` that can tell about itself."""
+    for name in cli.main.list_commands(click.Context(cli.main)):
         done = CliRunner().invoke(cli.main, [name, "--help"])
-        assert done.exit_code in (0, 2)
-        assert "Usage: " in done.output
+        assert done.exit_code == 0, done.output
+        assert f"Usage: main {name} " in done.output
