@@ -1,0 +1,84 @@
+"""Who is asking: a client certificate of our own authority, or a bearer token.
+
+Tokens are random texts that the server knows by heart: the administrator's, those of a token file, and those issued
+for service accounts, which run out.
+"""
+
+import csv
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+from kubestow.apiserver.objects.intent import User
+
+_AUTHENTICATED = "system:authenticated"
+
+
+class TokenFileError(ValueError):
+    """A token file that cannot be read; the message names file and line."""
+
+
+class Identities:
+    """Everybody the server knows."""
+
+    def __init__(self, admin_token: str) -> None:
+        self._tokens: dict[bytes, tuple[User, float]] = {}
+        self.add_token(admin_token, User("kubernetes-admin", ("system:masters",)))
+
+    def add_token(self, token: str, user: User, lifetime: float = float("inf")) -> None:
+        """Makes a token known."""
+        known = User(user.name, (*user.groups, _AUTHENTICATED), user.uid)
+        self._tokens[token.encode()] = (known, time.time() + lifetime)
+
+    def add_file(self, path: Path) -> None:
+        """Reads a token file: lines of token,user,uid[,"group1,group2"]."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise TokenFileError(f"cannot read token file {path}: {error.strerror}") from error
+        for number, row in enumerate(csv.reader(text.splitlines()), 1):
+            if not row:
+                continue
+            if len(row) < 3 or not row[0] or not row[1]:
+                raise TokenFileError(f'{path}:{number}: expected token,user,uid[,"group1,group2"]')
+            groups = tuple(group.strip() for group in row[3].split(",")) if len(row) > 3 else ()
+            self.add_token(row[0], User(row[1], groups, row[2]))
+
+    def issue(self, namespace: str, name: str, uid: str, lifetime: float) -> str:
+        """A new token for a service account."""
+        token = f"kubestow.{secrets.token_urlsafe(32)}"
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+        self.add_token(token, User(f"system:serviceaccount:{namespace}:{name}", groups, uid), lifetime)
+        return token
+
+    def by_token(self, token: bytes) -> User | None:
+        """Whose token this is; None if nobody's or no longer valid."""
+        entry = self._tokens.get(token)
+        if entry is None:
+            return None
+        user, until = entry
+        if time.time() > until:
+            del self._tokens[token]
+            return None
+        return user
+
+    def by_header(self, header: bytes) -> User | None:
+        """Who an Authorization header stands for."""
+        scheme, _, token = header.partition(b" ")
+        return self.by_token(token.strip()) if scheme.lower() == b"bearer" else None
+
+
+def by_certificate(certificate: dict[str, Any] | None) -> User | None:
+    """Who a client certificate names; the handshake has verified it already."""
+    if not certificate:
+        return None
+    name = ""
+    groups = []
+    for part in certificate.get("subject", ()):
+        for key, value in part:
+            if key == "commonName":
+                name = value
+            elif key == "organizationName":
+                groups.append(value)
+    return User(name, (*groups, _AUTHENTICATED)) if name else None

@@ -1,0 +1,38 @@
+"""The kubeconfig with which kubectl and others find and enter the server."""
+
+import base64
+from pathlib import Path
+
+import yaml
+
+from kubestow.apiserver.auth.certificates import Certificates, write_private
+
+
+def write(path: Path, url: str, certificates: Certificates, token: str) -> None:
+    """Writes a kubeconfig for the administrator, readable by its owner only."""
+
+    def data(file: Path) -> str:
+        return base64.b64encode(file.read_bytes()).decode()
+
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "kubestow", "cluster": {"server": url, "certificate-authority-data": data(certificates.ca)}}
+        ],
+        "users": [
+            {
+                "name": "admin",
+                "user": {
+                    "client-certificate-data": data(certificates.admin),
+                    "client-key-data": data(certificates.admin_key),
+                    "token": token,
+                },
+            }
+        ],
+        "contexts": [{"name": "kubestow", "context": {"cluster": "kubestow", "user": "admin"}}],
+        "current-context": "kubestow",
+        "preferences": {},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())

@@ -1,0 +1,154 @@
+"""The control plane in one object: store, API server, controllers and stand-in kubelets, started and stopped together.
+
+async with ControlPlane(Options(nodes=3)) as cp:
+    print(cp.url, cp.kubeconfig_path)
+"""
+
+import asyncio
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kubestow.apiserver import bootstrap
+from kubestow.apiserver.auth import certificates, kubeconfig
+from kubestow.apiserver.auth.certificates import Certificates, write_private
+from kubestow.apiserver.auth.identities import Identities
+from kubestow.apiserver.rest.application import Application
+from kubestow.apiserver.rest.watching import Watchers
+from kubestow.apiserver.server import Server
+from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
+from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
+
+_MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run a control plane."""
+
+    bind_address: str = "127.0.0.1"
+    port: int = 0
+    data_dir: Path | None = None
+    """Where objects are kept; in memory if None."""
+    token: str | None = None
+    """The administrator's token; made up if None."""
+    token_file: Path | None = None
+    kubeconfig: Path | None = None
+    """Where to write the kubeconfig; in a folder of its own if None."""
+    controllers: bool = True
+    """Whether Deployments, ReplicaSets and Jobs become pods, and what is orphaned is collected."""
+    kubelets: bool = True
+    """Whether nodes act: pods bound to them run and end."""
+    retained_changes: int = DEFAULT_RETAIN
+    """How many changes of each resource watches can go back."""
+    max_body: int = 3 * _MEBIBYTE
+    max_watches: int = 5_000
+    max_unsent: int = 16 * _MEBIBYTE
+    """How much a watcher may leave untaken before it is dropped."""
+    extra_names: tuple[str, ...] = field(default=())
+    """More names and addresses for the server's certificate."""
+
+
+class ControlPlane:
+    """A running control plane; `url`, `kubeconfig_path`, `admin_token` and `ca` tell how to reach it."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.url = ""
+        self.admin_token = ""
+        self.port = 0
+        self.store: Store
+        self.application: Application
+        self.identities: Identities
+        self._certificates: Certificates
+        self._temporary: Path | None = None
+        self._journal: SqliteJournal | None = None
+        self._server: Server | None = None
+        self._watchers: Watchers | None = None
+
+    @property
+    def ca(self) -> Path:
+        """The certificate of the authority that signed the server's."""
+        return self._certificates.ca
+
+    @property
+    def kubeconfig_path(self) -> Path:
+        """The kubeconfig for the administrator."""
+        return self.options.kubeconfig or self._certificates.ca.parent / "admin.kubeconfig"
+
+    async def start(self) -> None:
+        """Starts everything; raises StorageError, ListenError or TokenFileError when it cannot."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
+        options = self.options
+        folder = self._folder()
+        addresses = options.extra_names
+        if options.bind_address not in ("0.0.0.0", "::"):  # noqa: S104
+            addresses = (*addresses, options.bind_address)
+        self._certificates = certificates.ensure(folder / "pki", addresses)
+        self.admin_token = options.token or _kept_token(folder / "pki" / "admin.token")
+        self.identities = Identities(self.admin_token)
+        if options.token_file is not None:
+            self.identities.add_file(options.token_file)
+        if options.data_dir is not None:
+            self._journal = SqliteJournal(options.data_dir)
+        self.store = Store(self._journal, retain=options.retained_changes)
+        self._watchers = Watchers(self.store, max_watches=options.max_watches, max_unsent=options.max_unsent)
+        self.application = Application(self.store, self.identities, self._watchers)
+        journal = self._journal
+        if journal is not None:
+            self.application.unhealthy = lambda: journal.failure
+        bootstrap.fill(self.application.mutations.writer)
+        self._server = Server(self.application, max_body=options.max_body)
+        self.port = await self._server.start(options.bind_address, options.port, self._certificates.server_context())
+        host = "127.0.0.1" if options.bind_address in ("0.0.0.0", "::", "") else options.bind_address  # noqa: S104
+        self.url = f"https://[{host}]:{self.port}" if ":" in host else f"https://{host}:{self.port}"
+        await asyncio.to_thread(kubeconfig.write, self.kubeconfig_path, self.url, self._certificates, self.admin_token)
+
+    def _folder(self) -> Path:
+        if self.options.data_dir is not None:
+            try:
+                self.options.data_dir.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StorageError(f"cannot use data folder {self.options.data_dir}: {error.strerror}") from error
+            return self.options.data_dir
+        self._temporary = Path(tempfile.mkdtemp(prefix="kubestow-"))
+        return self._temporary
+
+    async def stop(self) -> None:
+        """Stops everything; what was acknowledged is on disk if there is a data folder."""
+        if self._watchers is not None:
+            self._watchers.close()
+        if self._server is not None:
+            await self._server.stop()
+        if self._journal is not None:
+            await asyncio.to_thread(self._journal.close)
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+def _kept_token(path: Path) -> str:
+    """The token of a data folder, so that a kubeconfig outlives a restart."""
+    if path.exists():
+        return path.read_text(encoding="ascii").strip()
+    token = secrets.token_urlsafe(24)
+    write_private(path, token.encode())
+    return token

@@ -1,0 +1,57 @@
+"""Binding a pod to a node: once, while the pod is alive, not gated and the one the scheduler meant."""
+
+from typing import Any
+
+from kubestow.apiserver import errors
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.rules.names import INVALID, REQUIRED
+from kubestow.apiserver.rules.pods import set_condition
+from kubestow.apiserver.store.store import Store
+
+
+class Binder:
+    """Binds pods in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def bind(self, namespace: str, name: str, binding: dict[str, Any], intent: Intent) -> None:
+        """Carries out a Binding."""
+        target = binding.get("target", {})
+        node = target.get("name", "")
+        if not node:
+            raise errors.invalid("", "Binding", name, [("target.name", REQUIRED, "Required value")])
+        if target.get("kind", "Node") not in ("", "Node", "Minion"):
+            cause = ("target.kind", INVALID, f'Invalid value: "{target["kind"]}": only Node can be bound to')
+            raise errors.invalid("", "Binding", name, [cause])
+        current = self.store.get("pods", namespace, name)
+        if current is None:
+            raise errors.not_found("", "pods", name)
+        metadata = binding.get("metadata", {})
+        uid = metadata.get("uid")
+        if uid and uid != current.uid:
+            raise _refused(name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current.uid}")
+        version = metadata.get("resourceVersion")
+        if version and version != str(current.rv):
+            raise _refused(name, "the object has been modified; please apply your changes to the latest version")
+        pod = current.object()
+        if "deletionTimestamp" in pod["metadata"]:
+            raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+        bound = pod["spec"].get("nodeName")
+        if bound:
+            raise _refused(name, f'pod {name} is already assigned to node "{bound}"')
+        if pod["spec"].get("schedulingGates"):
+            raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+        if intent.dry_run:
+            return
+        pod["spec"]["nodeName"] = node
+        for key in ("annotations", "labels"):
+            if metadata.get(key):
+                pod["metadata"].setdefault(key, {}).update(metadata[key])
+        set_condition(pod, "PodScheduled", "True")
+        self.store.put("pods", pod)
+
+
+def _refused(name: str, why: str) -> ApiError:
+    return errors.conflict("", "pods/binding", name, why)

@@ -1,0 +1,32 @@
+"""Who wants something, and how it is meant."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, frozen=True)
+class User:
+    """Somebody the server knows."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+SYSTEM = User("system:control-plane", ("system:masters",))
+
+
+@dataclass(slots=True)
+class Intent:
+    """How a write is meant; warnings for its author gather here."""
+
+    user: User = SYSTEM
+    manager: str = "unknown"
+    dry_run: bool = False
+    validation: str = "Warn"
+    trusted: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+def internal() -> Intent:
+    """A write of the control plane itself, whose objects need no schema check."""
+    return Intent(manager="control-plane", trusted=True)

@@ -1,0 +1,151 @@
+"""Deleting objects: at once, after a grace period, when finalizers are done, with or without their dependents."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from kubestow.apiserver import clock, errors
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.schema.reader import structs
+from kubestow.apiserver.schema.types import Report
+from kubestow.apiserver.store.records import Record, encode
+from kubestow.apiserver.store.store import Store
+
+FOREGROUND = "foregroundDeletion"
+_PROTECTED = ("default", "kube-system", "kube-public", "kube-node-lease")
+_DONE = ("Succeeded", "Failed")
+_POLICIES = ("Background", "Foreground", "Orphan")
+
+
+@dataclass(slots=True)
+class DeleteOptions:
+    """How to delete."""
+
+    grace_seconds: int | None = None
+    propagation: str = "Background"
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+
+
+def read_options(body: dict[str, Any] | None, query: dict[str, str]) -> DeleteOptions:
+    """Options from the body of a request and its query string."""
+    options = DeleteOptions()
+    given = dict(body or {})
+    if given:
+        report = Report()
+        structs()["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"].check(given, "", report)
+        if report.wrong:
+            raise errors.bad_request("DeleteOptions: " + "; ".join(f"{path}: {what}" for path, what in report.wrong))
+    if "gracePeriodSeconds" in query:
+        try:
+            given["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
+        except ValueError as error:
+            raise errors.bad_request("gracePeriodSeconds: must be a whole number") from error
+    if "propagationPolicy" in query:
+        given["propagationPolicy"] = query["propagationPolicy"]
+    if query.get("dryRun"):
+        given["dryRun"] = [query["dryRun"]]
+    options.grace_seconds = given.get("gracePeriodSeconds")
+    options.propagation = given.get("propagationPolicy") or (
+        "Orphan" if given.get("orphanDependents") else "Background"
+    )
+    if options.propagation not in _POLICIES:
+        raise errors.bad_request(f"propagationPolicy: must be one of {', '.join(_POLICIES)}")
+    preconditions = given.get("preconditions", {})
+    options.uid = preconditions.get("uid", "")
+    options.resource_version = preconditions.get("resourceVersion", "")
+    options.dry_run = bool(given.get("dryRun"))
+    return options
+
+
+def may_vanish(resource: Resource, obj: dict[str, Any]) -> bool:
+    """Whether an object whose deletion was asked for has nothing left to wait for."""
+    metadata = obj["metadata"]
+    if metadata.get("finalizers"):
+        return False
+    if resource.storage == "namespaces":
+        return not obj.get("spec", {}).get("finalizers")
+    return bool(metadata.get("deletionGracePeriodSeconds", 0) == 0)
+
+
+class Remover:
+    """Deletes objects from a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def delete(
+        self, resource: Resource, namespace: str, name: str, options: DeleteOptions, intent: Intent
+    ) -> tuple[Record, bool]:
+        """Deletes an object; returns its last or current state, and whether it is gone."""
+        current = self.store.get(resource.storage, namespace, name)
+        if current is None:
+            raise errors.not_found(resource.group, resource.plural, name)
+        self._demand_preconditions(resource, current, options)
+        if resource.storage == "namespaces" and name in _PROTECTED and not intent.trusted:
+            raise errors.forbidden("", "namespaces", name, "this namespace may not be deleted")
+        obj = current.object()
+        metadata = obj["metadata"]
+        before = dict(metadata)
+        finalizers = list(metadata.get("finalizers", ()))
+        if options.propagation == "Foreground" and self.store.dependents.get(current.uid):
+            if FOREGROUND not in finalizers:
+                finalizers.append(FOREGROUND)
+        elif FOREGROUND in finalizers:
+            finalizers.remove(FOREGROUND)
+        if finalizers != metadata.get("finalizers", []):
+            metadata["finalizers"] = finalizers
+        if options.propagation == "Orphan" and not options.dry_run:
+            self._release_dependents(current.uid)
+        grace = _grace(resource, obj, options)
+        if "deletionTimestamp" not in metadata or grace < metadata.get("deletionGracePeriodSeconds", 0):
+            metadata["deletionTimestamp"] = clock.at(time.time() + grace)
+            metadata["deletionGracePeriodSeconds"] = grace
+            if resource.counts_generation:
+                metadata["generation"] = metadata.get("generation", 0) + 1
+            if resource.storage == "namespaces":
+                obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+        if options.dry_run or intent.dry_run:
+            return Record(resource, obj, current.rv, encode(obj)), may_vanish(resource, obj)
+        if may_vanish(resource, obj):
+            return self.store.delete(resource.storage, current), True
+        if metadata == before:
+            return current, False
+        return self.store.put(resource.storage, obj), False
+
+    def _demand_preconditions(self, resource: Resource, current: Record, options: DeleteOptions) -> None:
+        for label, wanted, actual in (
+            ("UID", options.uid, current.uid),
+            ("ResourceVersion", options.resource_version, str(current.rv)),
+        ):
+            if wanted and wanted != actual:
+                raise errors.conflict(
+                    resource.group, resource.plural, current.name,
+                    f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}",
+                )  # fmt: skip
+
+    def _release_dependents(self, uid: str) -> None:
+        for storage, namespace, name in list(self.store.dependents.get(uid, ())):
+            record = self.store.get(storage, namespace, name)
+            if record is not None:
+                obj = record.object()
+                owners = [owner for owner in obj["metadata"]["ownerReferences"] if owner["uid"] != uid]
+                if owners:
+                    obj["metadata"]["ownerReferences"] = owners
+                else:
+                    del obj["metadata"]["ownerReferences"]
+                self.store.put(storage, obj)
+
+
+def _grace(resource: Resource, obj: dict[str, Any], options: DeleteOptions) -> int:
+    """Seconds an object is given: only pods that run somewhere get any."""
+    if resource.storage != "pods":
+        return 0
+    spec = obj.get("spec", {})
+    if not spec.get("nodeName") or obj.get("status", {}).get("phase") in _DONE:
+        return 0
+    if options.grace_seconds is not None:
+        return max(0, options.grace_seconds)
+    return int(spec.get("terminationGracePeriodSeconds", 30))

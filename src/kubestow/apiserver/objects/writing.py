@@ -1,0 +1,257 @@
+"""Creating and updating objects: schema, server-set metadata, rules of the resource, optimistic concurrency."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from kubestow.apiserver import clock, errors
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.objects import conversion, removal
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.patches import ownership
+from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.rules import pods
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, wrong_metadata
+from kubestow.apiserver.rules.table import rules_of
+from kubestow.apiserver.schema.types import Report
+from kubestow.apiserver.store.records import Record, encode
+from kubestow.apiserver.store.store import Store
+
+Object = dict[str, Any]
+
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_MAX_GENERATED = 58
+_SERVER_SET = ("uid", "resourceVersion", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+_KEPT = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def check(resource: Resource, obj: Object, intent: Intent) -> None:
+    """Compares an object with its schema; unknown fields are refused, warned of or ignored, as the author wishes."""
+    report = Report()
+    resource.schema.check(obj, "", report)
+    if report.wrong:
+        told = "; ".join(f"{path or 'the body'}: {what}" for path, what in report.wrong[:10])
+        raise errors.bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {told}'
+        )
+    if report.unknown and intent.validation != "Ignore":
+        told_all = [f'unknown field "{path}"' for path in report.unknown[:20]]
+        if intent.validation == "Strict":
+            raise errors.bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f"strict decoding error: {', '.join(told_all)}"
+            )
+        intent.warnings += told_all
+    if report.invalid:
+        metadata = obj.get("metadata", {})
+        name = metadata.get("name", "") or metadata.get("generateName", "")
+        raise errors.invalid(resource.group, resource.kind, name, report.invalid)
+
+
+def new_uid() -> str:
+    """A random identity."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def generated_name(prefix: str) -> str:
+    """A prefix completed with five random letters."""
+    random = os.urandom(5)
+    suffix = "".join(_SUFFIX_ALPHABET[byte % len(_SUFFIX_ALPHABET)] for byte in random)
+    return prefix[:_MAX_GENERATED] + suffix
+
+
+class Writer:
+    """Creates and updates objects in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def create(self, resource: Resource, namespace: str, obj: Object, intent: Intent) -> Record:
+        """Puts a new object into the store."""
+        if not intent.trusted:
+            check(resource, obj, intent)
+        obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+        obj = conversion.to_stored(resource, obj)
+        metadata = self._new_metadata(resource, namespace, obj)
+        rules = rules_of(resource.storage)
+        rules.default(obj)
+        rules.prepare_create(obj)
+        rules.admit(obj, self.store)
+        self._demand_valid(resource, obj, [*wrong_metadata(metadata), *rules.validate(obj)])
+        name = metadata["name"]
+        if not rules.valid_name(name):
+            raise errors.invalid(
+                resource.group, resource.kind, name,
+                [("metadata.name", INVALID, f'Invalid value: "{name}": use lower case letters, digits, - and .')],
+            )  # fmt: skip
+        if self.store.get(resource.storage, namespace, name) is not None:
+            raise errors.already_exists(resource.group, resource.plural, name)
+        if intent.dry_run:
+            return Record(resource, obj, self.store.rv, encode(obj))
+        return self.store.put(resource.storage, obj)
+
+    def _new_metadata(self, resource: Resource, namespace: str, obj: Object) -> Object:
+        metadata: Object = obj.setdefault("metadata", {})
+        for key in _SERVER_SET:
+            metadata.pop(key, None)
+        if resource.namespaced:
+            given = metadata.get("namespace", namespace)
+            if given != namespace:
+                raise errors.bad_request(
+                    f"the namespace of the provided object does not match the namespace sent on the request: "
+                    f'metadata.namespace is "{given}", the path says "{namespace}"'
+                )
+            metadata["namespace"] = namespace
+            self._demand_namespace(resource, namespace, metadata.get("name", ""))
+        else:
+            metadata.pop("namespace", None)
+        if not metadata.get("name"):
+            prefix = metadata.get("generateName", "")
+            if not prefix:
+                raise errors.invalid(
+                    resource.group, resource.kind, "",
+                    [("metadata.name", REQUIRED, "Required value: name or generateName is required")],
+                )  # fmt: skip
+            metadata["name"] = generated_name(prefix)
+        metadata["uid"] = new_uid()
+        metadata["creationTimestamp"] = clock.now()
+        if resource.counts_generation:
+            metadata["generation"] = 1
+        return metadata
+
+    def _demand_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+        record = self.store.get("namespaces", "", namespace)
+        if record is None:
+            raise errors.not_found("", "namespaces", namespace)
+        if record.fields[0] == "Terminating":
+            raise errors.forbidden(
+                resource.group, resource.plural, name,
+                f"unable to create new content in namespace {namespace} because it is being terminated",
+            )  # fmt: skip
+
+    def _demand_valid(self, resource: Resource, obj: Object, causes: list[Cause]) -> None:
+        if causes:
+            raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
+
+    def update(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        intent: Intent,
+        *,
+        sub: str = "",
+    ) -> Record:
+        """Replaces an object, or the part a subresource stands for, with what `change` makes of it.
+
+        `change` is given the current object, which it may alter, and returns the new one.
+        """
+        current = self.store.get(resource.storage, namespace, name)
+        if current is None:
+            raise errors.not_found(resource.group, resource.plural, name)
+        old = current.object()
+        new = change(conversion.from_stored(resource, current.object()))
+        if not intent.trusted:
+            check(resource, new, intent)
+        new["apiVersion"], new["kind"] = resource.api_version, resource.kind
+        new = conversion.to_stored(resource, new)
+        self._keep_identity(resource, new, old, current)
+        new = _merged(resource, new, old, sub)
+        metadata = new["metadata"]
+        rules = rules_of(resource.storage)
+        if sub != "status":
+            rules.default(new)
+            rules.prepare_update(new, old)
+            causes = [*wrong_metadata(metadata), *rules.validate(new)]
+            validate_update = pods.validate_resize if sub == "resize" else rules.validate_update
+            if sub not in ("ephemeralcontainers", "finalize"):
+                causes += validate_update(new, old)
+            self._demand_valid(resource, new, causes)
+            if resource.counts_generation and _wanted(new) != _wanted(old):
+                metadata["generation"] = metadata.get("generation", 0) + 1
+        if new == old:
+            return current
+        ownership.follow_update(resource, new, old, intent, sub)
+        if intent.dry_run:
+            return Record(resource, new, current.rv, encode(new))
+        record = self.store.put(resource.storage, new)
+        if "deletionTimestamp" in metadata and removal.may_vanish(resource, new):
+            return self.store.delete(resource.storage, record)
+        return record
+
+    def _keep_identity(self, resource: Resource, new: Object, old: Object, current: Record) -> None:
+        metadata, kept = new.setdefault("metadata", {}), old["metadata"]
+        given_version = metadata.get("resourceVersion")
+        if given_version and given_version != str(current.rv):
+            if not given_version.isdecimal():
+                raise errors.invalid(
+                    resource.group, resource.kind, current.name,
+                    [("metadata.resourceVersion", INVALID, f'Invalid value: "{given_version}": must be a number')],
+                )  # fmt: skip
+            raise errors.conflict(
+                resource.group, resource.plural, current.name,
+                "the object has been modified; please apply your changes to the latest version and try again",
+            )  # fmt: skip
+        for key in ("name", "namespace"):
+            if metadata.setdefault(key, kept.get(key, "")) != kept.get(key, ""):
+                raise errors.bad_request(
+                    f"metadata.{key} of the object ({metadata[key]}) does not match the request ({kept.get(key, '')})"
+                )
+            if not metadata[key]:
+                del metadata[key]
+        if metadata.get("uid") and metadata["uid"] != current.uid:
+            raise errors.conflict(
+                resource.group, resource.plural, current.name,
+                f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {current.uid}",
+            )  # fmt: skip
+        for key in _KEPT:
+            if key in kept:
+                metadata[key] = kept[key]
+            else:
+                metadata.pop(key, None)
+        metadata["resourceVersion"] = kept["resourceVersion"]
+        if "deletionTimestamp" in kept:
+            added = set(metadata.get("finalizers") or ()) - set(kept.get("finalizers") or ())
+            if added:
+                message = "Forbidden: no new finalizers can be added if the object is being deleted"
+                self._demand_valid(resource, new, [("metadata.finalizers", FORBIDDEN, message)])
+
+
+def _wanted(obj: Object) -> Object:
+    """The part of an object whose changes count as a new generation."""
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status", "apiVersion", "kind")}
+
+
+def _merged(resource: Resource, new: Object, old: Object, sub: str) -> Object:
+    """The part of `new` that a subresource stands for, in an otherwise unchanged object."""
+    if not sub:
+        if resource.has_status:
+            if "status" in old:
+                new["status"] = old["status"]
+            else:
+                new.pop("status", None)
+        return new
+    merged = dict(old)
+    if sub == "status":
+        if "status" in new:
+            merged["status"] = new["status"]
+        else:
+            merged.pop("status", None)
+        merged["metadata"] = dict(old["metadata"])
+        if resource.storage == "nodes":
+            for key in ("labels", "annotations"):
+                if key in new["metadata"]:
+                    merged["metadata"][key] = new["metadata"][key]
+    elif sub == "ephemeralcontainers":
+        merged["spec"] = dict(old["spec"])
+        merged["spec"]["ephemeralContainers"] = new.get("spec", {}).get("ephemeralContainers", [])
+        merged["metadata"] = dict(old["metadata"])
+    else:
+        merged["spec"] = new.get("spec", {})
+        merged["metadata"] = dict(old["metadata"])
+    return merged

@@ -1,0 +1,128 @@
+"""Sets of fields, in the form that managedFields has: a tree of `f:name`, `k:{keys}` and `v:value`.
+
+A leaf is an empty tree; `.` in a tree means the item itself beside what is below it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kubestow.apiserver.schema.types import Field, ListOf, MapOf, Struct, Type
+
+Tree = dict[str, Any]
+
+_UNOWNED = {
+    "metadata": ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink",
+                 "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "generateName"),
+}  # fmt: skip
+
+
+def of_object(obj: dict[str, Any], schema: Struct) -> Tree:
+    """The fields an object sets, without those nobody owns."""
+    owned = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+    metadata = owned.get("metadata")
+    if isinstance(metadata, dict):
+        owned["metadata"] = {k: v for k, v in metadata.items() if k not in _UNOWNED["metadata"]}
+        if not owned["metadata"]:
+            del owned["metadata"]
+    return _of_struct(owned, schema)
+
+
+def _of_struct(value: dict[str, Any], schema: Struct) -> Tree:
+    tree: Tree = {}
+    for key, item in value.items():
+        field = schema.fields.get(key)
+        if field is not None and item is not None:
+            tree[f"f:{key}"] = _of_field(item, field)
+    return tree
+
+
+def _of_field(value: Any, field: Field) -> Tree:
+    kind = field.type
+    if field.atomic:
+        return {}
+    if isinstance(kind, ListOf) and isinstance(value, list):
+        if field.keys:
+            return {key_of(item, field): {".": {}, **_of_item(item, kind.item)} for item in value}
+        if field.set:
+            return {f"v:{_text(item)}": {} for item in value}
+        return {}
+    return _of_value(value, kind)
+
+
+def _of_value(value: Any, kind: Type) -> Tree:
+    if isinstance(kind, Struct) and isinstance(value, dict) and not kind.atomic:
+        return _of_struct(value, kind)
+    if isinstance(kind, MapOf) and isinstance(value, dict):
+        return {f"f:{key}": _of_value(item, kind.value) for key, item in value.items()}
+    return {}
+
+
+def _of_item(item: Any, kind: Type) -> Tree:
+    return _of_struct(item, kind) if isinstance(kind, Struct) and isinstance(item, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def key_of(item: Any, field: Field) -> str:
+    """The name of a list item in a tree; a port without a protocol is TCP."""
+    keys = {
+        key: item.get(key, "TCP" if key == "protocol" else "") if isinstance(item, dict) else ""
+        for key in sorted(field.keys)
+    }
+    return f"k:{_text(keys)}"
+
+
+def union(left: Tree, right: Tree) -> Tree:
+    """Fields in either."""
+    merged = dict(left)
+    for key, below in right.items():
+        merged[key] = union(merged[key], below) if key in merged else below
+    return merged
+
+
+def difference(left: Tree, right: Tree) -> Tree:
+    """Fields in `left` and not in `right`."""
+    rest: Tree = {}
+    for key, below in left.items():
+        if key not in right:
+            rest[key] = below
+        elif below:
+            remaining = difference(below, right[key])
+            if remaining:
+                rest[key] = remaining
+    return rest
+
+
+def intersection(left: Tree, right: Tree) -> Tree:
+    """Fields in both."""
+    common: Tree = {}
+    for key, below in left.items():
+        if key in right:
+            shared = intersection(below, right[key])
+            if shared or not below or not right[key]:
+                common[key] = shared
+    return common
+
+
+def leaves(tree: Tree, path: str = "") -> Iterator[str]:
+    """The fields of a tree, as people write them."""
+    for key, below in tree.items():
+        if key == ".":
+            continue
+        kind, _, name = key.partition(":")
+        here = f"{path}.{name}" if kind == "f" else f"{path}[{_item_name(kind, name)}]"
+        if below and set(below) != {"."}:
+            yield from leaves(below, here)
+        else:
+            yield here
+
+
+def _item_name(kind: str, name: str) -> str:
+    if kind == "v":
+        return f"={name}"
+    keys: dict[str, Any] = msgspec.json.decode(name.encode())
+    return ",".join(f"{key}={_text(value)}" for key, value in keys.items())

@@ -1,0 +1,117 @@
+"""Who owns which field: managedFields.
+
+Ownership is followed from the moment an object is first applied (server-side); what was there before then belongs to
+nobody in particular, kept under the name `before-first-apply`. Objects that are never applied carry no managedFields,
+which keeps them small and cheap to write.
+"""
+
+from typing import Any
+
+import msgspec
+
+from kubestow.apiserver import clock
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.patches import fieldsets
+from kubestow.apiserver.patches.fieldsets import Tree
+from kubestow.apiserver.resources import Resource
+
+Object = dict[str, Any]
+BEFORE = "before-first-apply"
+
+
+def entry(resource: Resource, manager: str, operation: str, fields: Tree, sub: str = "") -> Object:
+    """One line of managedFields."""
+    line: Object = {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": resource.api_version,
+        "time": clock.now(),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    if sub:
+        line["subresource"] = sub
+    return line
+
+
+def managed(obj: Object) -> list[Object]:
+    """The managedFields of an object."""
+    found: list[Object] = obj["metadata"].get("managedFields") or []
+    return found
+
+
+def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, sub: str) -> None:
+    """After an update the updater owns what it changed, and nobody owns what is gone."""
+    lines = managed(old)
+    given = new["metadata"].get("managedFields")
+    if given is not None and given != lines:
+        if not given:
+            new["metadata"].pop("managedFields", None)
+        return
+    if not lines:
+        new["metadata"].pop("managedFields", None)
+        return
+    schema = resource.schema
+    now_set = fieldsets.of_object(new, schema)
+    changed = _changed(new, old, resource)
+    kept: list[Object] = []
+    mine: Object | None = None
+    for line in lines:
+        fields = fieldsets.intersection(line.get("fieldsV1", {}), now_set)
+        same = (
+            line["manager"] == intent.manager and line["operation"] == "Update" and line.get("subresource", "") == sub
+        )
+        if same:
+            mine = dict(line, fieldsV1=fields)
+            kept.append(mine)
+        else:
+            fields = fieldsets.difference(fields, changed)
+            if fields:
+                kept.append(dict(line, fieldsV1=fields))
+    if changed:
+        if mine is None:
+            kept.append(entry(resource, intent.manager, "Update", changed, sub))
+        else:
+            mine["fieldsV1"] = fieldsets.union(mine["fieldsV1"], changed)
+            mine["time"] = clock.now()
+    new["metadata"]["managedFields"] = [line for line in kept if line["fieldsV1"]]
+
+
+def _changed(new: Object, old: Object, resource: Resource) -> Tree:
+    return changed_fields(fieldsets.of_object(new, resource.schema), new, old)
+
+
+def changed_fields(tree: Tree, new: Any, old: Any) -> Tree:
+    """The fields of a tree whose values differ between two objects."""
+    result: Tree = {}
+    for key, below in tree.items():
+        if key == ".":
+            continue
+        after, before = member(new, key), member(old, key)
+        if after == before:
+            continue
+        if before is None or not below:
+            result[key] = below
+        else:
+            deeper = changed_fields(below, after, before)
+            if deeper:
+                result[key] = deeper
+    return result
+
+
+def member(value: Any, key: str) -> Any:
+    """What a key of a tree stands for in a value; None if it is not there."""
+    kind, _, name = key.partition(":")
+    if kind == "f":
+        return value.get(name) if isinstance(value, dict) else None
+    if not isinstance(value, list):
+        return None
+    wanted = msgspec.json.decode(name.encode())
+    if kind == "v":
+        return wanted if wanted in value else None
+    for item in value:
+        if isinstance(item, dict) and all(
+            item.get(field, "TCP" if field == "protocol" else "") == text for field, text in wanted.items()
+        ):
+            return item
+    return None

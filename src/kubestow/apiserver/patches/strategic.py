@@ -1,0 +1,110 @@
+"""Strategic merge patch: a merge patch in which the schema says which lists are merged, and by which key.
+
+Directives in the patch: `$patch: replace | delete | merge` for an object or a list item, `$deleteFromPrimitiveList/F`
+removes plain values from list F, `$setElementOrder/F` gives the order of list F, `$retainKeys` drops fields not named.
+"""
+
+from typing import Any
+
+from kubestow.apiserver.errors import bad_request
+from kubestow.apiserver.schema.types import Field, ListOf, MapOf, Struct, Type
+
+_DIRECTIVE = "$patch"
+_ORDER = "$setElementOrder/"
+_REMOVE = "$deleteFromPrimitiveList/"
+_RETAIN = "$retainKeys"
+
+
+def apply(document: dict[str, Any], patch: Any, schema: Type | None) -> dict[str, Any]:
+    """The document with the patch merged in; it is altered."""
+    if not isinstance(patch, dict):
+        raise bad_request("a strategic merge patch is an object")
+    directive = patch.get(_DIRECTIVE)
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != _DIRECTIVE and value is not None}
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise bad_request(f'strategic merge patch: unknown $patch "{directive}"; use replace, delete or merge')
+    retained = patch.get(_RETAIN)
+    if isinstance(retained, list):
+        for key in [key for key in document if key not in retained]:
+            del document[key]
+    for key, value in patch.items():
+        if key in (_DIRECTIVE, _RETAIN) or key.startswith((_ORDER, _REMOVE)):
+            continue
+        field, inner = _member(schema, key)
+        if value is None:
+            document.pop(key, None)
+        elif isinstance(value, dict):
+            target = document.get(key)
+            document[key] = apply(target if isinstance(target, dict) else {}, value, inner)
+        elif isinstance(value, list) and field is not None and field.merge:
+            target = document.get(key)
+            document[key] = _merge_list(target if isinstance(target, list) else [], value, field, key)
+        else:
+            document[key] = value
+    for key, value in patch.items():
+        if key.startswith(_REMOVE):
+            _remove_plain(document, key.removeprefix(_REMOVE), value)
+    for key, value in patch.items():
+        if key.startswith(_ORDER):
+            name = key.removeprefix(_ORDER)
+            _reorder(document, name, value, _member(schema, name)[0])
+    return document
+
+
+def _member(schema: Type | None, key: str) -> tuple[Field | None, Type | None]:
+    if isinstance(schema, Struct):
+        field = schema.fields.get(key)
+        return field, field.type if field is not None else None
+    if isinstance(schema, MapOf):
+        return None, schema.value
+    return None, None
+
+
+def _merge_list(target: list[Any], patch: list[Any], field: Field, name: str) -> list[Any]:
+    if field.merge_key is None:
+        return target + [value for value in patch if value not in target]
+    item_type = field.type.item if isinstance(field.type, ListOf) else None
+    merge_key = field.merge_key
+    if any(isinstance(item, dict) and item.get(_DIRECTIVE) == "replace" and len(item) == 1 for item in patch):
+        return [item for item in patch if not (isinstance(item, dict) and _DIRECTIVE in item)]
+    for item in patch:
+        if not isinstance(item, dict):
+            raise bad_request(f"strategic merge patch: items of `{name}` are objects")
+        if merge_key not in item:
+            raise bad_request(f"strategic merge patch: an item of `{name}` lacks its key `{merge_key}`")
+        position = next(
+            (at for at, old in enumerate(target) if isinstance(old, dict) and old.get(merge_key) == item[merge_key]),
+            None,
+        )
+        if item.get(_DIRECTIVE) == "delete":
+            target = [old for old in target if not (isinstance(old, dict) and old.get(merge_key) == item[merge_key])]
+        elif position is None:
+            target.append(apply({}, item, item_type))
+        else:
+            target[position] = apply(target[position], item, item_type)
+    return target
+
+
+def _remove_plain(document: dict[str, Any], key: str, values: Any) -> None:
+    target = document.get(key)
+    if isinstance(target, list) and isinstance(values, list):
+        document[key] = [value for value in target if value not in values]
+
+
+def _reorder(document: dict[str, Any], key: str, order: Any, field: Field | None) -> None:
+    """Puts the items that the patch names in its order; items it does not name stay behind their predecessor."""
+    target = document.get(key)
+    if not isinstance(target, list) or not isinstance(order, list):
+        return
+    merge_key = field.merge_key if field is not None else None
+
+    def identity(item: Any) -> Any:
+        return item.get(merge_key) if merge_key is not None and isinstance(item, dict) else item
+
+    wanted = [identity(item) for item in order]
+    named = sorted((item for item in target if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
+    replacements = iter(named)
+    document[key] = [next(replacements) if identity(item) in wanted else item for item in target]

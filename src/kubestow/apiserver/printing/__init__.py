@@ -1,0 +1,1 @@
+"""Tables for people: the columns that `kubectl get` shows."""

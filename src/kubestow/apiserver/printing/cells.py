@@ -1,0 +1,186 @@
+"""Values of table cells: short texts out of objects."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from kubestow.apiserver import clock
+
+Object = dict[str, Any]
+NONE = "<none>"
+
+
+def age(text: str | None) -> str:
+    """How long ago, in at most two units."""
+    if not text:
+        return "<unknown>"
+    try:
+        return duration(time.time() - clock.seconds(text))
+    except ValueError:
+        return "<invalid>"
+
+
+def duration(seconds: float) -> str:
+    """A span of time in at most two units, as kubectl writes it."""
+    total = int(seconds)
+    if total < 0:
+        return "0s"
+    minutes, hours, days = total // 60, total // 3600, total // 86400
+    if total < 120:
+        return f"{total}s"
+    if minutes < 10:
+        return f"{minutes}m{total % 60}s" if total % 60 else f"{minutes}m"
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    if days < 2:
+        return f"{hours}h"
+    if days < 8:
+        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
+    if days < 730:
+        return f"{days}d"
+    return f"{days // 365}y"
+
+
+def joined(values: Iterable[Any], none: str = NONE) -> str:
+    """Values with commas between."""
+    return ",".join(str(value) for value in values) or none
+
+
+def selector(spec: Object | None) -> str:
+    """A label selector on one line."""
+    if not spec:
+        return NONE
+    parts = [f"{key}={value}" for key, value in sorted(spec.get("matchLabels", {}).items())]
+    for term in spec.get("matchExpressions", ()):
+        operator, key, values = term["operator"], term["key"], ",".join(term.get("values", ()))
+        parts.append(
+            {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}.get(operator, f"!{key}")
+        )
+    return joined(parts)
+
+
+def plain_selector(labels: Object | None) -> str:
+    """Equalities on one line."""
+    return joined(f"{key}={value}" for key, value in sorted((labels or {}).items()))
+
+
+def containers(template: Object) -> str:
+    """Names of containers."""
+    return joined(one.get("name", "") for one in template.get("spec", {}).get("containers", ()))
+
+
+def images(template: Object) -> str:
+    """Images of containers."""
+    return joined(one.get("image", "") for one in template.get("spec", {}).get("containers", ()))
+
+
+def pod_status(pod: Object) -> str:
+    """The word for what a pod is doing."""
+    status = pod.get("status", {})
+    word: str = status.get("reason") or status.get("phase", "Unknown")
+    for condition in status.get("conditions", ()):
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
+            word = "SchedulingGated"
+    for container in status.get("containerStatuses", ()):
+        state = container.get("state", {})
+        if state.get("waiting", {}).get("reason"):
+            word = state["waiting"]["reason"]
+        elif state.get("terminated", {}).get("reason"):
+            word = state["terminated"]["reason"]
+    if pod["metadata"].get("deletionTimestamp"):
+        return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+    return word
+
+
+def ready_count(pod: Object) -> str:
+    """Ready containers of all."""
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    total = len(pod.get("spec", {}).get("containers", ()))
+    return f"{sum(1 for one in statuses if one.get('ready'))}/{total}"
+
+
+def restarts(pod: Object) -> str:
+    """How often containers started again."""
+    return str(sum(one.get("restartCount", 0) for one in pod.get("status", {}).get("containerStatuses", ())))
+
+
+def node_status(node: Object) -> str:
+    """Ready or not, and whether new pods may come."""
+    ready = next((one for one in node.get("status", {}).get("conditions", ()) if one.get("type") == "Ready"), None)
+    word = "Unknown" if ready is None else ("Ready" if ready.get("status") == "True" else "NotReady")
+    return word + (",SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else "")
+
+
+def node_roles(node: Object) -> str:
+    """Roles from labels."""
+    prefix = "node-role.kubernetes.io/"
+    labels = node["metadata"].get("labels", {})
+    return joined(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix)))
+
+
+def address(node: Object, type_: str) -> str:
+    """An address of a node."""
+    for one in node.get("status", {}).get("addresses", ()):
+        if one.get("type") == type_:
+            return str(one.get("address"))
+    return NONE
+
+
+def service_ports(service: Object) -> str:
+    """Ports of a service."""
+    return joined(
+        f"{port.get('port')}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', 'TCP')}"
+        for port in service.get("spec", {}).get("ports", ())
+    )
+
+
+def access_modes(modes: Iterable[str]) -> str:
+    """Access modes as kubectl shortens them."""
+    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+    return ",".join(short.get(mode, mode) for mode in modes)
+
+
+def job_status(job: Object) -> str:
+    """Running, Complete, Failed or Suspended."""
+    for condition in job.get("status", {}).get("conditions", ()):
+        if condition.get("status") == "True" and condition.get("type") in ("Complete", "Failed", "Suspended"):
+            return str(condition["type"])
+    return "Terminating" if job["metadata"].get("deletionTimestamp") else "Running"
+
+
+def job_completions(job: Object) -> str:
+    """Finished pods of those wanted."""
+    done = job.get("status", {}).get("succeeded", 0)
+    spec = job.get("spec", {})
+    if "completions" in spec:
+        return f"{done}/{spec['completions']}"
+    parallel = spec.get("parallelism", 0)
+    return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
+
+
+def job_duration(job: Object) -> str:
+    """How long a job took, or has taken so far."""
+    status = job.get("status", {})
+    if not status.get("startTime"):
+        return ""
+    end = clock.seconds(status["completionTime"]) if status.get("completionTime") else time.time()
+    return duration(end - clock.seconds(status["startTime"]))
+
+
+def event_source(event: Object) -> str:
+    """Who told of an event."""
+    source = event.get("source", {})
+    parts = [source.get("component", ""), source.get("host", "")]
+    return ", ".join(part for part in parts if part) or event.get("reportingComponent", "")
+
+
+def last_seen(event: Object) -> str:
+    """When an event was last told."""
+    return age(
+        event.get("series", {}).get("lastObservedTime")
+        or event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"].get("creationTimestamp")
+    )

@@ -1,0 +1,1 @@
+"""The REST surface: paths, verbs, formats; each request becomes a call on objects and its result a response."""

@@ -1,0 +1,281 @@
+"""From request to response: who asks, what for, may they, then the verb; every refusal becomes a Status."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kubestow.apiserver import clock, errors
+from kubestow.apiserver.auth.identities import Identities, by_certificate
+from kubestow.apiserver.auth.policy import Attempt, allowed
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.http.connection import Connection
+from kubestow.apiserver.http.messages import Request, Response
+from kubestow.apiserver.objects.eviction import Evictor
+from kubestow.apiserver.objects.intent import Intent, User
+from kubestow.apiserver.objects.writing import check
+from kubestow.apiserver.rest import bodies, discovery, paths, reading, reviews, views
+from kubestow.apiserver.rest.mutating import Mutations, intent_of
+from kubestow.apiserver.rest.negotiation import wanted_form
+from kubestow.apiserver.rest.paths import Target
+from kubestow.apiserver.rest.subresources import Subresources
+from kubestow.apiserver.rest.watching import Watchers
+from kubestow.apiserver.schema import openapi
+from kubestow.apiserver.store.records import Record, encode
+from kubestow.apiserver.store.store import Store
+
+log = logging.getLogger(__name__)
+
+_OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NO_LOGS = "pods here are stand-ins that run no containers, so there is nothing to log"
+
+
+class Application:
+    """Answers requests on a store."""
+
+    def __init__(self, store: Store, identities: Identities, watchers: Watchers) -> None:
+        self.store = store
+        self.identities = identities
+        self.watchers = watchers
+        self.mutations = Mutations(store)
+        evictor = Evictor(store, self.mutations.remover)
+        self.subresources = Subresources(store, self.mutations.writer, evictor)
+        self.unhealthy: Callable[[], str | None] = lambda: None
+
+    def __call__(self, request: Request, connection: Connection) -> None:
+        """Answers a request on a connection, once what it speaks of is durable."""
+        try:
+            request.user = self._authenticate(request, connection)
+            response = self._answer(request, connection)
+        except ApiError as error:
+            response = _failure(error)
+        except Exception as error:
+            log.exception("%s %s failed", request.method, request.path)
+            response = _failure(errors.internal(f"{type(error).__name__}; see the server's log"))
+        if response is None:
+            return
+        store = self.store
+        if store.durable_rv == store.rv:
+            connection.respond(response)
+        else:
+            store.when_durable(store.rv, lambda: connection.respond(response))
+
+    def _authenticate(self, request: Request, connection: Connection) -> User:
+        header = request.headers.get(b"authorization")
+        if header is not None:
+            user = self.identities.by_header(header)
+        else:
+            if connection.identity is None:
+                connection.identity = by_certificate(connection.peer_certificate)
+            user = connection.identity
+        if user is None:
+            if request.path.partition("?")[0] in _OPEN_PATHS or request.path.startswith(
+                ("/livez/", "/readyz/", "/healthz/")
+            ):
+                return User("system:anonymous", ("system:unauthenticated",))
+            raise errors.unauthorized()
+        return user
+
+    def _answer(self, request: Request, connection: Connection) -> Response | None:
+        target = paths.parse(request.path)
+        if target is None:
+            return self._answer_other(request)
+        watched = request.method == "GET" and not target.sub and reading.is_true(request.query, "watch")
+        self._authorize(request, target, watched)
+        if target.resource.review:
+            return self._review(request, target)
+        if request.method in ("GET", "HEAD"):
+            return self._read(request, connection, target, watched)
+        failure = self.unhealthy()
+        if failure:
+            raise errors.internal(failure)
+        intent = intent_of(request)
+        response = self._write(request, target, intent)
+        if intent.warnings:
+            response.headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in intent.warnings[:20])
+        return response
+
+    def _authorize(self, request: Request, target: Target, watched: bool) -> None:
+        user: User = request.user
+        if "system:masters" in user.groups:
+            return
+        if request.method in ("GET", "HEAD"):
+            verb = "watch" if watched else "get" if target.name else "list"
+        else:
+            verb = _VERBS.get(request.method, request.method.lower())
+            if verb == "delete" and not target.name:
+                verb = "deletecollection"
+        resource = target.resource
+        name = f"{resource.plural}/{target.sub}" if target.sub else resource.plural
+        if not allowed(user, Attempt(verb, name)):
+            where = f' in the namespace "{target.namespace}"' if target.namespace else " at the cluster scope"
+            raise errors.forbidden(
+                resource.group, resource.plural, target.name,
+                f'User "{user.name}" cannot {verb} resource "{name}" in API group "{resource.group}"{where}',
+            )  # fmt: skip
+
+    def _read(self, request: Request, connection: Connection, target: Target, watched: bool) -> Response | None:
+        resource, query = target.resource, request.query
+        form = wanted_form(request.header(b"accept"))
+        if target.sub == "scale":
+            return Response(200, encode(self.subresources.scale(target)))
+        if target.sub == "log":
+            raise errors.not_implemented(_NO_LOGS)
+        if target.sub and target.sub not in ("status", "resize", "ephemeralcontainers"):
+            raise errors.method_not_allowed(request.method)
+        if watched:
+            chosen = reading.selection(resource, target.namespace, target.name, query)
+            self._open_watch(connection, lambda: self.watchers.open(request, connection, resource, chosen, form))
+            return None
+        if target.name:
+            record = reading.get(self.store, resource, target.namespace or "", target.name)
+            return Response(200, views.single(resource, record, form))
+        chosen = reading.selection(resource, target.namespace, "", query)
+        page = reading.list_page(self.store, resource, chosen, query)
+        include = query.get("includeObject", "Metadata")
+        return Response(200, views.listing(resource, page.records, page.metadata, form, include))
+
+    def _open_watch(self, connection: Connection, opened: Callable[[], None]) -> None:
+        def begin() -> None:
+            try:
+                opened()
+            except ApiError as error:
+                connection.respond(_failure(error))
+
+        self.store.when_durable(self.store.rv, begin)
+
+    def _write(self, request: Request, target: Target, intent: Intent) -> Response:
+        method, resource = request.method, target.resource
+        form = wanted_form(request.header(b"accept"))
+        if target.sub in ("binding", "eviction", "token", "scale", "log"):
+            return self._write_subresource(request, target, intent)
+        if method == "POST" and not target.name:
+            if resource.namespaced and target.namespace is None:
+                raise errors.method_not_allowed(method)
+            return Response(201, views.single(resource, self.mutations.create(request, target, intent), form))
+        if method == "PUT" and target.name:
+            return Response(200, views.single(resource, self.mutations.replace(request, target, intent), form))
+        if method == "PATCH" and target.name:
+            record, created = self.mutations.patch(request, target, intent)
+            return Response(201 if created else 200, views.single(resource, record, form))
+        if method == "DELETE" and not target.sub:
+            if target.name:
+                record, gone = self.mutations.delete(request, target, intent)
+                return Response(200, _deleted(target, record, gone, form))
+            if resource.namespaced and target.namespace is None:
+                raise errors.method_not_allowed(method)
+            page = self.mutations.delete_collection(request, target, intent)
+            return Response(200, views.listing(resource, page.records, page.metadata, form, "Metadata"))
+        raise errors.method_not_allowed(method)
+
+    def _write_subresource(self, request: Request, target: Target, intent: Intent) -> Response:
+        method, sub = request.method, target.sub
+        if sub == "binding" and method == "POST":
+            self.subresources.bind(request, target.namespace or "", target.name, intent)
+            return _SUCCESS
+        if sub == "eviction" and method == "POST":
+            self.subresources.evict(request, target, intent)
+            return _SUCCESS
+        if sub == "token" and method == "POST":
+            return self._token(request, target)
+        if sub == "scale" and method in ("PUT", "PATCH"):
+            return Response(200, encode(self.subresources.rescale(request, target, intent)))
+        raise errors.method_not_allowed(method)
+
+    def _token(self, request: Request, target: Target) -> Response:
+        record = reading.get(self.store, target.resource, target.namespace or "", target.name)
+        document = bodies.read_object(request)
+        spec = document.get("spec")
+        seconds = spec.get("expirationSeconds", 3600) if isinstance(spec, dict) else 3600
+        if type(seconds) is not int or not 600 <= seconds <= 2**32:
+            raise errors.bad_request("spec.expirationSeconds: must be a whole number of at least 600")
+        token = self.identities.issue(record.namespace, record.name, record.uid, seconds)
+        status = {"token": token, "expirationTimestamp": clock.at(time.time() + seconds)}
+        body: dict[str, Any] = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": clock.now()},
+            "spec": {"audiences": ["kubestow"], "expirationSeconds": seconds},
+            "status": status,
+        }
+        return Response(201, encode(body))
+
+    def _review(self, request: Request, target: Target) -> Response:
+        if request.method != "POST" or target.name:
+            raise errors.method_not_allowed(request.method)
+        review = bodies.read_object(request)
+        bodies.demand_kind(review, target.resource.api_version, target.resource.kind)
+        check(target.resource, review, intent_of(request))
+        answered = reviews.answer(target.resource, review, request.user, self.identities)
+        return Response(201, encode(answered))
+
+    def _answer_other(self, request: Request) -> Response:
+        path = request.path.rstrip("/") or "/"
+        parts = path.strip("/").split("/")
+        if request.method == "POST" and parts[:3] == ["api", "v1", "namespaces"] and parts[4:] == ["bindings"]:
+            if not allowed(request.user, Attempt("create", "bindings")):
+                raise errors.forbidden("", "bindings", "", f'User "{request.user.name}" cannot create bindings')
+            self.subresources.bind(request, parts[3], "", intent_of(request))
+            return _SUCCESS
+        if request.method not in ("GET", "HEAD"):
+            raise errors.no_such_path() if parts[0] in ("api", "apis") else errors.method_not_allowed(request.method)
+        if path in ("/healthz", "/livez", "/readyz") or parts[0] in ("healthz", "livez", "readyz"):
+            failure = self.unhealthy()
+            body = f"unhealthy: {failure}\n".encode() if failure else b"ok"
+            return Response(500 if failure else 200, body, content_type=b"text/plain; charset=utf-8")
+        document = _document(path, parts, request.header(b"accept"))
+        if document is None:
+            raise errors.no_such_path()
+        if parts[0] in ("api", "apis") and len(parts) == 1 and discovery.wants_aggregated(request.header(b"accept")):
+            return Response(200, document, content_type=discovery.AGGREGATED)
+        return Response(200, document)
+
+
+def _document(path: str, parts: list[str], accept: str) -> bytes | None:
+    """Discovery and OpenAPI."""
+    if path == "/version":
+        return encode(discovery.VERSION)
+    if path in ("/api", "/apis") and discovery.wants_aggregated(accept):
+        return discovery.aggregated(path == "/api")
+    if path == "/api":
+        return discovery.core_versions()
+    if path == "/apis":
+        return discovery.groups()
+    if path == "/openapi/v2":
+        return openapi.version_two()
+    if path == "/openapi/v3":
+        return openapi.index()
+    if path.startswith("/openapi/v3/"):
+        return openapi.document(path.removeprefix("/openapi/v3/"))
+    if parts[0] == "api" and len(parts) == 2:
+        return discovery.resources("", parts[1])
+    if parts[0] == "apis" and len(parts) == 2:
+        return discovery.group(parts[1])
+    if parts[0] == "apis" and len(parts) == 3:
+        return discovery.resources(parts[1], parts[2])
+    if path == "/":
+        listed = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        return encode({"paths": listed})
+    return None
+
+
+def _failure(error: ApiError) -> Response:
+    return Response(error.code, encode(error.status()), headers=error.headers)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
+
+
+_SUCCESS = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
+
+
+def _deleted(target: Target, record: Record, gone: bool, form: str) -> bytes:
+    resource = target.resource
+    if not gone or resource.storage == "pods":
+        return views.single(resource, record, form)
+    details = {"name": record.name, "group": resource.group, "kind": resource.plural, "uid": record.uid}
+    if not resource.group:
+        del details["group"]
+    return encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})

@@ -1,0 +1,85 @@
+"""Bodies of requests: JSON or YAML, decoded; anything else is refused with a word on what is wrong."""
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubestow.apiserver.errors import bad_request, unsupported_media_type
+from kubestow.apiserver.http.messages import Request
+from kubestow.apiserver.store.records import decode
+
+_JSON = ("application/json", "", "*/*")
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+
+_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_loader):  # type: ignore[misc]
+    """YAML in which times stay text, as in JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    key: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for key, resolvers in _loader.yaml_implicit_resolvers.items()
+}
+
+
+def media_type(request: Request) -> str:
+    """The media type of a request's body, without parameters."""
+    return request.header(b"content-type").partition(";")[0].strip().lower()
+
+
+def read_json(body: bytes) -> Any:
+    """A JSON document."""
+    try:
+        return decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"the body is not valid JSON: {error}") from error
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error
+
+
+def read_yaml(body: bytes) -> Any:
+    """A YAML document; JSON is YAML too."""
+    if body[:1] in (b"{", b"["):
+        return read_json(body)
+    try:
+        document = yaml.load(body, Loader=_Loader)  # noqa: S506
+        msgspec.json.encode(document)
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError, OverflowError) as error:
+        raise bad_request(f"the body is not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error
+    return document
+
+
+def read_object(request: Request) -> dict[str, Any]:
+    """The object in a request."""
+    media = media_type(request)
+    if media in _JSON:
+        document = read_json(request.body)
+    elif media in _YAML:
+        document = read_yaml(request.body)
+    else:
+        raise unsupported_media_type(media, ("application/json", "application/yaml"))
+    if not isinstance(document, dict):
+        raise bad_request("the body is not an object")
+    return document
+
+
+def demand_kind(document: dict[str, Any], api_version: str, kind: str) -> None:
+    """An object that says what it is must be what the path says."""
+    for key, expected in (("apiVersion", api_version), ("kind", kind)):
+        given = document.get(key)
+        if given not in (None, "", expected):
+            raise bad_request(
+                f"{key} in the body is {given!r}, but this path takes {kind} of {api_version}"
+                if isinstance(given, str)
+                else f"{key} must be a string"
+            )

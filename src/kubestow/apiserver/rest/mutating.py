@@ -1,0 +1,143 @@
+"""Create, update, patch, delete and deletecollection."""
+
+from typing import Any
+
+from kubestow.apiserver.errors import bad_request, not_found, unsupported_media_type
+from kubestow.apiserver.http.messages import Request
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.objects.removal import DeleteOptions, Remover, read_options
+from kubestow.apiserver.objects.writing import Writer, check
+from kubestow.apiserver.patches import json_patch, merge_patch, server_apply, strategic
+from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.rest import bodies
+from kubestow.apiserver.rest.bodies import demand_kind, read_object
+from kubestow.apiserver.rest.paths import Target
+from kubestow.apiserver.rest.reading import Page, is_true, list_page, selection
+from kubestow.apiserver.store.records import Record
+from kubestow.apiserver.store.store import Store
+
+Object = dict[str, Any]
+_VALIDATIONS = ("Strict", "Warn", "Ignore")
+
+
+def intent_of(request: Request) -> Intent:
+    """How a write request is meant."""
+    query = request.query
+    intent = Intent(user=request.user)
+    if query:
+        dry_run = query.get("dryRun", "")
+        if dry_run not in ("", "All"):
+            raise bad_request(f'dryRun: "{dry_run}" is not "All"')
+        intent.dry_run = dry_run == "All"
+        intent.validation = query.get("fieldValidation") or "Warn"
+        if intent.validation not in _VALIDATIONS:
+            raise bad_request(f"fieldValidation: must be one of {', '.join(_VALIDATIONS)}")
+    intent.manager = query.get("fieldManager") or request.header(b"user-agent").partition("/")[0] or "unknown"
+    return intent
+
+
+class Mutations:
+    """Writes that requests ask for."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.writer = Writer(store)
+        self.remover = Remover(store)
+
+    def create(self, request: Request, target: Target, intent: Intent) -> Record:
+        """A new object."""
+        document = read_object(request)
+        resource = target.resource
+        demand_kind(document, resource.api_version, resource.kind)
+        namespace = target.namespace or ""
+        return self.writer.create(resource, namespace, document, intent)
+
+    def replace(self, request: Request, target: Target, intent: Intent) -> Record:
+        """An object in place of the current one."""
+        document = read_object(request)
+        resource = target.resource
+        demand_kind(document, resource.api_version, resource.kind)
+        metadata = document.get("metadata")
+        if not isinstance(metadata, dict):
+            raise bad_request("metadata: must be an object")
+        return self.writer.update(
+            resource, target.namespace or "", target.name, lambda _: document, intent, sub=target.sub
+        )
+
+    def patch(self, request: Request, target: Target, intent: Intent) -> tuple[Record, bool]:
+        """A changed object, and whether it was created."""
+        media = bodies.media_type(request)
+        resource, namespace = target.resource, target.namespace or ""
+        if media == bodies.APPLY_PATCH:
+            return self._apply(request, target, intent)
+        if media not in bodies.PATCHES:
+            raise unsupported_media_type(media, bodies.PATCHES)
+        patch = bodies.read_json(request.body)
+
+        def change(current: Object) -> Object:
+            return patched(current, patch, media, resource)
+
+        return self.writer.update(resource, namespace, target.name, change, intent, sub=target.sub), False
+
+    def _apply(self, request: Request, target: Target, intent: Intent) -> tuple[Record, bool]:
+        resource, namespace, name = target.resource, target.namespace or "", target.name
+        manager = request.query.get("fieldManager", "")
+        if not manager:
+            raise bad_request("fieldManager: is required for apply patch")
+        applied = bodies.read_yaml(request.body)
+        if not isinstance(applied, dict):
+            raise bad_request("the body is not an object")
+        demand_kind(applied, resource.api_version, resource.kind)
+        check(resource, applied, Intent(user=intent.user, validation=intent.validation, warnings=intent.warnings))
+        metadata = applied.setdefault("metadata", {})
+        for key, expected in (("name", name), ("namespace", namespace)):
+            if expected and metadata.setdefault(key, expected) != expected:
+                raise bad_request(f"metadata.{key} is {metadata[key]!r}, the path says {expected!r}")
+        if metadata.pop("managedFields", None):
+            raise bad_request("metadata.managedFields must be nil")
+        force = is_true(request.query, "force")
+        live = self.store.get(resource.storage, namespace, name)
+        if live is None:
+            if target.sub:
+                raise not_found(resource.group, resource.plural, name)
+            created = server_apply.apply(resource, None, applied, manager, force=force)
+            return self.writer.create(resource, namespace, created, intent), True
+
+        def change(current: Object) -> Object:
+            return server_apply.apply(resource, current, applied, manager, force=force, sub=target.sub)
+
+        return self.writer.update(resource, namespace, name, change, intent, sub=target.sub), False
+
+    def delete(self, request: Request, target: Target, intent: Intent) -> tuple[Record, bool]:
+        """Deletes one object."""
+        options = self._options(request)
+        return self.remover.delete(target.resource, target.namespace or "", target.name, options, intent)
+
+    def delete_collection(self, request: Request, target: Target, intent: Intent) -> Page:
+        """Deletes what is selected."""
+        options = self._options(request)
+        chosen = selection(target.resource, target.namespace, "", request.query)
+        page = list_page(self.store, target.resource, chosen, request.query)
+        for record in page.records:
+            if self.store.get(target.resource.storage, record.namespace, record.name) is not None:
+                self.remover.delete(target.resource, record.namespace, record.name, options, intent)
+        page.metadata["resourceVersion"] = str(self.store.rv)
+        return page
+
+    def _options(self, request: Request) -> DeleteOptions:
+        body = None
+        if request.body:
+            document = bodies.read_yaml(request.body)
+            if document is not None and not isinstance(document, dict):
+                raise bad_request("DeleteOptions: the body is not an object")
+            body = document
+        return read_options(body, request.query)
+
+
+def patched(current: Object, patch: Any, media: str, resource: Resource) -> Object:
+    """The current object with a patch of some media type applied."""
+    if media == bodies.JSON_PATCH:
+        return json_patch.apply(current, patch)
+    if media == bodies.MERGE_PATCH:
+        return merge_patch.apply(current, patch)
+    return strategic.apply(current, patch, resource.schema)

@@ -1,0 +1,42 @@
+"""Paths of resources: /api/v1/... and /apis/GROUP/VERSION/..., with or without a namespace."""
+
+from dataclasses import dataclass
+
+from kubestow.apiserver.resources import BY_PATH, Resource
+
+
+@dataclass(slots=True, frozen=True)
+class Target:
+    """What a path points at."""
+
+    resource: Resource
+    namespace: str | None
+    name: str
+    sub: str
+
+
+def parse(path: str) -> Target | None:
+    """The target of a path; None if it is not one of a resource."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    if "" in rest:
+        return None
+    namespace: str | None = None
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace = rest[1]
+        rest = rest[2:]
+    resource = BY_PATH.get((group, version, rest[0]))
+    if resource is None or len(rest) > 3:
+        return None
+    # Lists over all namespaces are the one thing that namespaced resources have without one.
+    if resource.namespaced != (namespace is not None) and (namespace is not None or len(rest) > 1):
+        return None
+    sub = rest[2] if len(rest) == 3 else ""
+    if sub and sub not in resource.subresources:
+        return None
+    return Target(resource, namespace, rest[1] if len(rest) > 1 else "", sub)

@@ -1,0 +1,209 @@
+"""Watches: streams of changes from a version on.
+
+Each watcher gathers the lines it is due; all that are due are sent together, at most every two milliseconds, so that
+a burst of writes costs one send for each watcher rather than one for each change. A watcher that does not take what
+it is sent is dropped: its client starts again from the last version it saw.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from kubestow.apiserver import errors
+from kubestow.apiserver.http.connection import Connection
+from kubestow.apiserver.http.messages import Request
+from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.rest import views
+from kubestow.apiserver.rest.reading import Selection, is_true, version_of, whole_number
+from kubestow.apiserver.store.collection import Collection
+from kubestow.apiserver.store.records import Change
+from kubestow.apiserver.store.store import Store
+
+_FLUSH_SECONDS = 0.002
+_BOOKMARK_SECONDS = 60.0
+_DEFAULT_SECONDS = 2400.0
+
+
+class Watchers:
+    """All watches of a server."""
+
+    def __init__(self, store: Store, *, max_watches: int, max_unsent: int) -> None:
+        self.store = store
+        self.max_unsent = max_unsent
+        self.dropped = 0
+        self._max_watches = max_watches
+        self._open: set[Watch] = set()
+        self._due: list[Watch] = []
+        self._loop = asyncio.get_running_loop()
+        self._flushed_at = 0.0
+        self._flush_timer: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._bookmark_timer: asyncio.TimerHandle = self._loop.call_later(_BOOKMARK_SECONDS, self._send_bookmarks)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(
+        self, request: Request, connection: Connection, resource: Resource, selected: Selection, form: str
+    ) -> None:
+        """Answers a watch request."""
+        if len(self._open) >= self._max_watches:
+            raise errors.too_many_requests(
+                f"{self._max_watches} watches are open, which is the limit; try again later", retry_after=5
+            )
+        watch = Watch(self, connection, resource, selected, form, request.query)
+        lines = watch.first_lines(request.query)
+        self._open.add(watch)
+        connection.open_stream(b"application/json", watch.close)
+        if lines:
+            connection.write(b"".join(lines))
+        watch.allowance = connection.unsent()
+        seconds = whole_number(request.query, "timeoutSeconds") or _DEFAULT_SECONDS
+        watch.timer = self._loop.call_later(min(seconds, 24 * 3600.0), watch.finish)
+
+    def due(self, watch: "Watch") -> None:
+        """Has a watcher's lines sent soon."""
+        self._due.append(watch)
+        if self._flush_timer is None:
+            wait = self._flushed_at + _FLUSH_SECONDS - self._loop.time()
+            if wait > 0:
+                self._flush_timer = self._loop.call_later(wait, self._flush)
+            else:
+                self._flush_timer = self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_timer = None
+        due, self._due = self._due, []
+        for watch in due:
+            watch.flush()
+        self._flushed_at = self._loop.time()
+
+    def forget(self, watch: "Watch") -> None:
+        """A watch is over."""
+        self._open.discard(watch)
+
+    def _send_bookmarks(self) -> None:
+        for watch in list(self._open):
+            if watch.bookmarks:
+                watch.append(views.bookmark(watch.resource, self.store.durable_rv, watch.form))
+        self._bookmark_timer = self._loop.call_later(_BOOKMARK_SECONDS, self._send_bookmarks)
+
+    def close(self) -> None:
+        """Ends all watches."""
+        self._bookmark_timer.cancel()
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        for watch in list(self._open):
+            watch.finish()
+
+
+class Watch:
+    """One client's view of the changes of one resource."""
+
+    def __init__(
+        self,
+        watchers: Watchers,
+        connection: Connection,
+        resource: Resource,
+        selected: Selection,
+        form: str,
+        query: dict[str, str],
+    ) -> None:
+        self.resource = resource
+        self.form = form
+        self.bookmarks = is_true(query, "allowWatchBookmarks")
+        self.timer: asyncio.TimerHandle | None = None
+        self.allowance = 0
+        self._include = query.get("includeObject", "Metadata")
+        self._watchers = watchers
+        self._connection = connection
+        self._selected = selected
+        self._started_at = 0
+        self._lines: list[bytes] = []
+        self._collection: Collection = watchers.store.collection(resource.storage)
+        self._everything = selected.everything
+        self._tell: Callable[[Change], None] = self.offer
+
+    def first_lines(self, query: dict[str, str]) -> list[bytes]:
+        """What the client missed, or what there is; from here on changes are offered."""
+        store = self._watchers.store
+        rv = version_of(query.get("resourceVersion", ""))
+        initial = query.get("sendInitialEvents")
+        match = query.get("resourceVersionMatch", "")
+        if initial is not None and match != "NotOlderThan":
+            raise errors.bad_request("sendInitialEvents: needs resourceVersionMatch=NotOlderThan")
+        if match and initial is None:
+            raise errors.bad_request(
+                "resourceVersionMatch: is forbidden for watch unless sendInitialEvents is provided"
+            )
+        if rv > store.rv:
+            raise errors.expired(f"too large resource version: {rv}, current: {store.rv}")
+        from_start = is_true(query, "sendInitialEvents") or (initial is None and rv == 0)
+        lines: list[bytes] = []
+        if from_start:
+            self._started_at = store.rv
+            lines = [
+                views.event_line("ADDED", views.single_in_watch(self.resource, record, self.form, self._include))
+                for record in self._collection.ordered(self._selected.namespace)
+                if self._everything or self._selected.matches(record)
+            ]
+            if initial is not None and self.bookmarks:
+                lines.append(views.bookmark(self.resource, store.rv, self.form, initial_end=True))
+        else:
+            self._started_at = rv or store.rv
+            for change in self._collection.since(self._started_at):
+                line = self._line(change)
+                if line is not None:
+                    lines.append(line)
+        self._collection.subscribers.append(self._tell)
+        return lines
+
+    def _line(self, change: Change) -> bytes | None:
+        """The line this watcher gets for a change, seen through its selection."""
+        type_ = change.type
+        if not self._everything:
+            before = change.previous is not None and self._selected.matches(change.previous)
+            after = type_ != "DELETED" and self._selected.matches(change.record)
+            if after:
+                type_ = "MODIFIED" if before else "ADDED"
+            elif before:
+                type_ = "DELETED"
+            else:
+                return None
+        return views.watch_line(self.resource, change, type_, self.form, self._include)
+
+    def offer(self, change: Change) -> None:
+        """A change was made public."""
+        if change.rv > self._started_at:
+            line = self._line(change)
+            if line is not None:
+                self.append(line)
+
+    def append(self, line: bytes) -> None:
+        """Adds a line to be sent."""
+        if not self._lines:
+            self._watchers.due(self)
+        self._lines.append(line)
+
+    def flush(self) -> None:
+        """Sends what is due; drops a client that has not taken what it was sent before."""
+        lines, self._lines = self._lines, []
+        if self._connection.unsent() > self._watchers.max_unsent + self.allowance:
+            self._watchers.dropped += 1
+            self._connection.abort()
+            return
+        self._connection.write(b"".join(lines))
+
+    def finish(self) -> None:
+        """Ends the stream in good order."""
+        if self.bookmarks:
+            self._lines.append(views.bookmark(self.resource, self._watchers.store.durable_rv, self.form))
+        self.close()
+        self.flush()
+        self._connection.end_stream()
+
+    def close(self) -> None:
+        """Stops following; called when the client is gone."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self._tell in self._collection.subscribers:
+            self._collection.subscribers.remove(self._tell)
+        self._watchers.forget(self)

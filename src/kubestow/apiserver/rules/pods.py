@@ -1,0 +1,177 @@
+"""Pods: defaults and admission at creation, what an update may change, binding them to nodes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver import clock
+from kubestow.apiserver.errors import Cause, forbidden
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID
+from kubestow.apiserver.rules.podspec import default_pod_spec, quality_of_service
+from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
+from kubestow.apiserver.store.store import Store
+
+_PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+_TOLERATED_SECONDS = 300
+
+
+def default(pod: dict[str, Any]) -> None:
+    """Fills in the spec."""
+    default_pod_spec(pod.setdefault("spec", {}))
+    pod["spec"].setdefault("enableServiceLinks", True)
+
+
+def prepare_create(pod: dict[str, Any]) -> None:
+    """A new pod is pending, whatever the request says about its status."""
+    pod["status"] = {"phase": "Pending", "qosClass": quality_of_service(pod["spec"])}
+    if pod["spec"].get("schedulingGates"):
+        pod["status"]["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": clock.now(),
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
+
+
+def admit(pod: dict[str, Any], store: Store) -> None:
+    """Resolves what depends on other objects: priority, service account, tolerations of nodes that go away."""
+    spec = pod["spec"]
+    spec.setdefault("serviceAccountName", "default")
+    spec["serviceAccount"] = spec["serviceAccountName"]
+    _resolve_priority(pod, store)
+    _tolerate_departures(spec)
+
+
+def _resolve_priority(pod: dict[str, Any], store: Store) -> None:
+    spec = pod["spec"]
+    name = spec.get("priorityClassName", "")
+    value = 0
+    policy = "PreemptLowerPriority"
+    if name:
+        record = store.get(_PRIORITY_CLASSES, "", name)
+        if record is None:
+            pod_name = pod["metadata"].get("name", "")
+            raise forbidden("", "pods", pod_name, f"no PriorityClass with name {name} was found")
+        chosen = record.object()
+        value, policy = chosen.get("value", 0), chosen.get("preemptionPolicy", policy)
+    else:
+        fallback = _default_class(store)
+        if fallback is not None:
+            spec["priorityClassName"] = fallback["metadata"]["name"]
+            value, policy = fallback.get("value", 0), fallback.get("preemptionPolicy", policy)
+    given = spec.get("priority", value)
+    if given != value:
+        raise forbidden(
+            "", "pods", pod["metadata"].get("name", ""),
+            f"the integer value of priority ({given}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name",
+        )  # fmt: skip
+    spec["priority"] = value
+    spec.setdefault("preemptionPolicy", policy)
+
+
+def _default_class(store: Store) -> dict[str, Any] | None:
+    """The class for pods that name none: of several global defaults the smallest."""
+    found: dict[str, Any] | None = None
+    for record in store.collection(_PRIORITY_CLASSES).objects.values():
+        if b'"globalDefault":true' in record.body:
+            one = record.object()
+            if found is None or one.get("value", 0) < found.get("value", 0):
+                found = one
+    return found
+
+
+def _tolerate_departures(spec: dict[str, Any]) -> None:
+    tolerations: list[dict[str, Any]] = spec.get("tolerations", [])
+    missing = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED_SECONDS}
+        for key in (_NOT_READY, _UNREACHABLE)
+        if not any(
+            one.get("key", "") in (key, "") and one.get("effect", "") in ("NoExecute", "") for one in tolerations
+        )
+    ]
+    if missing:
+        spec["tolerations"] = tolerations + missing
+
+
+def validate(pod: dict[str, Any]) -> Iterator[Cause]:
+    """What is wrong with a pod."""
+    yield from wrong_pod_spec(pod["spec"], "spec")
+    if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
+        yield "spec.nodeName", FORBIDDEN, "Forbidden: cannot be set until all schedulingGates have been cleared"
+
+
+def validate_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Of a pod's spec only images, deadlines, more tolerations and fewer gates may change."""
+    new_spec, old_spec = new["spec"], old["spec"]
+    if new_spec == old_spec:
+        return
+    gated = bool(old_spec.get("schedulingGates"))
+    gates = {gate["name"] for gate in old_spec.get("schedulingGates", ())}
+    added = [gate["name"] for gate in new_spec.get("schedulingGates", ()) if gate["name"] not in gates]
+    if added:
+        yield "spec.schedulingGates", FORBIDDEN, f"Forbidden: only deletion is allowed, but found new gate {added[0]}"
+    kept = new_spec.get("tolerations", [])
+    if any(toleration not in kept for toleration in old_spec.get("tolerations", [])):
+        yield "spec.tolerations", FORBIDDEN, "Forbidden: existing tolerations can not be changed or removed"
+    if new_spec.get("nodeName", "") != old_spec.get("nodeName", ""):
+        yield "spec.nodeName", FORBIDDEN, "Forbidden: may not be changed by an update; bind the pod instead"
+    elif _fixed(new_spec, gated) != _fixed(old_spec, gated):
+        changed = sorted(
+            key
+            for key in {*new_spec, *old_spec}
+            if _fixed(new_spec, gated).get(key) != _fixed(old_spec, gated).get(key)
+        )
+        allowed = "images, activeDeadlineSeconds, more tolerations, fewer schedulingGates"
+        message = f"Forbidden: of a pod's spec an update may only change {allowed}; changed: {', '.join(changed)}"
+        yield "spec", FORBIDDEN, message
+
+
+def _fixed(spec: dict[str, Any], gated: bool) -> dict[str, Any]:
+    """The part of a spec that no update may change; a gated pod may still be directed to other nodes."""
+    left_out = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
+    if gated:
+        left_out |= {"nodeSelector", "affinity"}
+    fixed = {key: value for key, value in spec.items() if key not in left_out}
+    for kind in ("containers", "initContainers"):
+        if kind in fixed:
+            fixed[kind] = [{k: v for k, v in one.items() if k != "image"} for one in fixed[kind]]
+    return fixed
+
+
+def validate_resize(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """A resize may change resources of containers and nothing else."""
+    if _without_resources(new["spec"]) != _without_resources(old["spec"]):
+        yield "spec", FORBIDDEN, "Forbidden: only resources of containers may be changed by a resize"
+    if quality_of_service(new["spec"]) != quality_of_service(old["spec"]):
+        yield "metadata", INVALID, "Invalid value: Pod QOS Class may not change as a result of resizing"
+
+
+def _without_resources(spec: dict[str, Any]) -> dict[str, Any]:
+    stripped = {key: value for key, value in spec.items() if key != "resources"}
+    for kind in ("containers", "initContainers"):
+        if kind in stripped:
+            stripped[kind] = [{k: v for k, v in one.items() if k != "resources"} for one in stripped[kind]]
+    return stripped
+
+
+def set_condition(pod: dict[str, Any], type_: str, status: str, **more: str) -> None:
+    """Sets a condition in a pod's status; the transition time changes only with the status."""
+    conditions: list[dict[str, Any]] = pod.setdefault("status", {}).setdefault("conditions", [])
+    entry: dict[str, Any] = {"type": type_, "status": status, "lastProbeTime": None, "lastTransitionTime": clock.now()}
+    generation = pod["metadata"].get("generation")
+    if generation:
+        entry["observedGeneration"] = generation
+    entry.update(more)
+    for index, old in enumerate(conditions):
+        if old.get("type") == type_:
+            if old.get("status") == status:
+                entry["lastTransitionTime"] = old.get("lastTransitionTime", entry["lastTransitionTime"])
+            conditions[index] = entry
+            return
+    conditions.append(entry)

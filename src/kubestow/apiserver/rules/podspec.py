@@ -1,0 +1,91 @@
+"""Defaults of a pod's spec, in pods and in the templates of workloads."""
+
+from typing import Any
+
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def default_pod_spec(spec: dict[str, Any]) -> None:
+    """Fills in what the author left to the server."""
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    if not spec.get("schedulerName"):
+        spec["schedulerName"] = "default-scheduler"
+    host_network = spec.get("hostNetwork", False)
+    for container in spec.get("containers", ()):
+        _default_container(container, host_network)
+    for container in spec.get("initContainers", ()):
+        _default_container(container, host_network)
+    for volume in spec.get("volumes", ()):
+        _default_volume(volume)
+
+
+def _default_container(container: dict[str, Any], host_network: bool) -> None:
+    image: str = container.get("image", "")
+    if not container.get("imagePullPolicy"):
+        _, _, tag = image.rpartition("/")[2].partition(":")
+        container["imagePullPolicy"] = "Always" if tag in ("", "latest") and "@" not in image else "IfNotPresent"
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    resources = container.get("resources")
+    if resources is None:
+        container["resources"] = {}
+    else:
+        default_requests(resources)
+    for port in container.get("ports", ()):
+        if not port.get("protocol"):
+            port["protocol"] = "TCP"
+        if host_network:
+            port.setdefault("hostPort", port.get("containerPort", 0))
+    for name in _PROBES:
+        probe = container.get(name)
+        if probe is not None:
+            probe.setdefault("timeoutSeconds", 1)
+            probe.setdefault("periodSeconds", 10)
+            probe.setdefault("successThreshold", 1)
+            probe.setdefault("failureThreshold", 3)
+
+
+def default_requests(resources: dict[str, Any]) -> None:
+    """A limit without a request is also the request."""
+    limits = resources.get("limits")
+    if limits:
+        requests = resources.get("requests")
+        if requests is None:
+            resources["requests"] = dict(limits)
+        else:
+            for name, amount in limits.items():
+                requests.setdefault(name, amount)
+
+
+def _default_volume(volume: dict[str, Any]) -> None:
+    if len(volume) == 1:
+        volume["emptyDir"] = {}
+    for source in ("secret", "configMap", "downwardAPI", "projected"):
+        if source in volume:
+            volume[source].setdefault("defaultMode", 420)
+
+
+def quality_of_service(spec: dict[str, Any]) -> str:
+    """Guaranteed when every container has limits for cpu and memory equal to its requests; BestEffort without any."""
+    asked = False
+    guaranteed = True
+    whole = spec.get("resources")
+    parts = [whole] if whole else [
+        container.get("resources", {}) for kind in ("containers", "initContainers") for container in spec.get(kind, ())
+    ]  # fmt: skip
+    for resources in parts:
+        requests = resources.get("requests", {})
+        limits = resources.get("limits", {})
+        for name in ("cpu", "memory"):
+            request = requests.get(name)
+            limit = limits.get(name)
+            if request is not None or limit is not None:
+                asked = True
+            if limit is None or request != limit:
+                guaranteed = False
+    if not asked:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"

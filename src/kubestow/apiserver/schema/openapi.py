@@ -1,0 +1,175 @@
+"""OpenAPI version 3, one document for each API group and version, made from the tables of types."""
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from kubestow.apiserver.resources import RESOURCES, Resource
+from kubestow.apiserver.schema.types import Choice, Field, ListOf, MapOf, Scalar, Struct, Type
+from kubestow.apiserver.store.records import encode
+
+Object = dict[str, Any]
+_REF = "#/components/schemas/"
+_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
+_VERBS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete"}
+
+
+def _documents() -> dict[str, list[Resource]]:
+    found: dict[str, list[Resource]] = {}
+    for one in RESOURCES:
+        found.setdefault(f"apis/{one.api_version}" if one.group else f"api/{one.version}", []).append(one)
+    return found
+
+
+@cache
+def index() -> bytes:
+    """The answer to /openapi/v3."""
+    paths = {}
+    for path in _documents():
+        body = document(path)
+        assert body is not None
+        digest = hashlib.sha256(body).hexdigest().upper()
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+    return encode({"paths": paths})
+
+
+@cache
+def document(path: str) -> bytes | None:
+    """The document of one group and version, such as `apis/apps/v1`."""
+    resources = _documents().get(path)
+    if resources is None:
+        return None
+    return encode(
+        {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": "v1.36.4"},
+            "paths": _paths(resources, ""),
+            "components": {"schemas": _schemas(resources)},
+        }
+    )
+
+
+@cache
+def version_two() -> bytes:
+    """Everything in one document of OpenAPI version 2, for older clients."""
+    text = encode(
+        {
+            "swagger": "2.0",
+            "info": {"title": "Kubernetes", "version": "v1.36.4"},
+            "paths": _paths(RESOURCES, ""),
+            "definitions": _schemas(RESOURCES),
+        }
+    )
+    return text.replace(_REF.encode(), b"#/definitions/")
+
+
+def _paths(resources: Any, prefix: str) -> Object:
+    paths: Object = {}
+    for one in resources:
+        base = f"{prefix}/apis/{one.api_version}" if one.group else f"{prefix}/api/{one.version}"
+        if one.namespaced:
+            if not one.review:
+                paths[f"{base}/{one.plural}"] = {"get": _operation(one, "get", "list")}
+            base += "/namespaces/{namespace}"
+        whole = f"{base}/{one.plural}"
+        paths[whole] = {"post": _operation(one, "post", "post", _WRITE_PARAMETERS)}
+        if one.review:
+            continue
+        paths[whole]["get"] = _operation(one, "get", "list")
+        paths[f"{whole}/{{name}}"] = {
+            verb: _operation(one, verb, verb, _WRITE_PARAMETERS if verb in ("put", "patch") else ()) for verb in _VERBS
+        }
+    return paths
+
+
+def _operation(resource: Resource, verb: str, action: str, parameters: tuple[str, ...] = ()) -> Object:
+    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    listed = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in parameters]
+    content = {"application/json": {"schema": {"$ref": _REF + resource.schema.openapi_name}}}
+    operation: Object = {
+        "operationId": f"{action}{resource.group.title().replace('.', '')}{resource.version.title()}{resource.kind}",
+        "parameters": listed,
+        "responses": {"200": {"description": "OK", "content": content}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": kind,
+    }
+    if verb in ("post", "put"):
+        operation["requestBody"] = {"content": {"*/*": {"schema": {"$ref": _REF + resource.schema.openapi_name}}}}
+    return operation
+
+
+def _schemas(resources: Any) -> Object:
+    kinds: dict[str, list[Object]] = {}
+    roots: list[Struct] = []
+    for one in resources:
+        kind = {"group": one.group, "version": one.version, "kind": one.kind}
+        kinds.setdefault(one.schema.openapi_name, []).append(kind)
+        roots.append(one.schema)
+    schemas: Object = {}
+    waiting = list(roots)
+    while waiting:
+        struct = waiting.pop()
+        if struct.openapi_name in schemas:
+            continue
+        schemas[struct.openapi_name] = schema = _struct(struct)
+        if struct.openapi_name in kinds:
+            schema["x-kubernetes-group-version-kind"] = kinds[struct.openapi_name]
+        for field in struct.fields.values():
+            waiting.extend(_inner(field.type))
+    return schemas
+
+
+def _inner(kind: Type) -> Iterator[Struct]:
+    if isinstance(kind, Struct):
+        yield kind
+    elif isinstance(kind, ListOf):
+        yield from _inner(kind.item)
+    elif isinstance(kind, MapOf):
+        yield from _inner(kind.value)
+
+
+def _struct(struct: Struct) -> Object:
+    schema: Object = {"type": "object"}
+    if struct.description:
+        schema["description"] = struct.description
+    schema["properties"] = {name: _field(field) for name, field in struct.fields.items()}
+    required = [name for name, field in struct.fields.items() if field.required]
+    if required:
+        schema["required"] = required
+    if struct.atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
+    return schema
+
+
+def _field(field: Field) -> Object:
+    schema = _type(field.type)
+    if "$ref" in schema:
+        schema = {"allOf": [schema], "default": {}} if field.required else {"allOf": [schema]}
+    if field.description:
+        schema["description"] = field.description
+    strategies = [word for word, on in (("merge", field.merge), ("retainKeys", field.retain_keys)) if on]
+    if strategies:
+        schema["x-kubernetes-patch-strategy"] = ",".join(strategies)
+    if field.merge_key:
+        schema["x-kubernetes-patch-merge-key"] = field.merge_key
+    if isinstance(field.type, ListOf):
+        schema["x-kubernetes-list-type"] = "map" if field.keys else "set" if field.set else "atomic"
+        if field.keys:
+            schema["x-kubernetes-list-map-keys"] = list(field.keys)
+    elif field.atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
+    return schema
+
+
+def _type(kind: Type) -> Object:
+    if isinstance(kind, Scalar):
+        return dict(kind.openapi)
+    if isinstance(kind, Choice):
+        return {"type": "string", "enum": list(kind.values)}
+    if isinstance(kind, ListOf):
+        return {"type": "array", "items": _type(kind.item)}
+    if isinstance(kind, MapOf):
+        return {"type": "object", "additionalProperties": _type(kind.value)}
+    assert isinstance(kind, Struct)
+    return {"$ref": _REF + kind.openapi_name}

@@ -1,0 +1,104 @@
+"""Reads the tables of types: one text file for each API group, one block for each type, one line for each field.
+
+    group io.k8s.api.core.v1
+
+    Container  # One program of a pod.
+      name* string  # Name of the container.
+      ports [ContainerPort] merge=containerPort keys=containerPort,protocol
+      imagePullPolicy Always|Never|IfNotPresent
+
+A star marks a required field; `[T]` is a list, `{T}` a map with free keys, `A|B` a choice of strings. `merge` and
+`merge=KEY` say that strategic merge patches merge the list (by KEY), `retainkeys` that they may drop what is not named;
+`keys=` and `set` say how server-side apply tells list items apart; `atomic` that a value changes as a whole.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+
+from kubestow.apiserver.schema.types import SCALARS, Choice, Field, ListOf, MapOf, Struct, Type
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_CORE = "io.k8s.api.core.v1"
+_API = "io.k8s.api."
+
+
+@cache
+def structs() -> MappingProxyType[str, Struct]:
+    """Every struct there is, by OpenAPI name."""
+    found: dict[str, Struct] = {}
+    lines: list[tuple[Struct, str]] = []
+    folder = resources.files("kubestow.apiserver.schema") / "tables"
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        for struct, field_line in _read(file.name, file.read_text(encoding="utf-8")):
+            found[struct.openapi_name] = struct
+            if field_line:
+                lines.append((struct, field_line))
+    for struct, line in lines:
+        field = _field(line, struct.group, found)
+        struct.fields[field.name] = field
+    for struct in found.values():
+        struct.finish()
+    return MappingProxyType(found)
+
+
+def struct_named(group: str, name: str) -> Struct:
+    """A struct by its OpenAPI group, such as `core.v1`, and its name."""
+    return structs()[f"{_API}{group}.{name}"]
+
+
+def _read(file: str, text: str) -> Iterator[tuple[Struct, str]]:
+    group = ""
+    struct: Struct | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        code, _, words = line.partition("  # ")
+        if code.startswith("group "):
+            group = code.split()[1]
+        elif not code.startswith(" "):
+            name, *flags = code.split()
+            struct = Struct(group, name, words, atomic="atomic" in flags)
+            yield struct, ""
+        elif struct is None or not group:
+            raise ValueError(f"{file}:{number}: a field outside of a type")
+        else:
+            yield struct, line
+
+
+def _field(line: str, group: str, found: dict[str, Struct]) -> Field:
+    code, _, words = line.partition("  # ")
+    name, type_text, *flags = code.split()
+    field = Field(name.rstrip("*"), _type(type_text, group, found), required=name.endswith("*"), description=words)
+    for flag in flags:
+        key, _, value = flag.partition("=")
+        if key == "merge":
+            field.merge = True
+            field.merge_key = value or None
+        elif key == "retainkeys":
+            field.retain_keys = True
+        elif key == "keys":
+            field.keys = tuple(value.split(","))
+        elif key == "set":
+            field.set = True
+        elif key == "atomic":
+            field.atomic = True
+        else:
+            raise ValueError(f"{group}: field {field.name}: unknown flag {flag}")
+    return field
+
+
+def _type(text: str, group: str, found: dict[str, Struct]) -> Type:
+    if text.startswith("["):
+        return ListOf(_type(text[1:-1], group, found))
+    if text.startswith("{"):
+        return MapOf(_type(text[1:-1], group, found))
+    if text in SCALARS:
+        return SCALARS[text]
+    if "|" in text:
+        return Choice(tuple(text.split("|")))
+    for name in (f"{group}.{text}", f"{_CORE}.{text}", f"{_META}.{text}", f"{_API}{text}"):
+        if name in found:
+            return found[name]
+    raise ValueError(f"{group}: unknown type {text}")

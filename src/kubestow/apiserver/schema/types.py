@@ -1,0 +1,320 @@
+"""Types of API fields: what a value may be, and how lists and maps of it are merged.
+
+A type knows three things that other modules turn into behaviour: which JSON values it accepts (validation), how it is
+written in OpenAPI, and, for the fields of a struct, by which keys list items are told apart when patches are merged.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kubestow.model.quantity import canonical
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)\Z")
+_INT32 = 2**31
+_INT64 = 2**63
+
+
+class Report:
+    """What a check found: values of the wrong type, values that may not be, and fields nobody knows."""
+
+    __slots__ = ("invalid", "lenient", "unknown", "wrong")
+
+    def __init__(self) -> None:
+        self.wrong: list[tuple[str, str]] = []
+        self.invalid: list[tuple[str, str, str]] = []
+        self.unknown: list[str] = []
+        self.lenient = False
+
+
+class Type:
+    """Base of all types; `check` reports on a value, drops unknown and null fields and writes quantities one way."""
+
+    __slots__ = ()
+    words = "value"
+
+    def check(self, value: Any, path: str, report: Report) -> None:
+        raise NotImplementedError
+
+
+class Scalar(Type):
+    """A single value, accepted by a predicate."""
+
+    __slots__ = ("accepts", "name", "openapi", "words")
+
+    def __init__(self, name: str, words: str, accepts: Callable[[Any], bool], openapi: Mapping[str, Any]) -> None:
+        self.name = name
+        self.words = words
+        self.accepts = accepts
+        self.openapi = openapi
+
+    def check(self, value: Any, path: str, report: Report) -> None:
+        if not self.accepts(value):
+            report.wrong.append((path, f"must be {self.words}, not {shown(value)}"))
+
+
+class Choice(Type):
+    """A string out of a few."""
+
+    __slots__ = ("values",)
+    words = "a string"
+
+    def __init__(self, values: tuple[str, ...]) -> None:
+        self.values = values
+
+    def check(self, value: Any, path: str, report: Report) -> None:
+        if type(value) is not str:
+            report.wrong.append((path, f"must be a string, not {shown(value)}"))
+        elif value not in self.values and value != "":
+            known = ", ".join(f'"{one}"' for one in self.values)
+            reason = f"Unsupported value: {shown(value)}: supported values: {known}"
+            report.invalid.append((path, "FieldValueNotSupported", reason))
+
+
+class ListOf(Type):
+    """A list of values of one type."""
+
+    __slots__ = ("item",)
+    words = "a list"
+
+    def __init__(self, item: Type) -> None:
+        self.item = item
+
+    def check(self, value: Any, path: str, report: Report) -> None:
+        if type(value) is not list:
+            report.wrong.append((path, f"must be a list, not {shown(value)}"))
+            return
+        item = self.item
+        if isinstance(item, Scalar):
+            accepts = item.accepts
+            for index, one in enumerate(value):
+                if not accepts(one):
+                    item.check(one, f"{path}[{index}]", report)
+        else:
+            for index, one in enumerate(value):
+                item.check(one, f"{path}[{index}]", report)
+
+
+class MapOf(Type):
+    """An object whose keys are free and whose values have one type."""
+
+    __slots__ = ("value",)
+    words = "an object"
+
+    def __init__(self, value: Type) -> None:
+        self.value = value
+
+    def check(self, value: Any, path: str, report: Report) -> None:
+        if type(value) is not dict:
+            report.wrong.append((path, f"must be an object, not {shown(value)}"))
+            return
+        inner = self.value
+        if inner is SCALARS["quantity"]:
+            for key, one in value.items():
+                if _is_quantity(one):
+                    value[key] = canonical(one)
+                else:
+                    inner.check(one, f"{path}.{key}", report)
+        elif isinstance(inner, Scalar):
+            accepts = inner.accepts
+            for key, one in value.items():
+                if not accepts(one):
+                    inner.check(one, f"{path}.{key}", report)
+        else:
+            for key, one in value.items():
+                inner.check(one, f"{path}.{key}", report)
+
+
+class Field:
+    """A field of a struct: its type, its words, and how patches merge it."""
+
+    __slots__ = (
+        "atomic",
+        "description",
+        "keys",
+        "merge",
+        "merge_key",
+        "name",
+        "required",
+        "retain_keys",
+        "set",
+        "type",
+    )
+
+    def __init__(self, name: str, type_: Type, *, required: bool = False, description: str = "") -> None:
+        self.name = name
+        self.type = type_
+        self.required = required
+        self.description = description
+        self.merge = False
+        self.merge_key: str | None = None
+        self.retain_keys = False
+        self.keys: tuple[str, ...] = ()
+        self.set = False
+        self.atomic = False
+
+
+class Struct(Type):
+    """An object with known fields."""
+
+    __slots__ = ("atomic", "demanded", "description", "fields", "group", "name", "table")
+    words = "an object"
+
+    def __init__(self, group: str, name: str, description: str, *, atomic: bool) -> None:
+        self.group = group
+        self.name = name
+        self.description = description
+        self.atomic = atomic
+        self.fields: dict[str, Field] = {}
+        self.table: dict[str, tuple[Callable[[Any], bool] | None, Type]] = {}
+        self.demanded: tuple[str, ...] = ()
+
+    @property
+    def openapi_name(self) -> str:
+        """The name under which OpenAPI documents hold this type."""
+        return f"{self.group}.{self.name}"
+
+    def finish(self) -> None:
+        """Precomputes what `check` needs once all fields are known."""
+        self.table = {
+            name: (field.type.accepts if isinstance(field.type, Scalar) else None, field.type)
+            for name, field in self.fields.items()
+        }
+        # A missing number or boolean is its zero, as for clients that leave zeros out.
+        self.demanded = tuple(
+            name
+            for name, field in self.fields.items()
+            if field.required
+            and not (isinstance(field.type, Scalar) and field.type.name in ("int32", "int64", "bool", "number"))
+        )
+
+    def check(self, value: Any, path: str, report: Report) -> None:
+        if type(value) is not dict:
+            report.wrong.append((path, f"must be an object, not {shown(value)}"))
+            return
+        table = self.table
+        drop: list[str] | None = None
+        for key, item in value.items():
+            entry = table.get(key)
+            if entry is None:
+                report.unknown.append(f"{path}.{key}" if path else key)
+            elif item is None:
+                pass
+            elif entry[0] is not None:
+                if not entry[0](item):
+                    entry[1].check(item, f"{path}.{key}" if path else key, report)
+                continue
+            else:
+                if path:
+                    entry[1].check(item, f"{path}.{key}", report)
+                elif key == "status":
+                    report.lenient = True
+                    entry[1].check(item, key, report)
+                    report.lenient = False
+                else:
+                    entry[1].check(item, key, report)
+                continue
+            if drop is None:
+                drop = []
+            drop.append(key)
+        if drop is not None:
+            for key in drop:
+                del value[key]
+        if not report.lenient:
+            for name in self.demanded:
+                if name not in value:
+                    where = f"{path}.{name}" if path else name
+                    report.invalid.append((where, "FieldValueRequired", "Required value"))
+
+
+def shown(value: Any) -> str:
+    """A value as it appears in a message: short, in JSON's words."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value[:60]}"'
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return str(value)[:60]
+
+
+def _is_int(bound: int) -> Callable[[Any], bool]:
+    def accepts(value: Any) -> bool:
+        return type(value) is int and -bound <= value < bound
+
+    return accepts
+
+
+def _is_string(value: Any) -> bool:
+    return type(value) is str
+
+
+def _is_bool(value: Any) -> bool:
+    return value is True or value is False
+
+
+def _is_quantity(value: Any) -> bool:
+    if type(value) not in (str, int, float):
+        return False
+    try:
+        canonical(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) is str and _TIME.match(value) is not None
+
+
+def _is_int_or_string(value: Any) -> bool:
+    return type(value) is str or (type(value) is int and -_INT32 <= value < _INT32)
+
+
+def _is_base64(value: Any) -> bool:
+    if type(value) is not str:
+        return False
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+SCALARS: dict[str, Type] = {
+    scalar.name: scalar
+    for scalar in (
+        Scalar("string", "a string", _is_string, {"type": "string"}),
+        Scalar("bool", "true or false", _is_bool, {"type": "boolean"}),
+        Scalar("int32", "a whole number", _is_int(_INT32), {"type": "integer", "format": "int32"}),
+        Scalar("int64", "a whole number", _is_int(_INT64), {"type": "integer", "format": "int64"}),
+        Scalar(
+            "number",
+            "a number",
+            lambda value: type(value) in (int, float),
+            {"type": "number", "format": "double"},
+        ),
+        Scalar("bytes", "base64 text", _is_base64, {"type": "string", "format": "byte"}),
+        Scalar("time", "a time such as 2026-01-31T12:00:00Z", _is_time, {"type": "string", "format": "date-time"}),
+        Scalar(
+            "microtime",
+            "a time such as 2026-01-31T12:00:00.000000Z",
+            _is_time,
+            {"type": "string", "format": "date-time"},
+        ),
+        Scalar("quantity", "a quantity such as 100m or 2Gi", _is_quantity, {"type": "string"}),
+        Scalar(
+            "intstr",
+            "a whole number or a string",
+            _is_int_or_string,
+            {"type": "string", "format": "int-or-string"},
+        ),
+        Scalar("any", "anything", lambda _: True, {"type": "object"}),
+    )
+}

@@ -1,0 +1,172 @@
+"""Label and field selectors as they stand in a query string, and label selectors as they stand in objects.
+
+Both become conditions over what the store keeps beside each object (labels, a few fields), so that selecting never
+decodes an object.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kubestow.apiserver.errors import bad_request
+from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.store.records import Record
+
+_KEY = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
+_SET = re.compile(rf"\s*({_KEY})\s+(in|notin)\s*\(([^()]*)\)\s*\Z")
+_COMPARE = re.compile(rf"\s*({_KEY})\s*(==|!=|=|>|<)\s*({_VALUE})\s*\Z")
+_EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*\Z")
+_PLAIN_VALUE = re.compile(rf"{_VALUE}\Z")
+
+LabelCondition = tuple[str, str, frozenset[str]]
+"""Key, operator (In, NotIn, Exists, DoesNotExist, Gt, Lt) and values."""
+
+
+class LabelSelector:
+    """Conditions on labels, all of which must hold."""
+
+    __slots__ = ("conditions",)
+
+    def __init__(self, conditions: tuple[LabelCondition, ...]) -> None:
+        self.conditions = conditions
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels satisfy every condition."""
+        return all(_label_holds(labels.get(key), operator, values) for key, operator, values in self.conditions)
+
+
+def _label_holds(value: str | None, operator: str, values: frozenset[str]) -> bool:
+    if operator == "In":
+        return value is not None and value in values
+    if operator == "NotIn":
+        return value is None or value not in values
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    if value is None:
+        return False
+    try:
+        bound = int(next(iter(values)))
+        return int(value) > bound if operator == "Gt" else int(value) < bound
+    except ValueError:
+        return False
+
+
+def parse_labels(text: str) -> LabelSelector | None:
+    """The selector of a `labelSelector` parameter; None when it selects everything."""
+    conditions: list[LabelCondition] = []
+    for part in _split(text):
+        if match := _SET.match(part):
+            key, word, listed = match.groups()
+            values = [value.strip() for value in listed.split(",")]
+            if not all(_PLAIN_VALUE.match(value) for value in values):
+                raise bad_request(f'labelSelector: "{part.strip()}" has a value that is no label value')
+            conditions.append((key, "In" if word == "in" else "NotIn", frozenset(values)))
+        elif match := _COMPARE.match(part):
+            key, sign, value = match.groups()
+            operator = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}[sign]
+            if operator in ("Gt", "Lt") and not value.isdecimal():
+                raise bad_request(f'labelSelector: "{part.strip()}" compares with something that is no number')
+            conditions.append((key, operator, frozenset((value,))))
+        elif match := _EXISTS.match(part):
+            conditions.append((match[2], "DoesNotExist" if match[1] else "Exists", frozenset()))
+        else:
+            raise bad_request(f'labelSelector: cannot understand "{part.strip()}"; try key=value or key in (a,b)')
+    return LabelSelector(tuple(conditions)) if conditions else None
+
+
+def _split(text: str) -> list[str]:
+    """Splits at commas that are not inside parentheses."""
+    if not text.strip():
+        return []
+    parts: list[str] = []
+    depth = 0
+    start = 0
+    for index, char in enumerate(text):
+        if char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    parts.append(text[start:])
+    return parts
+
+
+def from_object(selector: Mapping[str, Any] | None) -> LabelSelector | None:
+    """The selector of a LabelSelector object; None, which selects nothing, when it is missing."""
+    if selector is None:
+        return None
+    conditions: list[LabelCondition] = [
+        (key, "In", frozenset((value,))) for key, value in selector.get("matchLabels", {}).items()
+    ]
+    conditions.extend(
+        (term["key"], term["operator"], frozenset(term.get("values", ())))
+        for term in selector.get("matchExpressions", ())
+    )
+    return LabelSelector(tuple(conditions))
+
+
+class FieldSelector:
+    """Equalities on fields of an object, all of which must hold."""
+
+    __slots__ = ("name", "namespace", "terms")
+
+    def __init__(self) -> None:
+        self.name: list[tuple[bool, str]] = []
+        self.namespace: list[tuple[bool, str]] = []
+        self.terms: list[tuple[int, bool, str]] = []
+
+    def matches(self, record: Record) -> bool:
+        """Whether a stored object satisfies every equality."""
+        fields = record.fields
+        for index, equal, value in self.terms:
+            if (fields[index] == value) is not equal:
+                return False
+        return all((record.name == value) is equal for equal, value in self.name) and all(
+            (record.namespace == value) is equal for equal, value in self.namespace
+        )
+
+    def only_name(self) -> str | None:
+        """The one name that can match, where the selector says so."""
+        return next((value for equal, value in self.name if equal), None)
+
+
+_EVENT_NAMES = {"regarding": "involvedObject", "reportingController": "reportingComponent"}
+
+
+def parse_fields(text: str, resource: Resource) -> FieldSelector | None:
+    """The selector of a `fieldSelector` parameter; None when it selects everything."""
+    selector = FieldSelector()
+    for part in text.split(",") if text.strip() else ():
+        if not part.strip():
+            continue
+        for sign in ("!=", "==", "="):
+            path, found, value = part.partition(sign)
+            if found:
+                break
+        else:
+            raise bad_request(f'fieldSelector: cannot understand "{part}"; try path=value or path!=value')
+        path = path.strip()
+        equal = sign != "!="
+        if resource.group == "events.k8s.io":
+            head, dot, rest = path.partition(".")
+            path = _EVENT_NAMES.get(head, head) + dot + rest
+        if path == "source" and resource.storage == "events":
+            path = "source.component"
+        if path == "metadata.name":
+            selector.name.append((equal, value))
+        elif path == "metadata.namespace":
+            selector.namespace.append((equal, value))
+        elif path in resource.selectable_fields:
+            selector.terms.append((resource.selectable_fields.index(path), equal, value))
+        else:
+            known = ("metadata.name", "metadata.namespace", *resource.selectable_fields)
+            raise bad_request(
+                f'fieldSelector: "{path}" is not a known field selector for {resource.plural}; '
+                f"known: {', '.join(known)}"
+            )
+    return selector if selector.name or selector.namespace or selector.terms else None

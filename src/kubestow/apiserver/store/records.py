@@ -1,0 +1,85 @@
+"""A stored version of an object, and a change from one version to the next.
+
+An object is encoded once, when it is written. Reads, lists and watches hand out those bytes; what selectors and
+garbage collection need (labels, a few fields, owners) is kept beside them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubestow.apiserver.resources import Resource
+
+encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
+decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
+
+_NO_LABELS: dict[str, str] = {}
+
+
+class Record:
+    """One version of one object."""
+
+    __slots__ = ("body", "fields", "labels", "name", "namespace", "owners", "rv", "uid")
+
+    def __init__(self, resource: Resource, obj: dict[str, Any], rv: int, body: bytes) -> None:
+        metadata = obj["metadata"]
+        self.namespace: str = metadata.get("namespace", "")
+        self.name: str = metadata["name"]
+        self.uid: str = metadata.get("uid", "")
+        self.rv = rv
+        self.body = body
+        self.labels: dict[str, str] = metadata.get("labels") or _NO_LABELS
+        owners = metadata.get("ownerReferences")
+        self.owners: tuple[str, ...] = tuple(owner["uid"] for owner in owners) if owners else ()
+        self.fields: tuple[str, ...] = tuple(_at(obj, path) for path in _paths(resource))
+
+    def object(self) -> dict[str, Any]:
+        """The object, decoded afresh: the caller may change it."""
+        obj: dict[str, Any] = decode(self.body)
+        return obj
+
+    def renewed(self, rv: int, body: bytes) -> "Record":
+        """The next version of an object of which nothing changed that is kept beside the body."""
+        copy = Record.__new__(Record)
+        for slot in ("namespace", "name", "uid", "labels", "owners", "fields"):
+            setattr(copy, slot, getattr(self, slot))
+        copy.rv = rv
+        copy.body = body
+        return copy
+
+
+_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {}
+
+
+def _paths(resource: Resource) -> tuple[tuple[str, ...], ...]:
+    paths = _PATHS.get(resource.storage)
+    if paths is None:
+        paths = tuple(tuple(field.split(".")) for field in resource.selectable_fields)
+        _PATHS[resource.storage] = paths
+    return paths
+
+
+def _at(obj: dict[str, Any], path: tuple[str, ...]) -> str:
+    """The value at a path as selectors compare it: missing is empty, booleans are words."""
+    value: Any = obj
+    for key in path:
+        value = value.get(key)
+        if value is None:
+            return "false" if path[-1] in ("unschedulable", "hostNetwork") else ""
+    if value is True or value is False:
+        return "true" if value else "false"
+    return str(value)
+
+
+class Change:
+    """What happened to one object at one version; `record` is the last state if it was deleted."""
+
+    __slots__ = ("lines", "previous", "record", "rv", "type")
+
+    def __init__(self, type_: str, record: Record, previous: Record | None) -> None:
+        self.type = type_
+        self.rv = record.rv
+        self.record = record
+        self.previous = previous
+        self.lines: dict[tuple[str, str], bytes] = {}

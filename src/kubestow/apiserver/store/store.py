@@ -1,0 +1,184 @@
+"""The store: collections under one version counter, with changes published once they are durable.
+
+Writes happen at once in memory, so that the next request sees them; with a journal they are handed to it and become
+public (to watchers, and to whoever waits for a reply) when the journal has them on disk. Without one they are public
+immediately.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.collection import Collection
+from kubestow.apiserver.store.records import Change, Record, decode, encode
+
+DEFAULT_RETAIN = 10_000
+
+
+class Row:
+    """One line of a journal: what was written at a version."""
+
+    __slots__ = ("body", "resource", "rv", "type")
+
+    def __init__(self, rv: int, resource: str, type_: str, body: bytes) -> None:
+        self.rv = rv
+        self.resource = resource
+        self.type = type_
+        self.body = body
+
+
+class Journal(Protocol):
+    """Makes writes durable; calls back on the event loop with the last version that is."""
+
+    def rows(self) -> Iterable[Row]:
+        """Everything written so far, by version."""
+
+    def floors(self) -> dict[str, int]:
+        """Up to which version changes of each resource are forgotten."""
+
+    def write(self, row: Row) -> None:
+        """Takes a write; `on_durable` is called some time later."""
+
+    def forget(self, resource: str, floor: int, versions: list[int]) -> None:
+        """Drops versions nobody needs any more."""
+
+    def start(self, on_durable: Callable[[int], None]) -> None:
+        """Begins to take writes."""
+
+
+class Store:
+    """Objects of all resources, one counter, and those who want to know of changes."""
+
+    def __init__(self, journal: Journal | None = None, *, retain: int = DEFAULT_RETAIN) -> None:
+        self.collections = {name: Collection(resource, retain) for name, resource in BY_STORAGE.items()}
+        self.by_uid: dict[str, tuple[str, Record]] = {}
+        self.dependents: dict[str, set[tuple[str, str, str]]] = {}
+        self.rv = 1
+        self.durable_rv = 1
+        self._journal = journal
+        self._unpublished: deque[tuple[Collection, Change]] = deque()
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        if journal is not None:
+            self._load(journal)
+            journal.start(self._became_durable)
+
+    def collection(self, storage: str) -> Collection:
+        """The collection of a resource, by storage name such as `pods` or `deployments.apps`."""
+        return self.collections[storage]
+
+    def get(self, storage: str, namespace: str, name: str) -> Record | None:
+        """The current version of an object."""
+        return self.collections[storage].objects.get((namespace, name))
+
+    def put(self, storage: str, obj: dict[str, Any]) -> Record:
+        """Writes an object under the next version, which is set in it."""
+        collection = self.collections[storage]
+        self.rv = rv = self.rv + 1
+        obj["metadata"]["resourceVersion"] = str(rv)
+        record = Record(collection.resource, obj, rv, encode(obj))
+        self._replace(storage, collection, record)
+        return record
+
+    def renew(self, storage: str, previous: Record, body: Callable[[int], bytes]) -> Record:
+        """Writes a version that differs only where labels, owners and selectable fields do not look."""
+        self.rv = rv = self.rv + 1
+        record = previous.renewed(rv, body(rv))
+        self._replace(storage, self.collections[storage], record)
+        return record
+
+    def _replace(self, storage: str, collection: Collection, record: Record) -> None:
+        previous = collection.objects.get((record.namespace, record.name))
+        self._index(storage, record, previous)
+        collection.set(record)
+        self._changed(collection, Change("ADDED" if previous is None else "MODIFIED", record, previous))
+
+    def delete(self, storage: str, record: Record) -> Record:
+        """Removes an object; returns its last state, under the version of its removal."""
+        collection = self.collections[storage]
+        previous = collection.objects[(record.namespace, record.name)]
+        self.rv = rv = self.rv + 1
+        obj = previous.object()
+        obj["metadata"]["resourceVersion"] = str(rv)
+        last = previous.renewed(rv, encode(obj))
+        self._unindex(storage, previous)
+        collection.remove(previous)
+        self._changed(collection, Change("DELETED", last, previous))
+        return last
+
+    def when_durable(self, rv: int, call: Callable[[], None]) -> None:
+        """Calls once everything up to a version is durable; at once if it already is."""
+        if rv <= self.durable_rv:
+            call()
+        else:
+            self._waiting.append((self.rv, call))
+
+    def _changed(self, collection: Collection, change: Change) -> None:
+        if self._journal is None:
+            self.durable_rv = change.rv
+            self._publish(collection, change)
+            return
+        self._unpublished.append((collection, change))
+        self._journal.write(Row(change.rv, collection.resource.storage, change.type, change.record.body))
+
+    def _became_durable(self, rv: int) -> None:
+        self.durable_rv = rv
+        unpublished = self._unpublished
+        while unpublished and unpublished[0][1].rv <= rv:
+            self._publish(*unpublished.popleft())
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= rv:
+            waiting.popleft()[1]()
+
+    def _publish(self, collection: Collection, change: Change) -> None:
+        forgotten = collection.remember(change)
+        if forgotten and self._journal is not None:
+            # A version is needed until the change that replaced it is forgotten: watches ask what was before.
+            versions = [old.previous.rv for old in forgotten if old.previous is not None]
+            versions += [old.rv for old in forgotten if old.type == "DELETED"]
+            self._journal.forget(collection.resource.storage, collection.floor, versions)
+        for tell in collection.subscribers:
+            tell(change)
+
+    def _index(self, storage: str, record: Record, previous: Record | None) -> None:
+        self.by_uid[record.uid] = (storage, record)
+        if previous is not None and previous.owners != record.owners:
+            self._drop_owners(storage, previous)
+        for owner in record.owners:
+            self.dependents.setdefault(owner, set()).add((storage, record.namespace, record.name))
+
+    def _unindex(self, storage: str, record: Record) -> None:
+        self.by_uid.pop(record.uid, None)
+        self._drop_owners(storage, record)
+
+    def _drop_owners(self, storage: str, record: Record) -> None:
+        for owner in record.owners:
+            owned = self.dependents.get(owner)
+            if owned is not None:
+                owned.discard((storage, record.namespace, record.name))
+                if not owned:
+                    del self.dependents[owner]
+
+    def _load(self, journal: Journal) -> None:
+        """Replays what the journal holds; changes above a resource's floor become its log again."""
+        floors = journal.floors()
+        for name, floor in floors.items():
+            if name in self.collections:
+                self.collections[name].floor = floor
+        for row in journal.rows():
+            self.rv = max(self.rv, row.rv)
+            collection = self.collections.get(row.resource)
+            if collection is None:
+                continue
+            record = Record(collection.resource, decode(row.body), row.rv, row.body)
+            previous = collection.objects.get((record.namespace, record.name))
+            if row.type == "DELETED":
+                if previous is not None:
+                    self._unindex(row.resource, previous)
+                    collection.remove(previous)
+            else:
+                self._index(row.resource, record, previous)
+                collection.set(record)
+            if row.rv > collection.floor:
+                collection.log.append(Change(row.type, record, previous))
+        self.durable_rv = self.rv
