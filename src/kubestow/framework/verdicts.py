@@ -38,7 +38,7 @@ class Verdicts:
                 self._kinds[newly] = answer.kinds[newly]
                 self.passing &= ~newly
         else:
-            refused = answer.kinds != 0
+            refused = self.passing[positions] & (answer.kinds != 0)
             count = int(np.count_nonzero(refused))
             if count:
                 where = positions[refused]
