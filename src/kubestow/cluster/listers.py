@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from kubestow.cluster.selector_index import SelectorIndex
+from kubestow.model.claims import volume_class
 from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.model.labels import Selector, selector_from_set
 from kubestow.model.meta import Base
@@ -142,7 +143,7 @@ class Listers:
         self.replica_sets: Store[ReplicaSet] = Store()
         self.stateful_sets: Store[StatefulSet] = Store()
         self.disruption_budgets: Store[PodDisruptionBudget] = Store(lambda budget: str(budget.metadata.namespace))
-        self.volumes: Store[PersistentVolume] = Store(lambda volume: str(volume.spec.storageClassName))
+        self.volumes: Store[PersistentVolume] = Store(volume_class)
         self.claims: Store[PersistentVolumeClaim] = Store()
         self.storage_classes: Store[StorageClass] = Store()
         self.csi_nodes: Store[CSINode] = Store()
