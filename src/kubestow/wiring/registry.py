@@ -12,10 +12,14 @@ from kubestow.plugins.node_ports import NodePorts
 from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_unschedulable import NodeUnschedulable
+from kubestow.plugins.node_volume_limits import NodeVolumeLimits
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.scheduling_gates import SchedulingGates
 from kubestow.plugins.taint_toleration import TaintToleration
+from kubestow.plugins.volume_binding import VolumeBinding
+from kubestow.plugins.volume_restrictions import VolumeRestrictions
+from kubestow.plugins.volume_zone import VolumeZone
 
 IN_TREE: dict[str, Factory] = {
     "DefaultBinder": DefaultBinder,
@@ -29,10 +33,14 @@ IN_TREE: dict[str, Factory] = {
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
     "NodeResourcesFit": NodeResourcesFit,
     "NodeUnschedulable": NodeUnschedulable,
+    "NodeVolumeLimits": NodeVolumeLimits,
     "PodTopologySpread": PodTopologySpread,
     "PrioritySort": PrioritySort,
     "SchedulingGates": SchedulingGates,
     "TaintToleration": TaintToleration,
+    "VolumeBinding": VolumeBinding,
+    "VolumeRestrictions": VolumeRestrictions,
+    "VolumeZone": VolumeZone,
 }
 
 

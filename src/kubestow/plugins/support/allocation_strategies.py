@@ -6,13 +6,10 @@ import numpy as np
 
 from kubestow.cluster.arrays import IntArray, Rows, row_count
 from kubestow.config.plugin_args import ScoringStrategy, UtilizationShapePoint
-from kubestow.framework.results import MAX_SCORE
+from kubestow.plugins.support.broken_line import score_table
 from kubestow.plugins.support.resource_shares import Share, percent, weighted_mean
 
 Strategy = Callable[[list[Share], Rows], IntArray]
-
-_SHAPE_SCALE = MAX_SCORE // 10
-"""Shapes are given on a scale of 0 to 10."""
 
 
 def least_allocated(found: list[Share], rows: Rows) -> IntArray:
@@ -27,7 +24,7 @@ def most_allocated(found: list[Share], rows: Rows) -> IntArray:
 
 def requested_to_capacity_ratio(shape: tuple[UtilizationShapePoint, ...]) -> Strategy:
     """As good as a broken line through the points of the shape says for the utilization."""
-    table = _shape_table([(p.utilization, p.score * _SHAPE_SCALE) for p in shape])
+    table = score_table(shape)
 
     def strategy(found: list[Share], rows: Rows) -> IntArray:
         total: IntArray = np.zeros(row_count(rows), np.int64)
@@ -44,23 +41,6 @@ def requested_to_capacity_ratio(shape: tuple[UtilizationShapePoint, ...]) -> Str
         return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
 
     return strategy
-
-
-def _shape_table(points: list[tuple[int, int]]) -> IntArray:
-    """The score for every utilization from 0 to 100."""
-    return np.array([_on_line(points, utilization) for utilization in range(101)], np.int64)
-
-
-def _on_line(points: list[tuple[int, int]], utilization: int) -> int:
-    for i, (end, score) in enumerate(points):
-        if utilization <= end:
-            if i == 0:
-                return score
-            start, before = points[i - 1]
-            rise = (score - before) * (utilization - start)
-            # Towards zero, also where the line falls.
-            return before + int(rise / (end - start))
-    return points[-1][1]
 
 
 def strategy_of(scoring: ScoringStrategy) -> Strategy:

@@ -1,0 +1,142 @@
+"""The VolumeBinding plugin: which points it takes part in, and when a pod it refused is worth another attempt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows, row_count
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.config.plugin_args import VolumeBindingArgs
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unresolvable
+from kubestow.model.claims import claim_names_of
+from kubestow.model.csi_translation import MIGRATED_PLUGINS
+from kubestow.model.pod import Pod
+from kubestow.model.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kubestow.plugins.volume_binding import binding
+from kubestow.plugins.volume_binding.claims import PodClaims, UnusableClaimError, check_claims, sort_claims
+from kubestow.plugins.volume_binding.finding import find, words
+from kubestow.plugins.volume_binding.provisioning import volume_limit
+from kubestow.plugins.volume_binding.scoring import CapacityScorer
+
+_LATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")
+
+
+@dataclass(slots=True)
+class Want:
+    """A pod's claims and, once a node is chosen, what is to be done about them."""
+
+    claims: PodClaims
+    reservation: binding.Reservation | None = None
+
+
+class VolumeBinding:
+    """Refuses nodes that lack volumes for a pod's claims, and binds these once a node is chosen."""
+
+    name = "VolumeBinding"
+    costly_rows = True
+
+    def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
+        self._handle = handle
+        self._cluster = handle.cluster
+        self._listers = handle.cluster.listers
+        self._seconds = args.bindTimeoutSeconds
+        scored = handle.features.storage_capacity_scoring
+        self._scorer = CapacityScorer(args.shape) if scored and args.shape else None
+
+    def requeue_on(self) -> Sequence[Registration]:
+        changed = Action.ADD | Action.UPDATE
+        return (
+            on(Resource.STORAGE_CLASS, changed, self._topologies_changed),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, changed, self._is_used),
+            on(Resource.PERSISTENT_VOLUME, changed),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            on(Resource.CSI_NODE, changed, self._migration_changed),
+            on(Resource.CSI_DRIVER, Action.UPDATE, self._capacity_is_no_matter_now),
+            on(Resource.CSI_STORAGE_CAPACITY, changed, self._capacity_grew),
+        )
+
+    # Finding
+
+    def pre_filter(self, pod: PodInfo) -> Want | Skip | Rejection:
+        if not pod.pod.spec.volumes:
+            return SKIP
+        try:
+            if not check_claims(pod.pod, self._listers):
+                return SKIP
+        except UnusableClaimError as error:
+            return unresolvable(str(error))
+        claims = sort_claims(pod.pod, self._listers)
+        return _LATE if claims.late else Want(claims)
+
+    def filter_rows(self, want: Want | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        if want is None:
+            raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
+        return Rejections(find(want.claims, view, rows, self._listers).problems, words)
+
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> PodClaims | Skip:
+        return SKIP if self._scorer is None else sort_claims(pod.pod, self._listers)
+
+    def score_rows(self, want: PodClaims, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        scores: IntArray = np.zeros(row_count(rows), np.int64)
+        if self._scorer is not None and want.delayed:
+            finding = find(want, view, rows, self._listers)
+            for position in np.flatnonzero(finding.problems == 0).tolist():
+                scores[position] = self._scorer.score(finding.matches_at(position), finding.provisions_at(position))
+        return scores
+
+    # Binding
+
+    def reserve(self, want: Want | None, pod: PodInfo, node: str) -> Rejection | None:
+        if want is None or not want.claims.delayed:
+            return None
+        # Filter asked about all nodes; what to do is worked out for the one that was chosen.
+        row = self._cluster.nodes.row_of.get(node)
+        if row is None or not self._cluster.nodes.live[row]:
+            raise binding.BindingError(f'node "{node}" not found')
+        finding = find(want.claims, self._cluster.nodes, np.array([row]), self._listers)
+        if finding.problems[0]:
+            return words(int(finding.problems[0]))
+        want.reservation = binding.assume(node, finding.matches_at(0), finding.provisions_at(0), self._listers)
+        return None
+
+    def unreserve(self, want: Want | None, pod: PodInfo, node: str) -> None:
+        if want is not None and want.reservation is not None:
+            binding.undo(want.reservation, self._listers)
+
+    def pre_bind_needed(self, want: Want | None, pod: PodInfo, node: str) -> bool:
+        return want is not None and want.reservation is not None and not want.reservation.all_bound
+
+    async def pre_bind(self, want: Want | None, pod: PodInfo, node: str) -> Rejection | None:
+        if want is None or want.reservation is None or want.reservation.all_bound:
+            return None
+        await binding.write(want.reservation, self._handle)
+        await binding.wait_until_bound(want.reservation, pod, self._handle, self._seconds)
+        return None
+
+    # Hints
+
+    def _topologies_changed(self, waiting: Pod, old: StorageClass | None, new: StorageClass) -> bool:
+        return old is None or old.allowedTopologies != new.allowedTopologies
+
+    def _is_used(self, waiting: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+        return new.metadata.namespace == waiting.metadata.namespace and new.metadata.name in claim_names_of(waiting)
+
+    def _migration_changed(self, waiting: Pod, old: CSINode | None, new: CSINode) -> bool:
+        if old is None:
+            return True
+        before, after = (node.metadata.annotations.get(MIGRATED_PLUGINS, "") for node in (old, new))
+        return before != after
+
+    def _capacity_is_no_matter_now(self, waiting: Pod, old: CSIDriver, new: CSIDriver) -> bool:
+        inline = any(volume.csi and volume.csi.driver == new.metadata.name for volume in waiting.spec.volumes)
+        return inline and bool(old.spec.storageCapacity) and not new.spec.storageCapacity
+
+    def _capacity_grew(self, waiting: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
+        if old is None:
+            return True
+        before, after = volume_limit(old), volume_limit(new)
+        return after is not None and (before is None or after > before)
