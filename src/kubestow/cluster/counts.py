@@ -61,6 +61,16 @@ class RowCounts:
             domains.reach(domain + 1)
             domains.sums[domain] += amount
 
+    def add_rows(self, amounts: Mapping[int, int]) -> None:
+        """Add to many rows at once, before any domains were asked for."""
+        assert not self._domains
+        rows = np.fromiter(amounts, np.int64, len(amounts))
+        size = int(rows.max(initial=-1)) + 1
+        if size > len(self._rows):
+            self._rows = grown(self._rows, size)
+        self._rows[rows] += np.fromiter(amounts.values(), np.int32, len(amounts))
+        self.total += sum(amounts.values())
+
     def by_row(self, size: int) -> CountArray:
         """The numbers of the first `size` rows."""
         if len(self._rows) < size:
@@ -148,8 +158,7 @@ class MatchCounts:
         for kind, alike in self._alike.items():
             if _covers(question, kind, alike.labels):
                 alike.answers.append(answer)
-                for row, count in alike.rows.items():
-                    answer.add(row, count)
+                answer.add_rows(alike.rows)
         self._index.add(question.scopes[0].selector, question)
         return answer
 
