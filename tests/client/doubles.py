@@ -1,5 +1,6 @@
 """Small objects and stand-ins the tests of the client share."""
 
+import asyncio
 from typing import Any
 
 from kubestow.model.node import Node
@@ -35,6 +36,16 @@ class FixedClock:
 
     def now(self) -> float:
         return self.seconds
+
+
+class SkewedClock:
+    """A wall clock that goes with the loop's time, but is wrong."""
+
+    def __init__(self, skew: float = 0.0) -> None:
+        self._offset = 1_800_000_000.0 + skew
+
+    def now(self) -> float:
+        return self._offset + asyncio.get_running_loop().time()
 
 
 class Noted:

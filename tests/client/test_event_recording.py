@@ -1,0 +1,256 @@
+"""Recording events: series, retries, limits; and that recording itself never waits."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from client.doubles import SkewedClock, middle
+from client.scripted import Answer, Request, Script, ScriptedServer, client_of, opened, serving
+from client.virtualtime import run
+from kubestow.client.events import EventRecorder
+from kubestow.client.leases import LeaseLock
+from kubestow.client.ratelimit import TokenBucket
+from kubestow.client.requests import Requests
+from kubestow.model.meta import ObjectReference
+
+POD = ObjectReference(kind="Pod", apiVersion="v1", namespace="default", name="p", uid="u", resourceVersion="7")
+
+
+async def accept(request: Request, answer: Answer) -> None:
+    answer.reply(201)
+
+
+@contextlib.asynccontextmanager
+async def recording(script: Script, **options: Any) -> AsyncIterator[tuple[ScriptedServer, EventRecorder]]:
+    async with serving(script) as server:
+        with opened(server) as channel:
+            limiter = options.pop("limiter", None)
+            recorder = EventRecorder(
+                Requests(client_of(channel, limiter)), hostname="vm", clock=SkewedClock(), random=middle, **options
+            )
+            task = asyncio.create_task(recorder.run())
+            try:
+                yield server, recorder
+            finally:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+
+def scheduled(recorder: EventRecorder, regarding: ObjectReference = POD, note: str = "Successfully assigned") -> None:
+    recorder.record("default-scheduler", regarding, "Normal", "Scheduled", "Binding", note)
+
+
+def test_first_event_is_created() -> None:
+    """The body says who, what, about whom; its name is the object's and the moment."""
+
+    async def main() -> None:
+        async with recording(accept) as (server, recorder):
+            scheduled(recorder)
+            assert await recorder.drain(5)
+            [request] = server.requests
+            body = request.json
+            assert request.target == "/apis/events.k8s.io/v1/namespaces/default/events"
+            assert body["metadata"]["name"].startswith("p.")
+            assert int(body["metadata"]["name"].split(".")[1], 16) > 1_700_000_000 * 10**9
+            assert (body["reportingController"], body["reportingInstance"]) == (
+                "default-scheduler",
+                "default-scheduler-vm",
+            )
+            assert body["regarding"]["resourceVersion"] == "7"
+            assert "series" not in body
+            assert "related" not in body
+
+    run(main())
+
+
+def test_repeated_event_becomes_a_series() -> None:
+    """The second of a kind patches the first, later ones only count, and the count is written when it has ended."""
+
+    async def main() -> None:
+        async with recording(accept) as (server, recorder):
+            for _ in range(5):
+                scheduled(recorder)
+                assert await recorder.drain(5)
+                await asyncio.sleep(1)
+            assert [request.method for request in server.requests] == ["POST", "PATCH"]
+            name = server.requests[0].json["metadata"]["name"]
+            patch = server.requests[1]
+            assert patch.target == f"/apis/events.k8s.io/v1/namespaces/default/events/{name}"
+            assert patch.headers["content-type"] == "application/strategic-merge-patch+json"
+            assert patch.json["series"]["count"] == 2
+            await asyncio.sleep(500)
+            assert [request.method for request in server.requests] == ["POST", "PATCH", "PATCH"]
+            assert server.requests[2].json["series"]["count"] == 5
+            scheduled(recorder)
+            assert await recorder.drain(5)
+            assert server.requests[3].method == "POST"
+
+    run(main())
+
+
+def test_lasting_series_is_refreshed_every_half_hour() -> None:
+    """A series that goes on is written again, so that it does not expire at the server."""
+
+    async def main() -> None:
+        async with recording(accept) as (server, recorder):
+            for _ in range(25):
+                scheduled(recorder)
+                await asyncio.sleep(100)
+            counts = [request.json["series"]["count"] for request in server.requests[1:]]
+            assert counts[0] == 2
+            assert len(counts) == 2
+            assert counts[1] > 15
+
+    run(main())
+
+
+def test_different_events_are_not_joined() -> None:
+    """Another version of the object, another reason or another object is another event; the note does not matter."""
+
+    async def main() -> None:
+        async with recording(accept) as (server, recorder):
+            scheduled(recorder)
+            scheduled(recorder, ObjectReference(kind="Pod", namespace="default", name="p", resourceVersion="8"))
+            recorder.record("default-scheduler", POD, "Warning", "FailedScheduling", "Scheduling", "no")
+            recorder.record("other-scheduler", POD, "Normal", "Scheduled", "Binding", "yes")
+            scheduled(recorder, note="to another node")
+            assert await recorder.drain(5)
+            assert [request.method for request in server.requests] == ["POST"] * 4 + ["PATCH"]
+
+    run(main())
+
+
+def test_expired_event_is_created_again_with_its_series() -> None:
+    """Events expire at the server: a patch that finds none creates it, count included."""
+
+    async def forgetful(request: Request, answer: Answer) -> None:
+        if request.method == "PATCH":
+            answer.error(404, "NotFound")
+        else:
+            answer.reply(201)
+
+    async def main() -> None:
+        async with recording(forgetful) as (server, recorder):
+            scheduled(recorder)
+            scheduled(recorder)
+            assert await recorder.drain(5)
+            assert [request.method for request in server.requests] == ["POST", "PATCH", "POST"]
+            assert server.requests[2].json["series"]["count"] == 2
+            assert server.requests[2].json["metadata"] == server.requests[0].json["metadata"]
+
+    run(main())
+
+
+def test_unreachable_server_is_tried_again() -> None:
+    """Without an answer an event is tried every ten seconds or a little more, at most twelve times."""
+    times: list[float] = []
+
+    async def dead(request: Request, answer: Answer) -> None:
+        times.append(asyncio.get_running_loop().time())
+        answer.drop()
+
+    async def main() -> None:
+        async with recording(dead) as (_, recorder):
+            scheduled(recorder)
+            assert await recorder.drain(500)
+        assert len(times) == 12
+        assert times[1] - times[0] == pytest.approx(10 * 1.125, abs=0.5)
+
+    run(main())
+
+
+def test_refused_event_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    """What the server refuses is not tried again."""
+
+    async def refuse(request: Request, answer: Answer) -> None:
+        answer.error(403, "Forbidden", "the namespace is being terminated")
+
+    async def main() -> None:
+        async with recording(refuse) as (server, recorder):
+            scheduled(recorder)
+            assert await recorder.drain(5)
+            assert len(server.requests) == 1
+
+    with caplog.at_level(logging.WARNING):
+        run(main())
+    assert "being terminated" in caplog.text
+
+
+def test_stalled_server_never_holds_up_the_caller() -> None:
+    """With a server that does not answer, recording returns at once; beyond the limit events are dropped."""
+
+    async def stall(request: Request, answer: Answer) -> None:
+        await answer.client_left()
+
+    async def main() -> None:
+        async with recording(stall, most_pending=100) as (_, recorder):
+            before = asyncio.get_running_loop().time()
+            for number in range(300):
+                scheduled(recorder, ObjectReference(kind="Pod", namespace="default", name=f"p{number}"))
+            assert asyncio.get_running_loop().time() - before < 1.0
+            assert recorder.dropped == 200
+            assert not await recorder.drain(1)
+
+    run(main())
+
+
+def test_rate_limit_of_the_client_applies() -> None:
+    """Events leave no faster than their client's rate limit."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with recording(accept, limiter=TokenBucket(10.0, 5, loop)) as (server, recorder):
+            started = loop.time()
+            for number in range(45):
+                scheduled(recorder, ObjectReference(kind="Pod", namespace="default", name=f"p{number}"))
+            assert await recorder.drain(60)
+            assert loop.time() - started == pytest.approx(4.0, abs=0.5)
+            assert len(server.requests) == 45
+
+    run(main())
+
+
+@pytest.mark.parametrize("name", ["system:thing", "UPPER", "x" * 250])
+def test_object_names_that_events_cannot_have(name: str) -> None:
+    """An event about an object whose name is no valid event name gets a random one."""
+
+    async def main() -> None:
+        async with recording(accept) as (server, recorder):
+            scheduled(recorder, ObjectReference(kind="ClusterRole", name=name))
+            assert await recorder.drain(5)
+            body = server.requests[0].json
+            assert len(body["metadata"]["name"]) == 36
+            assert body["metadata"]["namespace"] == "default"
+
+    run(main())
+
+
+def test_unknown_kind_of_event() -> None:
+    """Only Normal and Warning exist."""
+
+    async def main() -> None:
+        async with recording(accept) as (_, recorder):
+            with pytest.raises(ValueError, match="Normal or Warning"):
+                recorder.record("s", POD, "Fatal", "r", "a", "n")
+
+    run(main())
+
+
+def test_election_is_announced_as_a_core_event() -> None:
+    """Who became leader is a core/v1 event about the lease."""
+
+    async def main() -> None:
+        async with recording(accept) as (server, recorder):
+            lock = LeaseLock(recorder._requests, "kube-system", "kube-scheduler", "host-1_x")
+            recorder.announce("default-scheduler", lock, "became leader")
+            assert await recorder.drain(5)
+            [request] = server.requests
+            assert request.target == "/api/v1/namespaces/kube-system/events"
+            assert request.json["message"] == "host-1_x became leader"
+
+    run(main())
