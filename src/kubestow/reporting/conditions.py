@@ -1,0 +1,100 @@
+"""What the scheduler writes into a pod's status, and whether it has to be written at all.
+
+A condition keeps its time of transition for as long as its status stays the same; one that says nothing new is not
+written. The observed generation alone is no news.
+"""
+
+from typing import Any
+
+from msgspec import to_builtins
+
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.timestamps import format_time
+
+POD_SCHEDULED = "PodScheduled"
+DISRUPTION_TARGET = "DisruptionTarget"
+
+UNSCHEDULABLE = "Unschedulable"
+"""No node has room for the pod, or some plugin refused it."""
+SCHEDULER_ERROR = "SchedulerError"
+"""Something went wrong inside the scheduler, or between it and the API server."""
+SCHEDULING_GATED = "SchedulingGated"
+"""The pod still has scheduling gates."""
+
+LONGEST_NOTE = 1024
+"""Bytes that the API server accepts as the note of an event."""
+_CUT = " ..."
+
+
+def scheduling_condition(pod: Pod, reason: str, message: str, now: float) -> PodCondition | None:
+    """The condition of a pod that could not be scheduled; None if its status says so already."""
+    return _news(pod, POD_SCHEDULED, "False", reason, message, now)
+
+
+def disruption_target(victim: Pod, scheduler: str, now: float, *, beneficiary: str = "pod") -> PodCondition | None:
+    """The condition of a pod that has to go; `scheduler` is the preemptor's, `beneficiary` what the preemptor is."""
+    message = f"{scheduler}: preempting to accommodate a higher priority {beneficiary}"
+    return _news(victim, DISRUPTION_TARGET, "True", "PreemptionByScheduler", message, now)
+
+
+def status_patch(pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> dict[str, Any]:
+    """The strategic merge patch of a pod's status; empty if nothing changes.
+
+    Without a condition, or with None as nominated node, that part stays as it is; an empty nominated node is cleared.
+    """
+    status: dict[str, Any] = {}
+    if condition is not None:
+        status |= _conditions_patch(pod.status.conditions, condition)
+    if nominated_node is not None and nominated_node != pod.status.nominatedNodeName:
+        status["nominatedNodeName"] = nominated_node or None
+    return {"status": status} if status else {}
+
+
+def fitting_note(message: str) -> str:
+    """A message cut to what an event may carry."""
+    if len(message) <= LONGEST_NOTE // 4:
+        return message
+    encoded = message.encode()
+    if len(encoded) <= LONGEST_NOTE:
+        return message
+    return encoded[: LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+def _news(pod: Pod, kind: str, status: str, reason: str, message: str, now: float) -> PodCondition | None:
+    old = _find(pod.status.conditions, kind)
+    if old is not None and (old.status, old.reason, old.message) == (status, reason, message):
+        return None
+    return PodCondition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        observedGeneration=pod.metadata.generation,
+        lastTransitionTime=old.lastTransitionTime if old is not None and old.status == status else format_time(now),
+    )
+
+
+def _find(conditions: tuple[PodCondition, ...], kind: str) -> PodCondition | None:
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def _conditions_patch(conditions: tuple[PodCondition, ...], new: PodCondition) -> dict[str, Any]:
+    old = _find(conditions, new.type)
+    if old is None:
+        patch = {"lastProbeTime": None, **to_builtins(new)}
+        kinds = [condition.type for condition in conditions] + [new.type]
+    else:
+        patch = _difference(old, new)
+        kinds = [condition.type for condition in conditions]
+        if not patch:
+            return {}
+        patch["type"] = new.type
+    if not conditions:
+        return {"conditions": [patch]}
+    return {"$setElementOrder/conditions": [{"type": kind} for kind in kinds], "conditions": [patch]}
+
+
+def _difference(old: PodCondition, new: PodCondition) -> dict[str, Any]:
+    before, after = to_builtins(old), to_builtins(new)
+    fields = sorted(before.keys() | after.keys())
+    return {field: after.get(field) for field in fields if before.get(field) != after.get(field)}

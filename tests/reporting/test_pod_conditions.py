@@ -1,0 +1,149 @@
+"""Pod conditions: what is written when a pod cannot be scheduled or has to go, and when nothing is."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.model.meta import ObjectMeta
+from kubestow.model.pod import Pod, PodCondition, PodStatus
+from kubestow.reporting.conditions import (
+    LONGEST_NOTE,
+    disruption_target,
+    fitting_note,
+    scheduling_condition,
+    status_patch,
+)
+
+NOW = 1_794_723_153.9
+NOW_TEXT = "2026-11-15T06:12:33Z"
+EARLIER = "2026-11-15T06:00:00Z"
+REJECTED = PodCondition("PodScheduled", "False", "Unschedulable", "no room", 3, EARLIER)
+BOUND = PodCondition("PodScheduled", "True", lastTransitionTime=EARLIER)
+
+
+def pod(*conditions: PodCondition, generation: int = 3, nominated: str = "") -> Pod:
+    return Pod(
+        ObjectMeta(name="web", namespace="default", generation=generation),
+        status=PodStatus(conditions=conditions, nominatedNodeName=nominated),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "reason", "message", "transition"),
+    [
+        ((), "Unschedulable", "no room", NOW_TEXT),
+        ((), "SchedulerError", "timeout", NOW_TEXT),
+        ((PodCondition("Ready", "False", "Unschedulable", "no room"),), "Unschedulable", "no room", NOW_TEXT),
+        ((REJECTED,), "Unschedulable", "still no room", EARLIER),
+        ((REJECTED,), "SchedulingGated", "no room", EARLIER),
+        ((BOUND,), "Unschedulable", "no room", NOW_TEXT),
+    ],
+    ids=["first", "error", "another-condition", "new-message", "new-reason", "was-true"],
+)
+def test_condition_of_a_pod_that_was_not_scheduled(
+    before: tuple[PodCondition, ...], reason: str, message: str, transition: str
+) -> None:
+    """The time of transition moves only when the status itself changes."""
+    assert scheduling_condition(pod(*before), reason, message, NOW) == PodCondition(
+        "PodScheduled", "False", reason, message, 3, transition
+    )
+
+
+def test_nothing_new_is_not_written() -> None:
+    """The same status, reason and message again are no news, even for a newer generation of the pod."""
+    assert scheduling_condition(pod(REJECTED, generation=9), "Unschedulable", "no room", NOW) is None
+
+
+def test_condition_of_a_victim() -> None:
+    """A victim is told by which scheduler and for what it has to go; once is enough."""
+    condition = disruption_target(pod(BOUND), "default-scheduler", NOW)
+    assert condition == PodCondition(
+        "DisruptionTarget",
+        "True",
+        "PreemptionByScheduler",
+        "default-scheduler: preempting to accommodate a higher priority pod",
+        3,
+        NOW_TEXT,
+    )
+    assert disruption_target(pod(BOUND, condition), "default-scheduler", NOW + 60) is None
+
+
+def test_victim_of_a_pod_group() -> None:
+    """A victim of a whole group of pods is told so."""
+    condition = disruption_target(pod(), "gangs", NOW, beneficiary="pod group")
+    assert condition is not None
+    assert condition.message == "gangs: preempting to accommodate a higher priority pod group"
+
+
+FULL = {
+    "lastProbeTime": None,
+    "lastTransitionTime": NOW_TEXT,
+    "message": "full",
+    "observedGeneration": 3,
+    "reason": "Unschedulable",
+    "status": "False",
+    "type": "PodScheduled",
+}
+NEW = PodCondition("PodScheduled", "False", "Unschedulable", "full", 3, NOW_TEXT)
+
+
+@pytest.mark.parametrize(
+    ("before", "condition", "nominated", "patch"),
+    [
+        (pod(), NEW, None, {"conditions": [FULL]}),
+        (pod(), NEW, "n1", {"conditions": [FULL], "nominatedNodeName": "n1"}),
+        (pod(), None, "n1", {"nominatedNodeName": "n1"}),
+        (pod(nominated="n1"), None, "", {"nominatedNodeName": None}),
+        (
+            pod(PodCondition("Ready", "False")),
+            NEW,
+            None,
+            {"$setElementOrder/conditions": [{"type": "Ready"}, {"type": "PodScheduled"}], "conditions": [FULL]},
+        ),
+        (
+            pod(REJECTED),
+            PodCondition("PodScheduled", "False", "Unschedulable", "full", 3, EARLIER),
+            None,
+            {
+                "$setElementOrder/conditions": [{"type": "PodScheduled"}],
+                "conditions": [{"message": "full", "type": "PodScheduled"}],
+            },
+        ),
+        (pod(nominated="n1"), None, "n1", None),
+        (pod(REJECTED), REJECTED, None, None),
+        (pod(), None, None, None),
+    ],
+    ids=[
+        "first-condition",
+        "with-nomination",
+        "nomination-only",
+        "nomination-cleared",
+        "beside-another",
+        "changed-fields-only",
+        "same-nomination",
+        "same-condition",
+        "nothing",
+    ],
+)
+def test_status_patch(
+    before: Pod, condition: PodCondition | None, nominated: str | None, patch: dict[str, Any] | None
+) -> None:
+    """The patch is the strategic merge patch from the old status to the new one; empty when they are the same."""
+    assert status_patch(before, condition, nominated) == ({"status": patch} if patch is not None else {})
+
+
+@pytest.mark.parametrize(
+    ("message", "fitting"),
+    [
+        ("short", "short"),
+        ("x" * LONGEST_NOTE, "x" * LONGEST_NOTE),
+        ("x" * (LONGEST_NOTE + 1), "x" * (LONGEST_NOTE - 4) + " ..."),
+        ("é" * 600, "é" * 510 + " ..."),
+        ("x" + "é" * 600, "x" + "é" * 509 + " ..."),
+    ],
+    ids=["short", "just-fits", "too-long", "bytes-count", "no-torn-letter"],
+)
+def test_notes_are_cut_to_what_an_event_may_carry(message: str, fitting: str) -> None:
+    """A note has at most 1024 bytes; a cut one says so at its end and tears no letter apart."""
+    assert fitting_note(message) == fitting
+    assert len(fitting.encode()) <= LONGEST_NOTE
