@@ -4,6 +4,7 @@ All rows of the table are judged at once. Words, tables and totals by plugin are
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from kubestow.cluster.whatif import what_if
 from kubestow.framework.caller import Bound
 from kubestow.framework.filtering import run_filters
 from kubestow.framework.handle import Nominator
-from kubestow.framework.plugin import AdaptsToChanges, Change
+from kubestow.framework.plugin import AdaptsToChanges, Change, PodsRead
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, Rejection, Skip, unresolvable
 from kubestow.framework.verdicts import Verdicts
@@ -153,9 +154,32 @@ class Evaluation:
                 wants[bound.name] = bound.plugin.with_changes(wants[bound.name], self.pod, changes)
         return wants
 
-    def refuses(self, wants: dict[str, Any], view: NodeView) -> Verdicts:
-        """What the filters would say of all rows of a what-if."""
-        return run_filters(self.profile, wants, self.skipped, self.pod, view, None)
+    @cached_property
+    def has_adapting_wants(self) -> bool:
+        """Whether a change of pods on one node may change what a filter says of another."""
+        return any(isinstance(self.profile.plugins[name], AdaptsToChanges) for name in self.wants)
+
+    @cached_property
+    def reads_pods(self) -> PodsRead:
+        """The most that any of the filters reads of the pods on a node."""
+        reads = (_reads_pods(bound) for bound in self.profile.filter if bound.name not in self.skipped)
+        return max(reads, default=PodsRead.NOTHING)
+
+    @cached_property
+    def _skipped_if_only_pods_changed(self) -> set[str]:
+        return self.skipped | {
+            bound.name
+            for bound in self.profile.filter
+            if _reads_pods(bound) is PodsRead.NOTHING and not isinstance(bound.plugin, AdaptsToChanges)
+        }
+
+    def refuses(self, wants: dict[str, Any], view: NodeView, *, only_pods_changed: bool = False) -> Verdicts:
+        """What the filters would say of all rows of a what-if.
+
+        `only_pods_changed`: the rows passed all filters before, with other pods on them.
+        """
+        skipped = self._skipped_if_only_pods_changed if only_pods_changed else self.skipped
+        return run_filters(self.profile, wants, skipped, self.pod, view, None)
 
     # Score
 
@@ -232,6 +256,10 @@ class Evaluation:
     def left_out_reason(self) -> str:
         """Why a node that PreFilter did not even let in will not do."""
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
+
+
+def _reads_pods(bound: Bound) -> PodsRead:
+    return getattr(bound.plugin, "reads_pods", PodsRead.ALL)
 
 
 def _check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) -> None:

@@ -7,7 +7,7 @@ this is one of the few to time.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from kubestow.framework.results import Code, PluginError, Rejection, Rejections, Skip, Wait
+from kubestow.framework.results import Code, PluginError, PostFilterResult, Rejection, Rejections, Skip, Wait
 
 
 class CallObserver(Protocol):
@@ -93,7 +93,7 @@ class Caller:
 
 def status_of(result: Any) -> Code:
     """What a plugin's answer amounts to."""
-    if isinstance(result, Rejection):
+    if isinstance(result, Rejection | PostFilterResult):
         return result.code
     if isinstance(result, Skip):
         return Code.SKIP

@@ -10,6 +10,7 @@ from kubestow.config.features import Features
 from kubestow.model.clock import Clock
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.rng import Rng
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 
 
@@ -79,6 +80,7 @@ class Handle:
     cluster: Cluster
     features: Features
     clock: Clock
+    rng: Rng
     nominator: Nominator
     api: ApiPort
     recorder: Recorder

@@ -9,6 +9,7 @@ What a plugin computes in `pre_filter` is its return value, the `want`, handed t
 """
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from kubestow.cluster.arrays import IntArray, Rows
@@ -71,14 +72,31 @@ class Change(NamedTuple):
 
 @runtime_checkable
 class AdaptsToChanges(Protocol):
-    """For a PreFilter whose want counts pods on many nodes: the want as it would be after some changes."""
+    """For a PreFilter whose want counts pods on many nodes: the want as it would be after some changes.
+
+    Returning the very want that was given says that none of the changes matters.
+    """
 
     def with_changes(self, want: Any, pod: PodInfo, changes: Sequence[Change]) -> Any: ...
 
 
+class PodsRead(IntEnum):
+    """What of the pods on a node a filter looks at."""
+
+    NOTHING = 0
+    """Which pods are on the node makes no difference (but for the want, if that adapts to changes)."""
+    SUMS = 1
+    """Only `requested` and `pod_count`."""
+    ALL = 2
+
+
 @runtime_checkable
 class Filter(Protocol):
-    """Refuses nodes. None: every row will do. `costly_rows = True`: call only for rows that nobody refused yet."""
+    """Refuses nodes. None: every row will do.
+
+    `costly_rows = True`: call only for rows that nobody refused yet. `reads_pods = PodsRead.NOTHING` (or `SUMS`):
+    spares what-ifs some work; without it, a filter is taken to read all.
+    """
 
     def filter_rows(self, want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None: ...
 
@@ -104,8 +122,21 @@ class FailedEvaluation(Protocol):
         """The wants of all plugins as they would be after some changes."""
         ...
 
-    def refuses(self, wants: dict[str, Any], view: NodeView) -> Verdicts:
-        """What the filters would say of all rows of a what-if."""
+    @property
+    def has_adapting_wants(self) -> bool:
+        """Whether a change of pods on one node may change what a filter says of another."""
+        ...
+
+    @property
+    def reads_pods(self) -> PodsRead:
+        """The most that any of the filters reads of the pods on a node."""
+        ...
+
+    def refuses(self, wants: dict[str, Any], view: NodeView, *, only_pods_changed: bool = False) -> Verdicts:
+        """What the filters would say of all rows of a what-if.
+
+        `only_pods_changed`: the rows passed all filters before, with other pods on them.
+        """
         ...
 
 

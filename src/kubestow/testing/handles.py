@@ -1,5 +1,6 @@
 """A handle for trying plugins outside a running scheduler."""
 
+import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from typing import Any
 
@@ -82,6 +83,7 @@ def offline_handle(cluster: Cluster, features: Features | None = None, **parts: 
         cluster=cluster,
         features=features or Features(),
         clock=StillClock(),
+        rng=random.Random(0),
         nominator=NoNominations(),
         api=api,
         recorder=ListRecorder(),
