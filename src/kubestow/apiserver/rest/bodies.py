@@ -7,9 +7,11 @@ import yaml
 
 from kubestow.apiserver.errors import bad_request, unsupported_media_type
 from kubestow.apiserver.http.messages import Request
+from kubestow.apiserver.schema import protobuf
 from kubestow.apiserver.store.records import decode
 
 _JSON = ("application/json", "", "*/*")
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -59,15 +61,33 @@ def read_yaml(body: bytes) -> Any:
     return document
 
 
-def read_object(request: Request) -> dict[str, Any]:
-    """The object in a request."""
+def read_document(request: Request) -> Any:
+    """The document in a request, in whatever format it says it has."""
     media = media_type(request)
     if media in _JSON:
-        document = read_json(request.body)
-    elif media in _YAML:
-        document = read_yaml(request.body)
-    else:
-        raise unsupported_media_type(media, ("application/json", "application/yaml"))
+        return read_json(request.body)
+    if media in _YAML:
+        return read_yaml(request.body)
+    if media == _PROTOBUF:
+        return _read_protobuf(request.body)
+    raise unsupported_media_type(media, ("application/json", "application/yaml", _PROTOBUF))
+
+
+def _read_protobuf(body: bytes) -> dict[str, Any]:
+    try:
+        api_version, kind, raw = protobuf.envelope(body)
+        struct = protobuf.struct_for(api_version, kind)
+        if struct is None:
+            raise bad_request(f"nothing is known of kind {kind!r} in {api_version!r}")
+        document = protobuf.read(struct, raw)
+    except protobuf.ProtobufError as error:
+        raise bad_request(f"the body is not valid protobuf: {error}") from error
+    return {"apiVersion": api_version, "kind": kind, **document}
+
+
+def read_object(request: Request) -> dict[str, Any]:
+    """The object in a request."""
+    document = read_document(request)
     if not isinstance(document, dict):
         raise bad_request("the body is not an object")
     return document

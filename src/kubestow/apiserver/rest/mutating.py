@@ -127,7 +127,7 @@ class Mutations:
     def _options(self, request: Request) -> DeleteOptions:
         body = None
         if request.body:
-            document = bodies.read_yaml(request.body)
+            document = bodies.read_document(request)
             if document is not None and not isinstance(document, dict):
                 raise bad_request("DeleteOptions: the body is not an object")
             body = document

@@ -1,0 +1,238 @@
+"""Reads objects in protobuf, which kubectl sends for some commands whatever the server prefers.
+
+The wire form carries numbers instead of names; `protobuf.txt` gives the numbers, the tables of types say what each
+field is. Only reading is needed: clients that send protobuf take JSON in return.
+
+A field that Go always writes cannot be told from one that was set; empty texts are taken as not set, as in JSON.
+"""
+
+import base64
+import time
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from kubestow.apiserver.schema.reader import structs
+from kubestow.apiserver.schema.types import ListOf, MapOf, Scalar, Struct, Type
+
+MAGIC = b"k8s\x00"
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MAX_DEPTH = 64
+
+
+class ProtobufError(ValueError):
+    """Bytes that are not the message they should be."""
+
+
+Numbers = dict[int, tuple[str, bool]]
+"""For each number the field, or the type of a part whose fields JSON writes in place (then True)."""
+
+
+@cache
+def _numbers() -> dict[str, Numbers]:
+    text = (resources.files("kubestow.apiserver.schema") / "protobuf.txt").read_text(encoding="utf-8")
+    found: dict[str, Numbers] = {}
+    group = ""
+    for line in text.splitlines()[1:]:
+        name, *entries = line.split() or [""]
+        if name == "group":
+            group = entries[0]
+        elif name:
+            numbers: Numbers = {}
+            for entry in entries:
+                field, _, number = entry.partition("=")
+                inline = field.startswith("+")
+                part = field.lstrip("+")
+                if inline and "." not in part:
+                    part = f"{group}.{part}"
+                numbers[int(number)] = (part, inline)
+            found[f"{group}.{name}"] = numbers
+    return found
+
+
+def envelope(data: bytes) -> tuple[str, str, bytes]:
+    """Group and version, kind and message of a body."""
+    if not data.startswith(MAGIC):
+        raise ProtobufError("it does not begin with the four bytes of a Kubernetes message")
+    api_version = kind = ""
+    raw = b""
+    for number, _, value in _fields(data[4:]):
+        if number == 1 and isinstance(value, bytes):
+            for inner, _, text in _fields(value):
+                if isinstance(text, bytes):
+                    if inner == 1:
+                        api_version = _text(text)
+                    elif inner == 2:
+                        kind = _text(text)
+        elif number == 2 and isinstance(value, bytes):
+            raw = value
+    return api_version, kind, raw
+
+
+def read(struct: Struct, data: bytes) -> dict[str, Any]:
+    """The object in a message of a type."""
+    obj: dict[str, Any] = {}
+    _read_into(obj, struct, struct.openapi_name, data, 0)
+    return obj
+
+
+def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise ProtobufError("it is nested too deeply")
+    numbers = _numbers().get(message, {})
+    for number, wire, value in _fields(data):
+        name, inline = numbers.get(number, ("", False))
+        if not name:
+            continue
+        if inline:
+            _read_into(obj, struct, name, _as_bytes(value), depth + 1)
+            continue
+        kind = struct.fields[name].type
+        if isinstance(kind, ListOf):
+            items = obj.setdefault(name, [])
+            if wire == _BYTES and isinstance(kind.item, Scalar) and kind.item.name in ("int32", "int64"):
+                items.extend(_signed(one) for one in _packed(_as_bytes(value)))
+            else:
+                items.append(_value(kind.item, value, depth))
+        elif isinstance(kind, MapOf):
+            key, item = _entry(kind.value, _as_bytes(value), depth)
+            obj.setdefault(name, {})[key] = item
+        else:
+            item = _value(kind, value, depth)
+            if item is not None and item != "":
+                obj[name] = item
+
+
+def _entry(kind: Type, data: bytes, depth: int) -> tuple[str, Any]:
+    key = ""
+    item: Any = "" if isinstance(kind, Scalar) and kind.name == "string" else None
+    for number, _, value in _fields(data):
+        if number == 1:
+            key = _text(_as_bytes(value))
+        elif number == 2 and isinstance(kind, ListOf):
+            item = [_value(kind.item, one, depth) for inner, _, one in _fields(_as_bytes(value)) if inner == 1]
+        elif number == 2:
+            item = _value(kind, value, depth)
+    return key, item
+
+
+def _value(kind: Type, value: int | bytes, depth: int) -> Any:
+    if isinstance(kind, Struct):
+        obj: dict[str, Any] = {}
+        _read_into(obj, kind, kind.openapi_name, _as_bytes(value), depth + 1)
+        return obj
+    if not isinstance(kind, Scalar):
+        return _text(_as_bytes(value))
+    if kind.name in ("int32", "int64"):
+        return _signed(_as_int(value))
+    if kind.name == "bool":
+        return bool(_as_int(value))
+    data = _as_bytes(value)
+    if kind.name == "bytes":
+        return base64.b64encode(data).decode()
+    if kind.name in ("time", "microtime"):
+        return _time(data, micro=kind.name == "microtime")
+    if kind.name == "quantity":
+        return _text(next((_as_bytes(inner) for number, _, inner in _fields(data) if number == 1), b"0"))
+    if kind.name == "intstr":
+        parts = {number: inner for number, _, inner in _fields(data)}
+        if parts.get(1, 0) == 1:
+            return _text(_as_bytes(parts.get(3, b"")))
+        return _signed(_as_int(parts.get(2, 0)))
+    if kind.name == "any":
+        raw = next((_as_bytes(inner) for number, _, inner in _fields(data) if number == 1), b"null")
+        try:
+            return msgspec.json.decode(raw)
+        except msgspec.DecodeError as error:
+            raise ProtobufError("a free-form part of it is not JSON") from error
+    return _text(data)
+
+
+def _time(data: bytes, *, micro: bool) -> str | None:
+    parts = {number: inner for number, _, inner in _fields(data)}
+    if 1 not in parts:
+        return None
+    seconds, nanos = _signed(_as_int(parts[1])), _signed(_as_int(parts.get(2, 0)))
+    try:
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    except (ValueError, OverflowError, OSError) as error:
+        raise ProtobufError("a time in it is out of range") from error
+    return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+    """Number, wire type and value of each field of a message."""
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = _varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if wire == _VARINT:
+            value, at = _varint(data, at)
+            yield number, wire, value
+            continue
+        if wire == _BYTES:
+            size, at = _varint(data, at)
+        elif wire in (_FIXED64, _FIXED32):
+            size = 8 if wire == _FIXED64 else 4
+        else:
+            raise ProtobufError(f"field {number} has an unknown wire type")
+        if at + size > end:
+            raise ProtobufError("it ends early")
+        yield number, wire, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ProtobufError("it ends early")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _packed(data: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(data):
+        value, at = _varint(data, at)
+        yield value
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _as_bytes(value: int | bytes) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    raise ProtobufError("a number is where a text or message should be")
+
+
+def _as_int(value: int | bytes) -> int:
+    if isinstance(value, int):
+        return value
+    return int.from_bytes(value, "little")
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ProtobufError("a text in it is not UTF-8") from error
+
+
+@cache
+def struct_for(api_version: str, kind: str) -> Struct | None:
+    """The type of a kind, whether it is a resource of its own or not."""
+    group, _, version = api_version.rpartition("/")
+    short = group.removesuffix(".k8s.io") or "core"
+    found = structs()
+    meta = f"io.k8s.apimachinery.pkg.apis.meta.v1.{kind}"
+    return found.get(f"io.k8s.api.{short}.{version}.{kind}") or found.get(meta)
