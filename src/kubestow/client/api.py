@@ -79,13 +79,12 @@ class ApiClient:
         `path` includes the query. `seconds` limits the whole of it: waiting, retries, answer.
         """
         deadline = self._loop.time() + (self.seconds if seconds is None else seconds)
+        auth = self._auth.current()
         retries = 0
-        rejected: bytes | None = None
-        resent = False
+        renewed = resent = False
         while True:
             if self._limiter is not None:
                 await self._throttle(self._limiter, method, path, deadline)
-            auth = self._auth.current()
             if auth is None:
                 auth = await self._renew(None, deadline)
             message = self._message(method, path, auth, body, content_type)
@@ -99,9 +98,10 @@ class ApiClient:
             status = response.status
             if status < 300:
                 return response
-            if status == 401 and rejected is None:
-                rejected = auth
-                if await self._renew(auth, deadline) != auth:
+            if status == 401 and not renewed:
+                renewed = True
+                rejected, auth = auth, await self._renew(auth, deadline)
+                if auth != rejected:
                     self._observer.request_retried(method, self._host, "401")
                     continue
             delay = _retry_delay(response)
@@ -111,6 +111,7 @@ class ApiClient:
             logger.debug("%s %s: %d, trying again in %g s", method, path, status, delay)
             self._observer.request_retried(method, self._host, str(status))
             await asyncio.sleep(delay)
+            auth = self._auth.current()
 
     @asynccontextmanager
     async def stream(self, path: str, sink: Sink, seconds: float | None = None) -> AsyncIterator[asyncio.Future[None]]:

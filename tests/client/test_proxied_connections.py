@@ -1,0 +1,182 @@
+"""Proxies: which is used for what, and the tunnels through them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from client.authority import Authority
+from client.doubles import FixedClock
+from client.scripted import Answer, Request, client_of, serving
+from client.virtualtime import run
+from kubestow.client.access import Access, open_channel
+from kubestow.client.errors import ConnectError, CredentialsError
+from kubestow.client.proxies import parse_proxy, proxy_from_environment
+from kubestow.client.tls import TlsSettings
+
+
+class _Relay(asyncio.Protocol):
+    def __init__(self, other: asyncio.Transport) -> None:
+        self._other = other
+
+    def data_received(self, data: bytes) -> None:
+        self._other.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._other.close()
+
+
+class _Proxy(asyncio.Protocol):
+    """Speaks just enough CONNECT and SOCKS5."""
+
+    def __init__(self, seen: list[bytes], target: int, verdict: bytes) -> None:
+        self._seen = seen
+        self._target = target
+        self._verdict = verdict
+        self._stage = 0
+        self._out: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._out is not None:
+            self._out.write(data)
+            return
+        self._seen.append(data)
+        if data.startswith(b"CONNECT"):
+            self._open(self._verdict)
+        elif self._stage == 0:
+            self._stage = 1 if data[1] == 2 else 2
+            self._transport.write(b"\x05\x02" if self._stage == 1 else b"\x05\x00")
+        elif self._stage == 1:
+            self._stage = 2
+            self._transport.write(b"\x01\x00")
+        else:
+            self._open(self._verdict)
+
+    def _open(self, verdict: bytes) -> None:
+        async def connect() -> None:
+            loop = asyncio.get_running_loop()
+            transport, _ = await loop.create_connection(lambda: _Relay(self._transport), "127.0.0.1", self._target)
+            self._out = transport
+            self._transport.write(verdict)
+
+        self._task = asyncio.ensure_future(connect())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._out is not None:
+            self._out.close()
+
+
+@contextlib.asynccontextmanager
+async def proxying(target: int, verdict: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
+    seen: list[bytes] = []
+    loop = asyncio.get_running_loop()
+    listener = await loop.create_server(lambda: _Proxy(seen, target, verdict), "127.0.0.1", 0)
+    try:
+        yield listener.sockets[0].getsockname()[1], seen
+    finally:
+        listener.close()
+        await asyncio.sleep(0.01)
+
+
+async def accept(request: Request, answer: Answer) -> None:
+    answer.reply(200)
+
+
+CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+RELAYED = b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "verdict", "first"),
+    [
+        ("http://me:p%40ss@", CONNECTED, b"CONNECT kube.example:6443 HTTP/1.1"),
+        ("socks5://", RELAYED, b"\x05\x01\x00"),
+        ("socks5://me:pass@", RELAYED, b"\x05\x02\x00\x02"),
+    ],
+)
+@pytest.mark.parametrize("tls", [True, False])
+def test_requests_through_a_proxy(tmp_path: Path, scheme: str, verdict: bytes, first: bytes, tls: bool) -> None:
+    """The server is reached through the proxy of the kubeconfig, by name, with TLS inside the tunnel."""
+    authority = Authority()
+    context = authority.server_context(tmp_path, "kube.example") if tls else None
+
+    async def main() -> None:
+        async with serving(accept, context) as server, proxying(server.port, verdict) as (port, seen):
+            access = Access(
+                "kc",
+                f"http{'s' if tls else ''}://kube.example:6443",
+                tls=TlsSettings(ca_data=authority.pem),
+                proxy_url=f"{scheme}127.0.0.1:{port}",
+            )
+            channel = open_channel(access, environ={}, clock=FixedClock())
+            client = client_of(channel)
+            await client.request("GET", "/a")
+            await client.request("GET", "/b")
+            assert [request.path for request in server.requests] == ["/a", "/b"]
+            assert server.connections == 1
+            assert seen[0].startswith(first)
+            if scheme.startswith("http:"):
+                assert b"Proxy-Authorization: Basic bWU6cEBzcw==" in seen[0]
+            else:
+                assert seen[-1] == b"\x05\x01\x00\x03\x0ckube.example" + (6443).to_bytes(2, "big")
+            channel.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("scheme", "verdict", "said"),
+    [
+        ("http", b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "refuses to connect to .*: HTTP/1.1 407"),
+        ("socks5", b"\x05\x05\x00\x01", "cannot reach .*: code 5"),
+    ],
+)
+def test_proxy_that_refuses(scheme: str, verdict: bytes, said: str) -> None:
+    """What the proxy says is part of the error."""
+
+    async def main() -> None:
+        async with serving(accept) as server, proxying(server.port, verdict) as (port, _):
+            access = Access("kc", "http://kube.example:6443", proxy_url=f"{scheme}://127.0.0.1:{port}")
+            channel = open_channel(access, environ={}, clock=FixedClock())
+            with pytest.raises(ConnectError, match=said):
+                await client_of(channel).request("GET", "/a")
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("host", "excluded", "proxied"),
+    [
+        ("kube.example", "", True),
+        ("localhost", "", False),
+        ("127.0.0.5", "", False),
+        ("kube.example", "*", False),
+        ("kube.example", "example", False),
+        ("kube.example", ".example", False),
+        ("example", ".example", True),
+        ("kube.example", "notexample,*.example", False),
+        ("kube.example", "kube.example:443", True),
+        ("kube.example", "kube.example:6443", False),
+        ("10.1.2.3", "10.0.0.0/8", False),
+        ("10.1.2.3", "10.1.2.4, 192.168.0.0/16", True),
+    ],
+)
+def test_proxy_of_the_environment(host: str, excluded: str, proxied: bool) -> None:
+    """HTTPS_PROXY applies unless NO_PROXY, or being this machine, excludes the host."""
+    environ = {"https_proxy": "proxy:3128", "NO_PROXY": excluded}
+    assert (proxy_from_environment("https", host, 6443, environ) is not None) is proxied
+    assert proxy_from_environment("http", host, 6443, environ) is None
+
+
+@pytest.mark.parametrize("url", ["ftp://me:SECRET@x", "http://", "http://me:SECRET@x:port"])
+def test_proxies_that_cannot_be(url: str) -> None:
+    """The error names the field and keeps a password in the URL to itself."""
+    with pytest.raises(CredentialsError, match="proxy-url") as caught:
+        parse_proxy(url, "kc", "proxy-url")
+    assert "SECRET" not in str(caught.value)

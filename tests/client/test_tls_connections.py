@@ -1,0 +1,127 @@
+"""Connections over TLS: whom we trust, what we show, and how rotation is noticed."""
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.authority import Authority
+from client.scripted import Answer, Request, client_of, opened, serving
+from client.virtualtime import run
+from kubestow.client.access import Access
+from kubestow.client.errors import ConnectError, CredentialsError
+from kubestow.client.tls import Certificate, TlsContexts, TlsSettings
+
+
+async def accept(request: Request, answer: Answer) -> None:
+    answer.reply(200)
+
+
+async def get(context: ssl.SSLContext, **tls: Any) -> int:
+    async with serving(accept, context) as server:
+        access = Access("test", f"https://127.0.0.1:{server.port}", tls=TlsSettings(source="test", **tls))
+        with opened(server, access) as channel:
+            client = client_of(channel)
+            await client.request("GET", "/a")
+            await client.request("GET", "/b")
+        return server.connections
+
+
+def test_trusted_server(tmp_path: Path) -> None:
+    """A server signed by the authority of the kubeconfig is talked to, on one connection."""
+    authority = Authority()
+    assert run(get(authority.server_context(tmp_path, "127.0.0.1"), ca_data=authority.pem)) == 1
+
+
+def test_unknown_authority(tmp_path: Path) -> None:
+    """A server signed by somebody else is refused."""
+    context = Authority().server_context(tmp_path, "127.0.0.1")
+    with pytest.raises(ConnectError, match="certificate verify failed"):
+        run(get(context, ca_data=Authority().pem))
+
+
+def test_wrong_name_and_server_name(tmp_path: Path) -> None:
+    """The certificate must be for the host, or for tls-server-name where that is given."""
+    authority = Authority()
+    context = authority.server_context(tmp_path, "kube.example")
+    with pytest.raises(ConnectError, match=r"(Hostname|IP address) mismatch"):
+        run(get(context, ca_data=authority.pem))
+    assert run(get(context, ca_data=authority.pem, server_name="kube.example")) == 1
+
+
+def test_insecure_server_is_not_checked(tmp_path: Path) -> None:
+    """insecure-skip-tls-verify means what it says."""
+    assert run(get(Authority().server_context(tmp_path, "elsewhere"), insecure=True)) == 1
+
+
+@pytest.mark.parametrize("from_files", [True, False])
+def test_client_certificate(tmp_path: Path, from_files: bool) -> None:
+    """A server that asks for a certificate gets ours, from data or from files; without, it hangs up."""
+    authority = Authority()
+    context = authority.server_context(tmp_path, "127.0.0.1", ask_clients=True)
+    cert, key = authority.issue("me")
+    if from_files:
+        (tmp_path / "cert").write_bytes(cert)
+        (tmp_path / "key").write_bytes(key)
+        shown = Certificate(cert_file=str(tmp_path / "cert"), key_file=str(tmp_path / "key"))
+    else:
+        shown = Certificate(cert, key)
+    assert run(get(context, ca_data=authority.pem, certificate=shown)) == 1
+
+
+def test_rotated_files_are_picked_up(tmp_path: Path) -> None:
+    """When the authority's file changes, the next connection uses it; until then the context is kept."""
+    path = tmp_path / "ca"
+    path.write_bytes(Authority().pem)
+    contexts = TlsContexts(TlsSettings(ca_file=str(path)))
+    first = contexts.current()
+    assert contexts.current() is first
+    replacement = tmp_path / "new"
+    replacement.write_bytes(Authority().pem)
+    replacement.rename(path)
+    second = contexts.current()
+    assert second is not first
+    assert first.get_ca_certs() != second.get_ca_certs()
+
+
+def test_new_certificate_is_shown_once(tmp_path: Path) -> None:
+    """Only another certificate than the last one makes a new context."""
+    authority = Authority()
+    contexts = TlsContexts(TlsSettings(ca_data=authority.pem))
+    shown = Certificate(*authority.issue("me"))
+    assert contexts.show_certificate(shown)
+    assert not contexts.show_certificate(shown)
+    assert contexts.current() is contexts.current()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (TlsSettings("kc", ca_data=b"nonsense"), "kc: certificate-authority-data: not a PEM certificate"),
+        (TlsSettings("kc", ca_file="/no/such"), "kc: certificate-authority: cannot read /no/such"),
+        (
+            TlsSettings("kc", certificate=Certificate(b"a", b"b")),
+            "kc: client-certificate: the certificate and its key cannot be used",
+        ),
+        (
+            TlsSettings("kc", certificate=Certificate(cert_file="/no/c", key_data=b"b")),
+            "kc: client-certificate: cannot read /no/c",
+        ),
+        (
+            TlsSettings("kc", certificate=Certificate(cert_data=b"a", key_file="/no/k")),
+            "kc: client-key: cannot read /no/k",
+        ),
+    ],
+)
+def test_unusable_settings_are_named(settings: TlsSettings, said: str) -> None:
+    """Errors name the kubeconfig, the field and the file."""
+    with pytest.raises(CredentialsError, match=said):
+        TlsContexts(settings).current()
+
+
+def test_certificate_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key that OpenSSL must read from a file is gone right after."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    TlsContexts(TlsSettings(certificate=Certificate(*Authority().issue("me")))).current()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,291 @@
+"""What is sent for each write, compared with what kube-scheduler sends.
+
+A few records stand here; where the environment variable KUBESTOW_WIRE names a file of recorded requests (one JSON
+object a line: method, path, headers, body), all of it is compared.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.doubles import FixedClock, middle
+from client.scripted import Answer, Request, client_of, opened, serving
+from client.virtualtime import run
+from kubestow.client.events import EventRecorder
+from kubestow.client.leases import LeaseLock, Record
+from kubestow.client.requests import Requests
+from kubestow.client.reviews import ReviewedUser
+from kubestow.model.meta import ObjectReference
+from kubestow.model.timestamps import parse_time
+
+JSON = {"Accept": "application/json", "Content-Type": "application/json"}
+PATCH = {"Accept": "application/json", "Content-Type": "application/strategic-merge-patch+json"}
+LEASE_SPEC = {
+    "holderIdentity": "host-1",
+    "leaseDurationSeconds": 15,
+    "acquireTime": "2026-11-15T06:12:26.453203Z",
+    "renewTime": "2026-11-15T06:12:26.453203Z",
+    "leaseTransitions": 0,
+}
+RECORDS: list[dict[str, Any]] = [
+    {
+        "method": "POST",
+        "path": "/api/v1/namespaces/default/pods/ok/binding",
+        "headers": JSON,
+        "body": {
+            "kind": "Binding",
+            "apiVersion": "v1",
+            "metadata": {"name": "ok", "namespace": "default", "uid": "u1"},
+            "target": {"kind": "Node", "name": "n1"},
+        },
+    },
+    {
+        "method": "PATCH",
+        "path": "/api/v1/namespaces/default/pods/p/status",
+        "headers": PATCH,
+        "body": {"status": {"nominatedNodeName": "n2"}},
+    },
+    {
+        "method": "DELETE",
+        "path": "/api/v1/namespaces/default/pods/ok",
+        "headers": JSON,
+        "body": {"kind": "DeleteOptions", "apiVersion": "v1"},
+    },
+    {
+        "method": "POST",
+        "path": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?timeout=5s",
+        "headers": JSON,
+        "body": {
+            "kind": "Lease",
+            "apiVersion": "coordination.k8s.io/v1",
+            "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+            "spec": LEASE_SPEC,
+        },
+    },
+    {
+        "method": "PUT",
+        "path": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler?timeout=5s",
+        "headers": JSON,
+        "body": {
+            "kind": "Lease",
+            "apiVersion": "coordination.k8s.io/v1",
+            "metadata": {"name": "kube-scheduler", "namespace": "kube-system", "resourceVersion": "3"},
+            "spec": LEASE_SPEC,
+        },
+    },
+    {
+        "method": "POST",
+        "path": "/apis/events.k8s.io/v1/namespaces/default/events",
+        "headers": JSON,
+        "body": {
+            "kind": "Event",
+            "apiVersion": "events.k8s.io/v1",
+            "metadata": {"name": "ok.18e823326d11daf9", "namespace": "default"},
+            "eventTime": "2026-11-15T06:12:30.992312Z",
+            "reportingController": "default-scheduler",
+            "reportingInstance": "default-scheduler-vm",
+            "action": "Binding",
+            "reason": "Scheduled",
+            "regarding": {
+                "kind": "Pod",
+                "namespace": "default",
+                "name": "ok",
+                "uid": "u1",
+                "apiVersion": "v1",
+                "resourceVersion": "12382",
+            },
+            "note": "Successfully assigned default/ok to n1",
+            "type": "Normal",
+            "deprecatedSource": {},
+            "deprecatedFirstTimestamp": None,
+            "deprecatedLastTimestamp": None,
+        },
+    },
+    {
+        "method": "POST",
+        "path": "/api/v1/namespaces/kube-system/events",
+        "headers": JSON,
+        "body": {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": "kube-scheduler.18e8233164b86a54", "namespace": "kube-system"},
+            "involvedObject": {
+                "kind": "Lease",
+                "namespace": "kube-system",
+                "name": "kube-scheduler",
+                "uid": "u2",
+                "apiVersion": "coordination.k8s.io/v1",
+                "resourceVersion": "12374",
+            },
+            "reason": "LeaderElection",
+            "message": "host-1 became leader",
+            "source": {"component": "default-scheduler"},
+            "firstTimestamp": "2026-11-15T06:12:26Z",
+            "lastTimestamp": "2026-11-15T06:12:26Z",
+            "count": 1,
+            "type": "Normal",
+            "eventTime": None,
+            "reportingComponent": "default-scheduler",
+            "reportingInstance": "",
+        },
+    },
+    {
+        "method": "PUT",
+        "path": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/rc1/status",
+        "headers": JSON,
+        "body": {"kind": "ResourceClaim", "metadata": {"name": "rc1", "unknown": [1]}, "status": {}},
+    },
+]
+
+
+def recorded() -> list[Any]:
+    named = os.environ.get("KUBESTOW_WIRE")
+    lines = [json.loads(line) for line in Path(named).read_text().splitlines()] if named else []
+    return [pytest.param(r, id=f"{r['method']} {r['path'].split('?')[0]}") for r in RECORDS + lines]
+
+
+async def repeat(record: dict[str, Any], requests: Requests, recorder: EventRecorder) -> None:
+    """Make the call that must send this record."""
+    path, body = record["path"].split("?")[0], record["body"]
+    parts = path.split("/")
+    namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts else ""
+    name = parts[-1]
+    match record["method"], parts[-1] if parts[-1] in ("binding", "status", "events", "leases") else parts[-2]:
+        case "POST", "binding":
+            await requests.bind_pod(namespace, parts[-2], body["metadata"]["uid"], body["target"]["name"])
+        case "PATCH", "status":
+            await requests.patch_pod_status(namespace, parts[-2], body)
+        case "DELETE", "pods":
+            await requests.delete_pod(namespace, name)
+        case "POST", "leases":
+            await lock_of(record, requests).create(record_of(body["spec"]))
+        case "PUT", "leases":
+            lock = lock_of(record, requests)
+            lock._lease = body
+            await lock.update(record_of(body["spec"]))
+        case "PUT", "persistentvolumeclaims":
+            await requests.put_volume_claim(namespace, name, body)
+        case "PUT", "persistentvolumes":
+            await requests.put_volume(name, body)
+        case "PUT", "resourceclaims":
+            await requests.put_resource_claim(namespace, name, body)
+        case "PUT", "status":
+            await requests.put_resource_claim_status(namespace, parts[-2], body)
+        case "POST", "events" if path.startswith("/apis/"):
+            regarding = ObjectReference(**body["regarding"])
+            recorder.record(
+                body["reportingController"], regarding, body["type"], body["reason"], body["action"], body["note"]
+            )
+            await recorder._deliver(recorder._pending.get_nowait())
+        case "POST", "events":
+            lock = LeaseLock(requests, namespace, body["involvedObject"]["name"], body["message"].split(" ")[0])
+            lock._lease = {"metadata": body["involvedObject"]}
+            recorder.announce(body["source"]["component"], lock, body["message"].split(" ", 1)[1])
+            await recorder._deliver(recorder._pending.get_nowait())
+        case unknown:
+            raise AssertionError(f"no method sends {unknown}")
+
+
+def lock_of(record: dict[str, Any], requests: Requests) -> LeaseLock:
+    meta = record["body"]["metadata"]
+    return LeaseLock(requests, meta["namespace"], meta["name"], "host-1")
+
+
+def record_of(spec: dict[str, Any]) -> Record:
+    return Record(
+        spec["holderIdentity"],
+        spec["leaseDurationSeconds"],
+        spec["acquireTime"],
+        spec["renewTime"],
+        spec["leaseTransitions"],
+    )
+
+
+def meaningful(body: dict[str, Any]) -> dict[str, Any]:
+    """Without fields that say nothing, and with the moment in an event's name levelled."""
+    kept = {k: v for k, v in body.items() if not k.startswith("deprecated") and not (k == "eventTime" and v is None)}
+    if kept.get("kind") == "Event":
+        name = re.sub(r"\.[0-9a-f]{16}$", ".MOMENT", kept["metadata"]["name"])
+        kept["metadata"] = kept["metadata"] | {"name": name}
+    return kept
+
+
+def moment_of(body: dict[str, Any]) -> float:
+    text = body.get("eventTime") or body.get("firstTimestamp")
+    return parse_time(text) if text else 0.0
+
+
+@pytest.mark.parametrize("record", recorded())
+def test_sent_as_kube_scheduler_sends_it(record: dict[str, Any]) -> None:
+    """Method, path, query, content type and the meaningful fields of the body are equal."""
+
+    async def accept(request: Request, answer: Answer) -> None:
+        answer.reply(200, request.json if request.body else {})
+
+    async def main() -> None:
+        async with serving(accept) as server:
+            with opened(server) as channel:
+                timeout = 5.0 if "timeout=5s" in record["path"] else None
+                requests = Requests(client_of(channel), timeout)
+                clock = FixedClock(moment_of(record["body"]))
+                recorder = EventRecorder(requests, hostname="vm", clock=clock, random=middle)
+                await repeat(record, requests, recorder)
+            [sent] = server.requests
+            assert (sent.method, sent.target) == (record["method"], record["path"])
+            assert sent.headers["content-type"] == record["headers"]["Content-Type"]
+            assert sent.headers["accept"] == record["headers"]["Accept"]
+            assert meaningful(sent.json) == meaningful(record["body"])
+
+    run(main())
+
+
+def test_delete_of_that_very_pod() -> None:
+    """With a uid, the server is asked to delete only the pod of that uid."""
+
+    async def accept(request: Request, answer: Answer) -> None:
+        answer.reply(200)
+
+    async def main() -> None:
+        async with serving(accept) as server:
+            with opened(server) as channel:
+                await Requests(client_of(channel)).delete_pod("ns", "p", uid="u", grace_period_seconds=0)
+            assert server.requests[0].json == {
+                "kind": "DeleteOptions",
+                "apiVersion": "v1",
+                "preconditions": {"uid": "u"},
+                "gracePeriodSeconds": 0,
+            }
+
+    run(main())
+
+
+def test_reviews_of_identity_and_rights() -> None:
+    """Tokens and rights of those who read from us are asked for in the form the API server knows."""
+
+    async def judge(request: Request, answer: Answer) -> None:
+        if request.path == "/apis/authentication.k8s.io/v1/tokenreviews":
+            assert request.json["spec"] == {"token": "t"}
+            answer.reply(201, {"status": {"authenticated": True, "user": {"username": "eve", "groups": ["g"]}}})
+        else:
+            assert request.path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+            assert request.json["spec"] == {
+                "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+                "user": "eve",
+                "groups": ["g"],
+            }
+            answer.reply(201, {"status": {"allowed": False, "reason": "no rule"}})
+
+    async def main() -> None:
+        async with serving(judge) as server:
+            with opened(server) as channel:
+                requests = Requests(client_of(channel))
+                who = await requests.review_token("t")
+                assert (who.authenticated, who.user) == (True, ReviewedUser(username="eve", groups=("g",)))
+                access = await requests.review_access(who.user, "get", "/metrics")
+                assert (access.allowed, access.reason) == (False, "no rule")
+
+    run(main())
