@@ -1,0 +1,226 @@
+"""NodeVolumeLimits: how many volumes nodes can attach."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.cluster.whatif import what_if
+from kubestow.framework.results import SKIP, Code, Rejection
+from kubestow.plugins.node_volume_limits import NodeVolumeLimits
+from plugins.volume_world import World, pod
+
+FULL = ("node(s) exceed max volume count",)
+EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+
+
+def world(limit: int | None = 2, **features: bool) -> World:
+    """Node `small` can attach so many, `large` has no limit; claims c0.. have volumes v0.. of their own."""
+    made = World(**features)
+    made.node("small")
+    made.node("large")
+    made.csi_node("small", disks=limit)
+    made.csi_node("large", disks=None)
+    for i in range(5):
+        made.volume(f"v{i}", handle=f"h{i}", claim=f"c{i}")
+        made.claim(f"c{i}", volume=f"v{i}")
+    return made
+
+
+def test_a_full_node_is_refused() -> None:
+    """What its pods have attached and what is new together exceed the limit."""
+    made = world()
+    plugin = made.make(NodeVolumeLimits)
+    made.running("one", "small", "c0")
+    assert made.judge(plugin, pod("new", "c1")) == {}
+    assert made.judge(plugin, pod("new", "c1", "c2")) == {"small": FULL}
+    made.running("two", "small", "c3")
+    assert made.judge(plugin, pod("new", "c1")) == {"small": FULL}
+
+
+def test_a_shared_volume_counts_once() -> None:
+    """Neither a second pod with the same claim nor a second claim on the same handle adds to the count."""
+    made = world()
+    plugin = made.make(NodeVolumeLimits)
+    made.running("one", "small", "c0")
+    made.running("two", "small", "c0", "c1")
+    assert made.judge(plugin, pod("new", "c1")) == {}
+    assert made.judge(plugin, pod("new", "c1", "c2")) == {"small": FULL}
+
+
+def test_a_pod_that_leaves_makes_room() -> None:
+    """The count follows pods and claims as they come, change and go."""
+    made = world(1)
+    plugin = made.make(NodeVolumeLimits)
+    made.running("one", "small", "c0")
+    assert made.judge(plugin, pod("new", "c1")) == {"small": FULL}
+    made.cluster.remove_pod("uid-one")
+    assert made.judge(plugin, pod("new", "c1")) == {}
+    made.running("one", "small", "c0")
+    made.volume("v0", claim="c0")
+    assert made.judge(plugin, pod("new", "c1")) == {}
+    made.volume("v0", handle="h0", claim="c0")
+    assert made.judge(plugin, pod("new", "c1")) == {"small": FULL}
+    made.csi_node("small", disks=5)
+    assert made.judge(plugin, pod("new", "c1")) == {}
+
+
+def test_a_what_if_is_judged_by_its_own_pods() -> None:
+    """With a pod taken away in a what-if there is room there, and only there."""
+    made = world(1)
+    plugin = made.make(NodeVolumeLimits)
+    one = made.running("one", "small", "c0")
+    new = made.running("new", "large", "c1")
+    row = made.cluster.nodes.row_of["small"]
+    view = what_if(made.cluster.nodes, [row])
+    rows = slice(0, 1)
+    assert plugin.filter_rows(None, new, view, rows).kinds.tolist() == [1]
+    view.remove_pod(0, one)
+    assert plugin.filter_rows(None, new, view, rows).kinds.tolist() == [0]
+    assert made.refused(plugin, None, new) == {"small": FULL}
+
+
+def test_claims_without_a_volume_count_by_their_class() -> None:
+    """A claim to be provisioned by the driver counts; one of another driver, or of no known class, does not."""
+    made = world(1)
+    made.storage_class("mine", provisioner="disks")
+    made.storage_class("other", provisioner="elsewhere")
+    for name, of in (("w0", "mine"), ("w1", "mine"), ("x", "other"), ("y", "nosuch"), ("z", None)):
+        made.claim(name, of)
+    made.claim("orphan", "mine", volume="vanished")
+    plugin = made.make(NodeVolumeLimits)
+    made.running("one", "small", "w0")
+    assert made.judge(plugin, pod("new", "w0")) == {}
+    assert made.judge(plugin, pod("new", "w1")) == {"small": FULL}
+    assert made.judge(plugin, pod("new", "orphan")) == {"small": FULL}
+    assert made.judge(plugin, pod("new", "x", "y", "z")) == {}
+
+
+def test_attachments_count_until_they_are_gone() -> None:
+    """A volume still attached takes a place even though no pod uses it; the pod's own is counted again."""
+    made = world(1)
+    plugin = made.make(NodeVolumeLimits)
+    made.attachment("still", "small", "v0")
+    made.attachment("elsewhere", "large", "v1")
+    made.attachment("unknown", "small", "vanished")
+    assert made.judge(plugin, pod("new", "c1")) == {"small": FULL}
+    assert made.judge(plugin, pod("new", "c0")) == {"small": FULL}
+    made.running("user", "small", "c0")
+    assert made.judge(plugin, pod("new", "c0")) == {}
+    made.cluster.remove_object(made.cluster.listers.volume_attachments.get("still"))
+    made.cluster.remove_pod("uid-user")
+    assert made.judge(plugin, pod("new", "c1")) == {}
+
+
+def test_volumes_of_old_drivers_count_for_their_successors() -> None:
+    """In pods, in persistent volumes and as provisioners, where the node has a CSINode."""
+    made = World()
+    made.node("small")
+    made.node("unknown")
+    made.csi_node("small", ebs=1)
+    made.volume("old", claim="bound", awsElasticBlockStore={"volumeID": "aws://zone/vol-1"})
+    made.volume("odd", claim="broken", awsElasticBlockStore={"volumeID": "aws://zone/nonsense"})
+    made.claim("bound", volume="old")
+    made.claim("broken", volume="odd")
+    made.storage_class("ebs", provisioner="kubernetes.io/aws-ebs")
+    made.claim("later", "ebs")
+    plugin = made.make(NodeVolumeLimits)
+    made.running("one", "small", volumes=[{"name": "x"} | EBS])
+    assert made.judge(plugin, pod("new", "bound")) == {}
+    assert made.judge(plugin, pod("new", "broken")) == {}
+    assert made.judge(plugin, pod("new", "later")) == {"small": FULL}
+    other = {"name": "y", "awsElasticBlockStore": {"volumeID": "vol-2"}}
+    assert made.judge(plugin, pod("new", volumes=[other])) == {"small": FULL}
+
+
+def test_other_volumes_are_skipped() -> None:
+    """Volumes that no driver attaches are nobody's business."""
+    made = world()
+    plugin = made.make(NodeVolumeLimits)
+    assert made.judge(plugin, pod("new")) is SKIP
+    assert made.judge(plugin, pod("new", volumes=[{"name": "x", "rbd": {"image": "i"}}])) is SKIP
+
+
+def test_a_missing_claim_refuses_every_node() -> None:
+    """The pod needs it; a running pod's missing claim is not counted."""
+    made = world(0)
+    plugin = made.make(NodeVolumeLimits)
+    gone = ('looking up PVC default/gone: persistentvolumeclaim "gone" not found',)
+    assert made.judge(plugin, pod("new", "gone")) == {"small": gone, "large": gone}
+    made.running("one", "small", "gone")
+    assert made.judge(plugin, pod("new", "c0")) == {"small": FULL}
+
+
+@pytest.mark.parametrize(
+    ("volume", "message"),
+    [
+        ({"persistentVolumeClaim": {"claimName": ""}}, "PersistentVolumeClaim had no name"),
+        ({"ephemeral": {}}, r"PVC default/new-x was not created for pod default/new \(pod is not owner\)"),
+        (
+            {"awsElasticBlockStore": {"volumeID": "aws://zone/odd"}},
+            r"converting volume\(x\) from inline to csi: .* Invalid format for AWS volume",
+        ),
+    ],
+)
+def test_volumes_that_make_no_sense_are_errors(volume: dict[str, Any], message: str) -> None:
+    """Nobody can say what such a pod attaches."""
+    made = world()
+    made.claim("new-x")
+    with pytest.raises(ValueError, match=message):
+        made.judge(made.make(NodeVolumeLimits), pod("new", volumes=[{"name": "x"} | volume]))
+
+
+def test_drivers_may_insist_on_being_installed() -> None:
+    """With VolumeLimitScaling, a driver can ask that nodes without it are refused."""
+    made = world(volume_limit_scaling=True)
+    made.node("bare")
+    plugin = made.make(NodeVolumeLimits)
+    assert made.judge(plugin, pod("new", "c0")) == {}
+    made.driver("disks", preventPodSchedulingIfMissing=True)
+    assert made.judge(plugin, pod("new", "c0")) == {"bare": ("disks CSI driver is not installed on the node",)}
+
+
+def test_the_rejection_can_be_resolved_by_preemption() -> None:
+    """Pods that leave give their attachments back."""
+    made = world(0)
+    plugin = made.make(NodeVolumeLimits)
+    new = made.running("new", "large", "c0")
+    answer = plugin.filter_rows(None, new, made.cluster.nodes, slice(0, 1))
+    assert answer.words(1) == Rejection(FULL, Code.UNSCHEDULABLE)
+
+
+def test_hints_look_at_what_could_make_room() -> None:
+    """Larger limits, pods with volumes that leave, claims the pod uses, attachments that end."""
+    made = world()
+    hints = {(r.event.resource, r.event.action.name): r.hint for r in made.make(NodeVolumeLimits).requeue_on()}
+    waiting = pod("new", "c0")
+    grown = hints["storage.k8s.io/CSINode", "UPDATE"]
+    assert hints["storage.k8s.io/CSINode", "ADD"] is None
+    assert grown(waiting, made.csi_node("small", disks=2), made.csi_node("small", disks=3))
+    assert grown(waiting, made.csi_node("small", disks=2), made.csi_node("small", disks=2, more=1))
+    assert not grown(waiting, made.csi_node("small", disks=2), made.csi_node("small", disks=1))
+    assert not grown(waiting, made.csi_node("small", disks=2), made.csi_node("small", disks=None))
+    left = hints["Pod", "DELETE"]
+    assert left(waiting, pod("old", "any", node="small"), None)
+    assert left(waiting, pod("old", volumes=[{"name": "x"} | EBS], node="small"), None)
+    assert not left(waiting, pod("old", "any"), None)
+    assert not left(waiting, pod("old", node="small"), None)
+    used = hints["PersistentVolumeClaim", "ADD"]
+    assert used(waiting, None, made.claim("c0"))
+    assert used(pod("new", volumes=[{"name": "x", "ephemeral": {}}]), None, made.claim("new-x"))
+    assert not used(waiting, None, made.claim("c1"))
+
+
+def test_an_attachment_that_ends_may_make_room() -> None:
+    """For a pod with claims always, for one with a disk of an old driver if the attacher is its successor."""
+    made = world()
+    made.attachment("ours", "small", "v0", driver="ebs.csi.aws.com")
+    made.attachment("other", "small", "v0", driver="disks")
+    ours = made.cluster.listers.volume_attachments.get("ours")
+    other = made.cluster.listers.volume_attachments.get("other")
+    resource = "storage.k8s.io/VolumeAttachment"
+    freed = next(r.hint for r in made.make(NodeVolumeLimits).requeue_on() if r.event.resource == resource)
+    disk = pod("new", volumes=[{"name": "x"} | EBS])
+    assert freed(pod("new", "c0"), other, None)
+    assert freed(disk, ours, None)
+    assert not freed(disk, other, None)
+    assert not freed(pod("new"), ours, None)
