@@ -70,9 +70,9 @@ def test_condition_of_a_victim() -> None:
 
 def test_victim_of_a_pod_group() -> None:
     """A victim of a whole group of pods is told so."""
-    condition = disruption_target(pod(), "gangs", NOW, beneficiary="pod group")
+    condition = disruption_target(pod(), "gangs", NOW, beneficiary="podgroup")
     assert condition is not None
-    assert condition.message == "gangs: preempting to accommodate a higher priority pod group"
+    assert condition.message == "gangs: preempting to accommodate a higher priority podgroup"
 
 
 FULL = {

@@ -1,0 +1,101 @@
+"""How log entries look, as text and as JSON."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubestow.model.meta import OwnerReference
+from kubestow.reporting.log_formats import json_line, quote, text_line
+from kubestow.reporting.logs import ERROR, INFO, WARNING, Entry
+
+NOW = 1_794_723_146.453203
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.setattr(os, "getpid", lambda: 12345)
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def entry(
+    severity: str = INFO, v: int = 0, error: BaseException | str | None = None, message: str = "Moved", **values: Any
+) -> Entry:
+    return Entry(severity, message, v, "/app/src/kubestow/queue/retry.py", 90, error, values)
+
+
+HEAD = "1115 06:12:26.453203   12345 retry.py:90] "
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (entry(pod="default/web", attempts=2), f'I{HEAD}"Moved" pod="default/web" attempts=2\n'),
+        (entry(WARNING), f'W{HEAD}"Moved"\n'),
+        (entry(ERROR, error=KeyError("x"), pod="a/b"), f'E{HEAD}"Moved" err="\'x\'" pod="a/b"\n'),
+        (entry(ERROR, error=TimeoutError()), f'E{HEAD}"Moved" err="TimeoutError"\n'),
+        (entry(ERROR, error="gone"), f'E{HEAD}"Moved" err="gone"\n'),
+        (entry(on=True, share=0.5, node=None), f'I{HEAD}"Moved" on=true share=0.5 node=<nil>\n'),
+        (entry(nodes=["a", "b"], more={"x": 1}), f'I{HEAD}"Moved" nodes=["a","b"] more={{"x":1}}\n'),
+        (entry(owner=OwnerReference(kind="Job")), f'I{HEAD}"Moved" owner={{"kind":"Job"}}\n'),
+        (entry(text="one\ntwo"), f'I{HEAD}"Moved" text=<\n\tone\n\ttwo\n >\n'),
+        (entry(text="one\ntwo\n", pod="p"), f'I{HEAD}"Moved" text=<\n\tone\n\ttwo\n > pod="p"\n'),
+        (entry(message='say "x"\n'), f'I{HEAD}"say \\"x\\"\\n"\n'),
+        (entry(body=b"abc"), f'I{HEAD}"Moved" body="<3 bytes>"\n'),
+    ],
+)
+def test_text(given: Entry, line: str) -> None:
+    """Text has klog's header, the quoted message, the error, then the values, strings quoted."""
+    assert text_line(given, NOW) == line
+
+
+@pytest.mark.parametrize(
+    ("given", "fields"),
+    [
+        (entry(v=3, pod="default/web", attempts=2), {"v": 3, "pod": "default/web", "attempts": 2}),
+        (entry(WARNING), {"v": 0}),
+        (entry(ERROR, error=ValueError("bad"), pod="a/b"), {"pod": "a/b", "err": "bad"}),
+        (entry(text="one\ntwo", node=None), {"v": 0, "text": "one\ntwo", "node": None}),
+        (entry(owner=OwnerReference(kind="Job")), {"v": 0, "owner": {"kind": "Job"}}),
+        (entry(where=object), {"v": 0, "where": "<class 'object'>"}),
+    ],
+)
+def test_json(given: Entry, fields: dict[str, Any]) -> None:
+    """JSON has time in milliseconds, caller with its folder, message, then v and values; errors have err and no v."""
+    line = json_line(given, NOW)
+    assert line.endswith("}\n")
+    expected = {"ts": 1_794_723_146_453.203, "caller": "queue/retry.py:90", "msg": "Moved", **fields}
+    assert json.loads(line) == expected
+    assert list(json.loads(line)) == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("plain", '"plain"'),
+        ("naïve 世界", '"naïve 世界"'),
+        ('a"b\\c', '"a\\"b\\\\c"'),
+        ("tab\tbell\a\x01\x7f", '"tab\\tbell\\a\\x01\\x7f"'),
+        ("\u00a0\u2028\U000e0001", '"\\u00a0\\u2028\\U000e0001"'),
+    ],
+)
+def test_quoting(text: str, quoted: str) -> None:
+    """Strings are quoted as Go quotes them."""
+    assert quote(text) == quoted
+
+
+class Unshowable:
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def test_a_value_that_cannot_be_shown_harms_nothing() -> None:
+    """A value that cannot be turned into text says so instead of raising."""
+    assert "Unshowable cannot be shown: RuntimeError('no')" in text_line(entry(value=Unshowable()), NOW)

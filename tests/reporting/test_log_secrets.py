@@ -1,0 +1,84 @@
+"""Secrets never reach a log, whatever way they come."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.reporting.log_formats import json_line, text_line
+from kubestow.reporting.logs import ERROR, Entry
+from kubestow.reporting.secrets import Secret, hide_in_text
+
+HIDDEN = "s3cr3t-Value"
+JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
+
+
+def lines(message: str, error: BaseException | str | None = None, **values: Any) -> list[str]:
+    entry = Entry(ERROR, message, 0, "/x.py", 1, error, values)
+    return [text_line(entry, 0), json_line(entry, 0)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"token": HIDDEN},
+        {"idToken": HIDDEN},
+        {"refresh_token": HIDDEN},
+        {"password": HIDDEN},
+        {"Authorization": f"Custom {HIDDEN}"},
+        {"client_secret": HIDDEN},
+        {"user": Secret(HIDDEN)},
+        {"user": {"name": "x", "token": HIDDEN}},
+        {"users": [{"client-key-data": HIDDEN}]},
+        {"users": [Secret(HIDDEN)]},
+        {"body": HIDDEN.encode()},
+        {"url": f"https://admin:{HIDDEN}@example.com/path"},
+        {"headers": f"Authorization: Bearer {HIDDEN}"},
+        {"headers": f"authorization: basic {HIDDEN}"},
+    ],
+    ids=str,
+)
+def test_values(values: dict[str, Any]) -> None:
+    """Values with a telling name, wrapped ones and credentials inside of text are replaced, in both formats."""
+    for line in lines("Login", **values):
+        assert HIDDEN not in line
+        assert "redacted" in line or "bytes" in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"request with Bearer {HIDDEN} failed",
+        f"https://user:{HIDDEN}@proxy:3128 refused",
+        f'{{"token": "{HIDDEN}"}}',
+        f"?access_token={HIDDEN}&x=1",
+        f"password: {HIDDEN}",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{HIDDEN}\n-----END RSA PRIVATE KEY-----",
+        f"-----BEGIN PRIVATE KEY-----\n{HIDDEN}",
+    ],
+)
+def test_messages_and_errors(text: str) -> None:
+    """Messages and errors of others may carry credentials; they are cut out, the rest stays."""
+    for line in (*lines(text), *lines("Failed", error=RuntimeError(text))):
+        assert HIDDEN not in line
+        assert "<redacted>" in line
+
+
+def test_tokens_are_known_by_their_look() -> None:
+    """A JSON web token is hidden even where nothing announces it."""
+    assert hide_in_text(f"got {JWT} from server") == "got <redacted> from server"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["invalid token: expired", "the basic scheduler", "default/web:80@n1", "https://host:6443/api", "tokenreviews"],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    """What only looks a little like credentials is kept."""
+    assert hide_in_text(text) == text
+
+
+def test_a_secret_shows_nothing_of_itself() -> None:
+    """A wrapped value is only had by asking for it."""
+    secret = Secret(HIDDEN)
+    assert f"{secret} {secret!r}" == "<redacted> <redacted>"
+    assert secret.reveal() == HIDDEN
