@@ -48,7 +48,7 @@ class FakeApi:
     async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim:
         return self._update(PersistentVolumeClaim, claim, changes)
 
-    def _update(self, kind: Any, obj: Any, changes: dict[str, Any]) -> Any:
+    def _update(self, kind: type[T], obj: Any, changes: dict[str, Any]) -> T:
         if obj.metadata.name == self.refuse:
             raise ConnectionError(f"{obj.metadata.name} has been changed by somebody else")
         self.updates.append((obj.metadata.name, changes))
