@@ -1,11 +1,10 @@
 """Pods scheduled one after the other against a recorded cluster: who fits where, why not, and how good it is."""
 
-from functools import cache
 from typing import Any
 
-import msgspec
 import numpy as np
 
+from conformance_kinds._inputs import configuration_of, object_of
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
@@ -13,7 +12,6 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.framework.profile import Profile, ProfileError
 from kubestow.framework.results import PluginError, Rejection
 from kubestow.model.codec import convert
-from kubestow.model.kinds import KINDS
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.queue.nominator import Nominator
@@ -37,11 +35,6 @@ def check(case: dict[str, Any]) -> str | None:
     return None
 
 
-@cache
-def _configuration(text: str) -> config.SchedulerConfiguration:
-    return config.load(text)
-
-
 class World:
     """A cluster, and the profiles to schedule with."""
 
@@ -49,16 +42,13 @@ class World:
         self.cluster = Cluster()
         self.nominator = Nominator()
         for manifest in case["objects"]:
-            self._add(convert(KINDS[manifest["apiVersion"], manifest["kind"]], manifest))
+            self._add(object_of(manifest))
         for manifest in case.get("pods", ()):
             pod = convert(Pod, manifest)
             if pod.status.nominatedNodeName:
                 self.nominator.nominate(pod)
         handle = offline_handle(self.cluster, nominator=self.nominator)
-        text = msgspec.json.encode(case["config"]).decode() if "config" in case else ""
-        self.profiles = build_profiles(
-            _configuration(text) if text else config.default(), in_tree_registry(), handle, NoObserver(), lambda: 0.0
-        )
+        self.profiles = build_profiles(configuration_of(case), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
 
     def _add(self, obj: Any) -> None:
         if isinstance(obj, Node):

@@ -19,10 +19,9 @@ def labels_match(view: NodeView, rows: Rows, condition: Requirement) -> BoolArra
     """Rows whose labels meet one condition."""
     ids = view.label_ids(condition.key)[rows]
     operator = condition.operator
-    if operator is Operator.EXISTS:
-        return ids != 0
-    if operator is Operator.DOES_NOT_EXIST:
-        return ids == 0
+    if operator is Operator.EXISTS or operator is Operator.DOES_NOT_EXIST:
+        exists: BoolArray = ids != 0
+        return exists if operator is Operator.EXISTS else ~exists
     if operator in _ONE_OF or operator in _NONE_OF:
         wanted = [view.label_id(condition.key, value) for value in condition.values]
         one_of: BoolArray = np.zeros(len(ids), np.bool_)

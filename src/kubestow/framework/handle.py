@@ -14,16 +14,10 @@ from kubestow.model.rng import Rng
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 
 
-class ApiPort(Protocol):
-    """Writes to the API. A call returns when the server has answered, and raises what the server refused."""
+class PluginApi(Protocol):
+    """Writes that plugins may make. A call returns when the server has answered, and raises what the server refused."""
 
     async def bind(self, pod: Pod, node: str) -> None: ...
-
-    async def patch_pod_status(
-        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
-    ) -> None: ...
-
-    async def delete_pod(self, pod: Pod) -> None: ...
 
     async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume: ...
 
@@ -32,6 +26,16 @@ class ApiPort(Protocol):
     async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim: ...
 
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim: ...
+
+
+class ApiPort(PluginApi, Protocol):
+    """All writes of the scheduler."""
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
+    ) -> None: ...
+
+    async def delete_pod(self, pod: Pod) -> None: ...
 
 
 class Recorder(Protocol):
@@ -82,7 +86,7 @@ class Handle:
     clock: Clock
     rng: Rng
     nominator: Nominator
-    api: ApiPort
+    api: PluginApi
     recorder: Recorder
     waiting_pods: WaitingPods
     activate: Callable[[Iterable[Pod]], None]

@@ -73,8 +73,9 @@ class SchedulingQueue:
         settings: QueueSettings = QueueSettings(),  # noqa: B008 - frozen
         observer: QueueObserver | None = None,
         order: Callable[[Pod, float], Any] = priority_order,
+        nominator: Nominator | None = None,
     ) -> None:
-        self.nominator = Nominator()
+        self.nominator = Nominator() if nominator is None else nominator
         self._clock = clock
         self._rules = rules
         self._settings = settings

@@ -1,0 +1,188 @@
+"""The binding of one placed pod: permission, PreBind, Bind, PostBind. Runs as a task beside later cycles."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubestow.binding.dispatcher import Dispatcher
+from kubestow.binding.waiting import WaitingPods
+from kubestow.cycle.outcome import Failed, Placed
+from kubestow.cycle.scheduling import refusal
+from kubestow.framework.caller import Bound
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Code, PluginError, Rejection, Skip
+from kubestow.queue.queued_pod import QueuedPod
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at scheduling a pod, from the moment it left the queue."""
+
+    queued: QueuedPod
+    profile: Profile
+    started: float
+    """On the stopwatch."""
+
+
+class BindingObserver(Protocol):
+    """Is told how bindings end. Exactly one of the first two is called for each."""
+
+    def bound(self, attempt: Attempt, placed: Placed) -> None: ...
+
+    def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
+
+    def permit_waited(self, status: str, seconds: float) -> None: ...
+
+
+class Binder:
+    """Binds placed pods."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        waiting: WaitingPods,
+        observer: BindingObserver,
+        free_events: Callable[[str], None],
+        stopwatch: Callable[[], float],
+        *,
+        announces_expectation: bool,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._waiting = waiting
+        self._observer = observer
+        self._free_events = free_events
+        self._stopwatch = stopwatch
+        self._announces_expectation = announces_expectation
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pre_binding: dict[str, asyncio.Task[Rejection | None]] = {}
+        self._preempted: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, attempt: Attempt, placed: Placed) -> None:
+        """Bind a pod; the observer is told how it ends."""
+        if placed.waits:
+            # At once, so that plugins can find it before the task first runs.
+            self._waiting.add(placed.pod, placed.node, placed.waits)
+        task = asyncio.get_running_loop().create_task(self._run(attempt, placed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, attempt: Attempt, placed: Placed) -> None:
+        try:
+            failed = await self._bind(attempt.profile, placed)
+        except PluginError as error:
+            failed = Failed(Code.ERROR, str(error))
+        except asyncio.CancelledError:
+            self._observer.binding_failed(attempt, placed, Failed(Code.ERROR, "the scheduler is stopping"))
+            raise
+        if failed is None:
+            self._observer.bound(attempt, placed)
+            self._post_bind(attempt.profile, placed)
+        else:
+            self._observer.binding_failed(attempt, placed, failed)
+
+    async def _bind(self, profile: Profile, placed: Placed) -> Failed | None:
+        pod, node, wants = placed.pod, placed.node, placed.wants
+        to_prepare = [b for b in profile.pre_bind if b.plugin.pre_bind_needed(wants.get(b.name), pod, node)]
+        if self._announces_expectation and (to_prepare or placed.waits):
+            # Others (an autoscaler, say) should know where the pod is going while this takes its time.
+            self._dispatcher.patch_status(pod.pod, nominated_node=node)
+        if placed.waits:
+            refused = await self._permission(pod.uid)
+            if refused is not None:
+                return refusal(refused)
+        # From here on a failure is an error, retried whatever happens meanwhile.
+        self._free_events(pod.uid)
+        if to_prepare:
+            refused = await self._pre_bind(profile, to_prepare, placed)
+            if refused is not None:
+                return Failed(Code.ERROR, refused.message)
+        return await self._bind_plugins(profile, placed)
+
+    async def _permission(self, uid: str) -> Rejection | None:
+        waiting = self._waiting.get(uid)
+        assert waiting is not None
+        start = self._stopwatch()
+        try:
+            answer = await waiting.answer()
+        finally:
+            self._waiting.remove(uid)
+        code = Code.SUCCESS if answer is None else answer.code
+        self._observer.permit_waited(code.label, self._stopwatch() - start)
+        return answer
+
+    async def _pre_bind(self, profile: Profile, to_prepare: list[Bound], placed: Placed) -> Rejection | None:
+        uid = placed.pod.uid
+        task = asyncio.get_running_loop().create_task(self._run_pre_bind(profile, to_prepare, placed))
+        self._pre_binding[uid] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            message = self._preempted.pop(uid, None)
+            if message is None:
+                task.cancel()
+                raise
+            return Rejection((message,), Code.ERROR)
+        finally:
+            del self._pre_binding[uid]
+
+    async def _run_pre_bind(self, profile: Profile, to_prepare: list[Bound], placed: Placed) -> Rejection | None:
+        caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
+        try:
+            for bound in to_prepare:
+                refused = await caller.call_async(bound, placed.wants.get(bound.name), placed.pod, placed.node)
+                if refused is not None:
+                    status = refused.code
+                    words = f"running PreBind plugin {bound.name!r}: {refused.message}"
+                    return Rejection((words,), refused.code, bound.name)
+            status = Code.SUCCESS
+        finally:
+            caller.finished("PreBind", status, start)
+        return None
+
+    def cancel_pre_bind(self, uid: str, message: str) -> bool:
+        """Stop a pod whose PreBind runs; False if there is none, or it is too late."""
+        task = self._pre_binding.get(uid)
+        if task is None or task.done():
+            return False
+        self._preempted[uid] = message
+        return task.cancel()
+
+    async def _bind_plugins(self, profile: Profile, placed: Placed) -> Failed | None:
+        caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
+        try:
+            for bound in profile.bind:
+                answer = await caller.call_async(bound, placed.pod, placed.node)
+                if not isinstance(answer, Skip):
+                    status = Code.SUCCESS
+                    return None
+            status = Code.SKIP
+        finally:
+            caller.finished("Bind", status, start)
+        return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
+
+    def _post_bind(self, profile: Profile, placed: Placed) -> None:
+        if not profile.post_bind:
+            return
+        caller, start = profile.caller, profile.caller.started()
+        for bound in profile.post_bind:
+            try:
+                caller.call(bound, placed.wants.get(bound.name), placed.pod, placed.node)
+            except PluginError:
+                # The pod is bound: all there is to do is to tell the others too.
+                continue
+        caller.finished("PostBind", Code.SUCCESS, start)
+
+    async def drain(self, seconds: float | None = None) -> bool:
+        """Wait until all bindings have ended, at most so long; False if some have not."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        return not self._tasks
+
+    def abandon(self) -> None:
+        """Stop what is left; those pods go back to the queue."""
+        for task in list(self._tasks):
+            task.cancel()

@@ -1,0 +1,156 @@
+"""Every write about a pod: in order for each pod, superseded patches merged, failures retried, none lost silently.
+
+A write waits for the writes about the same pod that came before it. A status patch that still waits is merged with the
+next one, so that a pod that fails again and again costs one write at a time. What may succeed when tried again (the
+server is away, busy or failing) is tried again with growing pauses; what is refused is reported.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+from kubestow.client.errors import ClientError, NotFoundError, ServerFailedError, TooManyRequestsError, TransportError
+from kubestow.framework.handle import ApiPort
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+
+T = TypeVar("T")
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+MOST_ATTEMPTS = 8
+
+
+class CallObserver(Protocol):
+    """Is told what became of calls that nobody waits for."""
+
+    def api_call_finished(self, call: str, result: str) -> None: ...
+
+    def api_call_failed(self, call: str, pod: Pod, error: Exception) -> None: ...
+
+
+class StatusPatch:
+    """What is to be written into a pod's status; None leaves a field as it is."""
+
+    __slots__ = ("condition", "nominated_node", "pod")
+
+    def __init__(self, pod: Pod, condition: PodCondition | None, nominated_node: str | None) -> None:
+        self.pod = pod
+        self.condition = condition
+        self.nominated_node = nominated_node
+
+    def merge(self, newer: "StatusPatch") -> None:
+        self.pod = newer.pod
+        if newer.condition is not None:
+            self.condition = newer.condition
+        if newer.nominated_node is not None:
+            self.nominated_node = newer.nominated_node
+
+
+class Dispatcher:
+    """Sends writes about pods."""
+
+    def __init__(self, api: ApiPort, observer: CallObserver) -> None:
+        self._api = api
+        self._observer = observer
+        self._last: dict[str, asyncio.Future[None]] = {}
+        self._patches: dict[str, StatusPatch] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """Bind a pod. Not tried again here: the pod goes back to the queue, and all is looked at anew."""
+        await self._in_order(pod.metadata.uid, lambda: self._api.bind(pod, node))
+        self._observer.api_call_finished("pod_binding", "success")
+
+    def patch_status(self, pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> None:
+        """Write into a pod's status some time soon."""
+        uid = pod.metadata.uid
+        patch = StatusPatch(pod, condition, nominated_node)
+        waiting = self._patches.get(uid)
+        if waiting is not None:
+            waiting.merge(patch)
+            return
+        self._patches[uid] = patch
+        self._spawn(self._send_patch(uid))
+
+    async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume:
+        return await self._api.update_volume(volume, changes)
+
+    async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim:
+        return await self._api.update_claim(claim, changes)
+
+    async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
+        return await self._api.update_resource_claim(claim, changes)
+
+    async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
+        return await self._api.update_resource_claim_status(claim, changes)
+
+    async def evict(self, pod: Pod, condition: PodCondition | None) -> None:
+        """Note in a pod's status why it must go, and delete it. A pod that is gone already is fine."""
+
+        async def delete() -> None:
+            if condition is not None:
+                await self._persistently(lambda: self._api.patch_pod_status(pod, condition=condition))
+            await self._persistently(lambda: self._api.delete_pod(pod))
+
+        try:
+            await self._in_order(pod.metadata.uid, delete)
+        except NotFoundError:
+            pass
+        self._observer.api_call_finished("pod_delete", "success")
+
+    async def _send_patch(self, uid: str) -> None:
+        patch = self._patches[uid]
+
+        async def send() -> None:
+            # From now on a newer patch is one of its own.
+            del self._patches[uid]
+            await self._persistently(
+                lambda: self._api.patch_pod_status(
+                    patch.pod, condition=patch.condition, nominated_node=patch.nominated_node
+                )
+            )
+
+        try:
+            await self._in_order(uid, send)
+            self._observer.api_call_finished("pod_status_patch", "success")
+        except NotFoundError:
+            self._observer.api_call_finished("pod_status_patch", "success")
+        except ClientError as error:
+            self._observer.api_call_finished("pod_status_patch", "error")
+            self._observer.api_call_failed("pod_status_patch", patch.pod, error)
+
+    async def _in_order(self, uid: str, call: Callable[[], Awaitable[T]]) -> T:
+        before = self._last.get(uid)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._last[uid] = done
+        try:
+            if before is not None:
+                await asyncio.wait((before,))
+            return await call()
+        finally:
+            done.set_result(None)
+            if self._last.get(uid) is done:
+                del self._last[uid]
+
+    async def _persistently(self, call: Callable[[], Awaitable[T]]) -> T:
+        pause = FIRST_PAUSE
+        for _ in range(MOST_ATTEMPTS - 1):
+            try:
+                return await call()
+            except (TransportError, ServerFailedError, TooManyRequestsError) as error:
+                asked: float = getattr(error, "retry_after", None) or 0.0
+                await asyncio.sleep(max(pause, asked))
+                pause = min(2 * pause, LONGEST_PAUSE)
+        return await call()
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self) -> None:
+        """Wait until everything is sent."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)

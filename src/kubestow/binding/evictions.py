@@ -1,0 +1,114 @@
+"""Carrying out a preemption: victims are told why and deleted; lower nominations to the node are cleared.
+
+Runs beside later cycles. The preemptor is held back until its last victim is on its way, so that it is not tried again
+before there can be room.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from kubestow.binding.dispatcher import Dispatcher
+from kubestow.binding.waiting import WaitingPods
+from kubestow.client.errors import ClientError
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.framework.handle import Recorder
+from kubestow.model.pod import Pod
+from kubestow.reporting.conditions import disruption_target
+
+PLUGIN = "DefaultPreemption"
+
+
+class PreBinding(Protocol):
+    """Pods whose PreBind runs."""
+
+    def cancel_pre_bind(self, uid: str, message: str) -> bool: ...
+
+
+class Evictions:
+    """Preemptions under way."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        dispatcher: Dispatcher,
+        waiting: WaitingPods,
+        pre_binding: PreBinding,
+        recorder: Recorder,
+        activate: Callable[[Iterable[Pod]], None],
+        now: Callable[[], float],
+        failed: Callable[[Pod, Exception], None],
+    ) -> None:
+        self._cluster = cluster
+        self._dispatcher = dispatcher
+        self._waiting = waiting
+        self._pre_binding = pre_binding
+        self._recorder = recorder
+        self._activate = activate
+        self._now = now
+        self._failed = failed
+        self._preempting: dict[str, str | None] = {}
+        """Uids of preemptors, with the uid of their last victim once it is its turn."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def is_preempting(self, uid: str) -> bool:
+        """Whether victims of a pod are still to be evicted."""
+        if uid not in self._preempting:
+            return False
+        last = self._preempting[uid]
+        if last is None:
+            return True
+        victim = self._cluster.pod(last)
+        return victim is not None and not victim.terminating
+
+    def start(
+        self, preemptor: PodInfo, node: str, victims: Iterable[PodInfo], to_unnominate: Iterable[PodInfo]
+    ) -> None:
+        """Evict victims; those already on their way out need nothing more."""
+        to_evict = [victim for victim in victims if not victim.terminating]
+        for pod in to_unnominate:
+            if pod.pod.status.nominatedNodeName:
+                self._dispatcher.patch_status(pod.pod, nominated_node="")
+        if to_evict:
+            self._preempting[preemptor.uid] = None
+            task = asyncio.get_running_loop().create_task(self._run(preemptor, node, to_evict))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, preemptor: PodInfo, node: str, victims: list[PodInfo]) -> None:
+        *others, last = victims
+        try:
+            # The last one after the others: its deletion is what lets the preemptor try again.
+            for failure in await asyncio.gather(
+                *(self._evict(preemptor, node, victim) for victim in others), return_exceptions=True
+            ):
+                if isinstance(failure, BaseException):
+                    raise failure
+            self._preempting[preemptor.uid] = last.uid
+            await self._evict(preemptor, node, last)
+        except ClientError as error:
+            self._failed(preemptor.pod, error)
+            del self._preempting[preemptor.uid]
+            self._activate([preemptor.pod])
+        else:
+            del self._preempting[preemptor.uid]
+
+    async def _evict(self, preemptor: PodInfo, node: str, victim: PodInfo) -> None:
+        note = f"Preempted by pod {preemptor.uid} on node {node}"
+        waiting = self._waiting.get(victim.uid)
+        if waiting is not None:
+            in_memory = waiting.preempt(PLUGIN, "preempted")
+        else:
+            in_memory = self._pre_binding.cancel_pre_bind(victim.uid, f"preempted by {PLUGIN}")
+        if in_memory:
+            note += " (in kube-scheduler memory)."
+        else:
+            scheduler = preemptor.pod.spec.schedulerName
+            await self._dispatcher.evict(victim.pod, disruption_target(victim.pod, scheduler, self._now()))
+        self._recorder.event(victim.pod, "Normal", "Preempted", "Preempting", note, related=preemptor.pod)
+
+    async def drain(self) -> None:
+        """Wait until every preemption under way is over."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)

@@ -1,0 +1,47 @@
+"""What a scheduling cycle comes to."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.results import Code
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A node was found; the pod is assumed there, and what it needs is reserved. It may still have to wait."""
+
+    pod: PodInfo
+    node: str
+    wants: dict[str, Any]
+    """What each plugin's PreFilter computed; handed on to PreBind and PostBind, or to Unreserve."""
+    evaluated: int
+    feasible: int
+    waits: dict[str, float] = field(default_factory=dict)
+    """Plugins whose permission is still missing, and how many seconds each may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No node was found, or the one found could not be taken."""
+
+    code: Code
+    message: str
+    plugins: frozenset[str] = frozenset()
+    """Who rejected the pod. Nobody: an error, or a cluster without nodes."""
+    pending_plugins: frozenset[str] = frozenset()
+    nominated_node: str | None = ""
+    """Where the pod is expected later; empty: nowhere (any more); None: as before."""
+    victims: tuple[PodInfo, ...] = ()
+    """Pods to evict from the nominated node."""
+    to_unnominate: tuple[PodInfo, ...] = ()
+
+    @property
+    def is_rejection(self) -> bool:
+        """The pod was refused by plugins, as opposed to something having gone wrong."""
+        return self.code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
+
+
+Outcome = Placed | Failed

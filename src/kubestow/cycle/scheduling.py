@@ -1,0 +1,200 @@
+"""The scheduling cycle of one pod: find the nodes that will do, choose the best, take it.
+
+    PreFilter -> (nominated node first) Filter -> [PostFilter] -> PreScore -> Score -> choose
+              -> assume -> Reserve -> Permit
+
+A cycle never waits: it sees the live cluster, and what it decides is in the cluster when the next cycle starts.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cycle.evaluation import Evaluation, sample
+from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
+from kubestow.cycle.post_filter import run_post_filter
+from kubestow.framework.handle import Nominator
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Code, PluginError, Rejection, Wait
+from kubestow.model.rng import Rng
+
+Choose = Callable[[IntArray], int]
+"""Picks one of the best rows."""
+
+LONGEST_PERMIT_WAIT = 15 * 60.0
+
+
+def choose_at_random(rng: Rng) -> Choose:
+    """Any of the best is as good as the others."""
+
+    def choose(best: IntArray) -> int:
+        return int(best[rng.randrange(len(best))]) if len(best) > 1 else int(best[0])
+
+    return choose
+
+
+class SchedulingCycles:
+    """Runs one cycle after the other on a cluster; remembers only where the next search starts."""
+
+    def __init__(
+        self, cluster: Cluster, nominator: Nominator, choose: Choose, percentage_of_nodes_to_score: int = 0
+    ) -> None:
+        self._cluster = cluster
+        self._nominator = nominator
+        self._choose = choose
+        self._percentage = percentage_of_nodes_to_score
+        self._next_start = 0
+
+    def run(self, profile: Profile, pod: PodInfo) -> Outcome:
+        """Schedule one pod. A failure of a plugin is an outcome, not an exception."""
+        try:
+            if self._cluster.nodes.count == 0:
+                return Failed(Code.UNRESOLVABLE, NO_NODES)
+            evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
+            rows = self._find_nodes(evaluation)
+            if not len(rows):
+                return self._post_filter(evaluation)
+            row = self._best(evaluation, rows)
+            node = self._cluster.nodes.names[row]
+            assert evaluation.verdicts is not None
+            return self._take(evaluation, node, len(evaluation.verdicts.rows), len(rows))
+        except PluginError as error:
+            return Failed(Code.ERROR, str(error))
+        except ValueError as error:
+            return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
+
+    # Which node
+
+    def _find_nodes(self, evaluation: Evaluation) -> IntArray:
+        if not evaluation.pre_filter():
+            return np.zeros(0, np.int64)
+        nominated = self._nominated_row(evaluation.pod)
+        if nominated is not None:
+            rows = evaluation.filter(only=nominated)
+            if len(rows):
+                return rows
+        rows = evaluation.filter()
+        percentage = evaluation.profile.percentage_of_nodes_to_score
+        order = self._cluster.order.rows()
+        rows, searched = sample(
+            rows, order, self._next_start % len(order), self._percentage if percentage is None else percentage
+        )
+        self._next_start = (self._next_start + searched) % len(order)
+        return rows
+
+    def _nominated_row(self, pod: PodInfo) -> IntArray | None:
+        name = pod.pod.status.nominatedNodeName
+        row = self._cluster.nodes.row_of.get(name) if name else None
+        if row is None or not self._cluster.nodes.live[row]:
+            return None
+        return np.array([row])
+
+    def _best(self, evaluation: Evaluation, rows: IntArray) -> int:
+        if len(rows) == 1:
+            return int(rows[0])
+        totals = evaluation.score(rows)
+        return self._choose(rows[totals == totals.max()])
+
+    def _post_filter(self, evaluation: Evaluation) -> Failed:
+        plugins = frozenset(evaluation.rejecting_plugins)
+        if not evaluation.profile.post_filter:
+            return Failed(Code.UNSCHEDULABLE, evaluation.message(), plugins)
+        result = run_post_filter(evaluation.profile, evaluation)
+        return Failed(
+            Code.UNSCHEDULABLE,
+            evaluation.message(result.message),
+            plugins,
+            nominated_node=result.nominated_node,
+            victims=result.victims,
+            to_unnominate=result.to_unnominate,
+        )
+
+    # Taking it
+
+    def _take(self, evaluation: Evaluation, node: str, evaluated: int, feasible: int) -> Outcome:
+        profile, wants = evaluation.profile, evaluation.wants
+        pod = _placed_on(evaluation.pod, node)
+        self._cluster.assume(pod, node)
+        refused = self._reserve(profile, wants, pod, node)
+        if refused is None:
+            permitted = self._permit(profile, wants, pod, node)
+            if not isinstance(permitted, Rejection | PluginError):
+                return Placed(pod, node, wants, evaluated, feasible, permitted)
+            refused = permitted
+        self.give_back(profile, Placed(pod, node, wants, evaluated, feasible))
+        return refusal(refused)
+
+    def _reserve(
+        self, profile: Profile, wants: dict[str, object], pod: PodInfo, node: str
+    ) -> Rejection | PluginError | None:
+        caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
+        try:
+            for bound in profile.reserve:
+                answer = caller.call(bound, wants.get(bound.name), pod, node)
+                if answer is not None:
+                    status = answer.code
+                    return answer._replace(plugin=bound.name)  # type: ignore[no-any-return]
+        except PluginError as error:
+            status = Code.ERROR
+            return error
+        finally:
+            caller.finished("Reserve", status, start)
+        return None
+
+    def _permit(
+        self, profile: Profile, wants: dict[str, object], pod: PodInfo, node: str
+    ) -> dict[str, float] | Rejection | PluginError:
+        if not profile.permit:
+            return {}
+        caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
+        waits: dict[str, float] = {}
+        try:
+            for bound in profile.permit:
+                answer = caller.call(bound, wants.get(bound.name), pod, node)
+                if isinstance(answer, Rejection):
+                    status = answer.code
+                    return answer._replace(plugin=bound.name)
+                if isinstance(answer, Wait):
+                    status = Code.WAIT
+                    waits[bound.name] = min(answer.seconds, LONGEST_PERMIT_WAIT)
+        except PluginError as error:
+            status = Code.ERROR
+            return error
+        finally:
+            caller.finished("Permit", status, start)
+        return waits
+
+    def give_back(self, profile: Profile, placed: Placed) -> None:
+        """Undo Reserve, last plugin first, and forget the pod."""
+        caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
+        for bound in reversed(profile.reserve):
+            try:
+                bound.plugin.unreserve(placed.wants.get(bound.name), placed.pod, placed.node)
+            except Exception:
+                # Unreserve must not fail; a plugin that does must not keep the others from cleaning up.
+                status = Code.ERROR
+        caller.finished("Unreserve", status, start)
+        self._cluster.forget(placed.pod.uid)
+
+
+def refusal(refused: Rejection | PluginError) -> Failed:
+    """The outcome when the one node that was chosen could not be taken after all."""
+    if isinstance(refused, PluginError):
+        return Failed(Code.ERROR, str(refused))
+    counted = ", ".join(sorted(f"1 {reason}" for reason in refused.reasons))
+    message = f"0/1 nodes are available: {counted}." if counted else "0/1 nodes are available:"
+    if refused.code is Code.PENDING:
+        return Failed(refused.code, message, pending_plugins=frozenset((refused.plugin,)))
+    if refused.code is Code.ERROR:
+        return Failed(refused.code, refused.message)
+    return Failed(refused.code, message, frozenset((refused.plugin,)))
+
+
+def _placed_on(pod: PodInfo, node: str) -> PodInfo:
+    """The pod as it will be once bound."""
+    spec = msgspec.structs.replace(pod.pod.spec, nodeName=node)
+    return PodInfo(msgspec.structs.replace(pod.pod, spec=spec))

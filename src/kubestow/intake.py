@@ -1,0 +1,199 @@
+"""What happens in the cluster, taken in: the state is kept up to date, and waiting pods are told what may help them."""
+
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
+
+from kubestow.cluster.changes import events_of, node_events, pod_update_events
+from kubestow.cluster.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE,
+    ClusterEvent,
+)
+from kubestow.cluster.state import Cluster
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.standing import pod_is_terminal, pod_priority
+from kubestow.queue.scheduling_queue import SchedulingQueue
+
+
+class IntakeObserver(Protocol):
+    """Is told how long events took to take in, and of objects that make no sense."""
+
+    def event_handled(self, label: str, seconds: float) -> None: ...
+
+    def object_refused(self, obj: Any, error: Exception) -> None: ...
+
+
+class Intake:
+    """Takes in objects of every kind as they are added, updated and deleted."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        scheduler_names: Collection[str],
+        reject_waiting: Callable[[str, str], bool],
+        changed: Callable[[], None],
+        observer: IntakeObserver,
+        stopwatch: Callable[[], float],
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._names = scheduler_names
+        self._reject_waiting = reject_waiting
+        self._changed = changed
+        self._observer = observer
+        self._stopwatch = stopwatch
+        self._pending: dict[str, Pod] = {}
+
+    def pending(self, pod: Pod) -> Pod | None:
+        """The latest version of a pod that has no node yet; None if it is gone, or another one took its name."""
+        found = self._pending.get(pod.key)
+        return found if found is not None and found.metadata.uid == pod.metadata.uid else None
+
+    def added(self, obj: Any) -> None:
+        if isinstance(obj, Pod):
+            self._pod_added(obj)
+        elif isinstance(obj, Node):
+            self._node_changed(None, obj)
+        else:
+            self._object_changed(None, obj)
+        self._changed()
+
+    def updated(self, old: Any, new: Any) -> None:
+        if isinstance(new, Pod):
+            self._pod_updated(old, new)
+        elif isinstance(new, Node):
+            self._node_changed(old, new)
+        else:
+            self._object_changed(old, new)
+        self._changed()
+
+    def deleted(self, obj: Any) -> None:
+        if isinstance(obj, Pod):
+            self._pod_deleted(obj)
+        elif isinstance(obj, Node):
+            self._node_changed(obj, None)
+        else:
+            self._object_changed(obj, None)
+        self._changed()
+
+    # Nodes and everything else
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        start = self._stopwatch()
+        events = node_events(old, new)
+        if new is None:
+            # Told while the node is still there.
+            self._tell(events, old, None, start)
+            assert old is not None
+            self._cluster.remove_node(old.metadata.name)
+            return
+        try:
+            self._cluster.set_node(new)
+        except ValueError as error:
+            self._observer.object_refused(new, error)
+            return
+        self._tell(events, old, new, start)
+
+    def _object_changed(self, old: Any, new: Any) -> None:
+        start = self._stopwatch()
+        if new is None:
+            self._cluster.remove_object(old)
+        else:
+            self._cluster.set_object(new)
+        self._tell(events_of(old, new), old, new, start)
+
+    # Pods
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return pod.spec.schedulerName in self._names
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod_is_terminal(pod):
+            return
+        if pod.spec.nodeName:
+            self._assigned(None, pod)
+        elif self._is_ours(pod):
+            self._pending[pod.key] = pod
+            start = self._stopwatch()
+            self._queue.add(pod)
+            self._observer.event_handled(UNSCHEDULED_POD_ADD.label, self._stopwatch() - start)
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        if pod_is_terminal(new):
+            if not pod_is_terminal(old):
+                self._pod_deleted(old)
+        elif old.spec.nodeName:
+            self._assigned(old, new)
+        elif new.spec.nodeName:
+            self._assigned(None, new)
+            if self._is_ours(old):
+                self._pending.pop(old.key, None)
+                self._queue.delete(old)
+                self._queue.done(old.metadata.uid)
+        elif self._is_ours(old):
+            self._pending[new.key] = new
+            self._waiting_updated(old, new)
+
+    def _pod_deleted(self, pod: Pod) -> None:
+        if pod.spec.nodeName:
+            start = self._stopwatch()
+            self._cluster.remove_pod(pod.metadata.uid)
+            self._tell([ASSIGNED_POD_DELETE], pod, None, start)
+        elif self._is_ours(pod):
+            self._pending.pop(pod.key, None)
+            self._waiting_deleted(pod)
+
+    def _assigned(self, old: Pod | None, new: Pod) -> None:
+        start = self._stopwatch()
+        try:
+            self._cluster.set_pod(new)
+        except ValueError as error:
+            self._observer.object_refused(new, error)
+            return
+        self._tell([ASSIGNED_POD_ADD] if old is None else pod_update_events(old, new), old, new, start)
+
+    def _waiting_updated(self, old: Pod, new: Pod) -> None:
+        if old.metadata.resourceVersion and old.metadata.resourceVersion == new.metadata.resourceVersion:
+            return
+        start = self._stopwatch()
+        if self._cluster.is_assumed(new.metadata.uid):
+            if new.metadata.deletionTimestamp is not None and old.metadata.deletionTimestamp is None:
+                self._assumed_deleted(new)
+            return
+        self._queue.update(old, new)
+        nominated = old.status.nominatedNodeName
+        if nominated and nominated != new.status.nominatedNodeName:
+            self._nomination_gone(old)
+        self._observer.event_handled(UNSCHEDULED_POD_UPDATE.label, self._stopwatch() - start)
+
+    def _waiting_deleted(self, pod: Pod) -> None:
+        start = self._stopwatch()
+        self._queue.delete(pod)
+        if self._cluster.is_assumed(pod.metadata.uid):
+            self._assumed_deleted(pod)
+        elif pod.status.nominatedNodeName:
+            self._nomination_gone(pod)
+        self._observer.event_handled(UNSCHEDULED_POD_DELETE.label, self._stopwatch() - start)
+
+    def _assumed_deleted(self, pod: Pod) -> None:
+        """A pod on its way to a node is to go: what it took there is free again."""
+        assumed = self._cluster.pod(pod.metadata.uid)
+        assert assumed is not None
+        if not self._reject_waiting(assumed.uid, "removed"):
+            self._cluster.forget(assumed.uid)
+        self._queue.on_event(ASSIGNED_POD_DELETE, assumed.pod, None)
+
+    def _nomination_gone(self, pod: Pod) -> None:
+        """Room that was kept for a pod is free for those that are no more important."""
+        priority = pod_priority(pod)
+        self._queue.on_event(ASSIGNED_POD_DELETE, pod, None, only=lambda other: pod_priority(other) <= priority)
+
+    def _tell(self, events: list[ClusterEvent], old: Any, new: Any, start: float) -> None:
+        for event in events:
+            self._queue.on_event(event, old, new)
+            self._observer.event_handled(event.label, self._stopwatch() - start)

@@ -1,0 +1,218 @@
+"""The scheduler: pods leave the queue one by one, get a node or go back, and are bound beside later cycles.
+
+    queue -> cycle -> Placed -> binder -> bound
+                |                  |
+                +---- Failed ------+-----> failure handling -> queue
+
+Everything here happens on one event loop. A cycle never waits, so there are no locks and nothing to copy.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from kubestow.binding.binder import Attempt, Binder
+from kubestow.binding.dispatcher import Dispatcher
+from kubestow.binding.evictions import Evictions
+from kubestow.binding.waiting import WaitingPods
+from kubestow.cluster.events import ASSIGNED_POD_DELETE
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cycle.outcome import Failed, Placed
+from kubestow.cycle.scheduling import SchedulingCycles
+from kubestow.framework.handle import Recorder
+from kubestow.framework.profile import Profile
+from kubestow.intake import Intake
+from kubestow.model.clock import Clock
+from kubestow.model.pod import Pod
+from kubestow.queue.queued_pod import QueuedPod
+from kubestow.queue.scheduling_queue import SchedulingQueue
+from kubestow.reporting.conditions import fitting_note, scheduling_condition
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+
+_TIMED_CYCLES = 10
+"""One cycle in so many has its plugin calls timed."""
+_CYCLES_PER_TURN = 32
+"""So many cycles run before bindings, watches and serving get their turn."""
+
+
+class AttemptObserver(Protocol):
+    """Is told how attempts end."""
+
+    def attempt_finished(self, profile: str, result: str, seconds: float) -> None: ...
+
+    def algorithm_finished(self, seconds: float) -> None: ...
+
+    def pod_scheduled(self, attempts: int, seconds: float, was_flushed: bool) -> None: ...
+
+    def decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None: ...
+
+    def permit_waited(self, status: str, seconds: float) -> None: ...
+
+    def preemption(self, victims: int) -> None: ...
+
+    def preemption_failed(self, pod: Pod, error: Exception) -> None: ...
+
+
+class Scheduler:
+    """Schedules what is in the queue."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        profiles: Mapping[str, Profile],
+        cycles: SchedulingCycles,
+        intake: Intake,
+        dispatcher: Dispatcher,
+        recorder: Recorder,
+        observer: AttemptObserver,
+        clock: Clock,
+        stopwatch: Callable[[], float],
+        waiting_pods: WaitingPods,
+        *,
+        announces_expectation: bool = True,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._profiles = profiles
+        self._cycles = cycles
+        self._intake = intake
+        self._dispatcher = dispatcher
+        self._recorder = recorder
+        self._observer = observer
+        self._clock = clock
+        self._stopwatch = stopwatch
+        self._count = 0
+        self.binder = Binder(
+            dispatcher, waiting_pods, self, queue.done, stopwatch, announces_expectation=announces_expectation
+        )
+        self.evictions = Evictions(
+            cluster,
+            dispatcher,
+            waiting_pods,
+            self.binder,
+            recorder,
+            queue.activate,
+            clock.now,
+            observer.preemption_failed,
+        )
+
+    # The main path
+
+    def schedule_one(self) -> bool:
+        """Take the next pod out of the queue and decide about it; False if there is none."""
+        queued = self._queue.pop()
+        if queued is None:
+            return False
+        profile = self._profiles[queued.profile]
+        if self._is_to_be_skipped(queued.pod):
+            self._queue.done(queued.uid)
+            return True
+        attempt = Attempt(queued, profile, self._stopwatch())
+        profile.caller.timing = self._count % _TIMED_CYCLES == 0
+        self._count += 1
+        outcome = self._cycles.run(profile, PodInfo(queued.pod))
+        seconds = self._stopwatch() - attempt.started
+        self._observer.algorithm_finished(seconds)
+        self._observer.decided(queued.pod, outcome, seconds)
+        if isinstance(outcome, Placed):
+            self._queue.nominator.remove(queued.uid)
+            self.binder.start(attempt, outcome)
+        else:
+            self._handle_failure(attempt, outcome)
+        return True
+
+    def _is_to_be_skipped(self, pod: Pod) -> bool:
+        if pod.metadata.deletionTimestamp is not None:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            return True
+        return self._cluster.is_assumed(pod.metadata.uid)
+
+    # How bindings end
+
+    def bound(self, attempt: Attempt, placed: Placed) -> None:
+        """A pod was bound."""
+        queued = attempt.queued
+        note = f"Successfully assigned {placed.pod.key} to {placed.node}"
+        self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
+        self._observer.attempt_finished(attempt.profile.name, "scheduled", self._stopwatch() - attempt.started)
+        since = queued.initial_attempt_timestamp
+        waited = self._clock.now() - (queued.timestamp if since is None else since)
+        self._observer.pod_scheduled(queued.attempts, waited, queued.was_flushed)
+
+    def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None:
+        """A pod could not be bound: what it took is given back, and it is tried again."""
+        self._cycles.give_back(attempt.profile, placed)
+        uid = placed.pod.uid
+        if failed.is_rejection:
+            # The pod itself must not be moved by the room it gives back.
+            self._handle_failure(attempt, failed)
+            self._queue.on_event(ASSIGNED_POD_DELETE, placed.pod.pod, None, only=lambda pod: pod.metadata.uid != uid)
+        else:
+            self._queue.on_event(ASSIGNED_POD_DELETE, placed.pod.pod, None)
+            self._handle_failure(attempt, failed)
+
+    def permit_waited(self, status: str, seconds: float) -> None:
+        """A pod no longer waits for permission."""
+        self._observer.permit_waited(status, seconds)
+
+    def _handle_failure(self, attempt: Attempt, failed: Failed) -> None:
+        queued = attempt.queued
+        result = "unschedulable" if failed.is_rejection else "error"
+        self._observer.attempt_finished(attempt.profile.name, result, self._stopwatch() - attempt.started)
+        latest = self._intake.pending(queued.pod)
+        if latest is None:
+            # Deleted, recreated, or given a node by somebody else.
+            self._queue.done(queued.uid)
+            return
+        if failed.victims and failed.nominated_node:
+            self._observer.preemption(len(failed.victims))
+            # Before the pod is back in the queue: while its victims are evicted it is to be held back there.
+            self.evictions.start(PodInfo(latest), failed.nominated_node, failed.victims, failed.to_unnominate)
+        self._requeue(queued, latest, failed)
+        self._report(latest, failed)
+
+    def _requeue(self, queued: QueuedPod, latest: Pod, failed: Failed) -> None:
+        queued.pod = latest
+        self._queue.requeue_failed(queued, failed.plugins, failed.pending_plugins)
+        self._queue.nominator.nominate(latest, failed.nominated_node)
+
+    def _report(self, pod: Pod, failed: Failed) -> None:
+        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", fitting_note(failed.message))
+        reason = UNSCHEDULABLE if failed.is_rejection else SCHEDULER_ERROR
+        condition = scheduling_condition(pod, reason, failed.message, self._clock.now())
+        nominated = failed.nominated_node
+        if nominated == pod.status.nominatedNodeName:
+            nominated = None
+        if condition is not None or nominated is not None:
+            self._dispatcher.patch_status(pod, condition, nominated)
+
+    # Running
+
+    async def run(self, work_arrived: asyncio.Event) -> None:
+        """Schedule until cancelled. `work_arrived` is set by whoever changes the queue."""
+        while True:
+            self._queue.flush_backoff()
+            self._queue.flush_unschedulable()
+            for _ in range(_CYCLES_PER_TURN):
+                if not self.schedule_one():
+                    break
+            if self._queue.has_work:
+                await asyncio.sleep(0)
+                continue
+            await self._wait_for_work(work_arrived)
+
+    async def _wait_for_work(self, work_arrived: asyncio.Event) -> None:
+        work_arrived.clear()
+        wakeup = self._queue.next_wakeup()
+        if wakeup is None:
+            await work_arrived.wait()
+            return
+        try:
+            await asyncio.wait_for(work_arrived.wait(), max(wakeup - self._clock.now(), 0.0))
+        except TimeoutError:
+            pass

@@ -1,0 +1,62 @@
+"""An observer that measures nothing, and keeps what went wrong."""
+
+from typing import Any
+
+from kubestow.cycle.outcome import Failed, Placed
+from kubestow.model.pod import Pod
+
+
+class QuietObserver:
+    """Satisfies every observer of the core."""
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+        """Failed calls and refused objects, in words."""
+
+    def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None:
+        pass
+
+    def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
+        pass
+
+    def pod_entered(self, queue: str, event: str) -> None:
+        pass
+
+    def hint_ran(self, plugin: str, event: str, result: str, seconds: float) -> None:
+        pass
+
+    def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
+        self.failures.append(f"hint of {plugin} on {event} for {pod.key}: {error}")
+
+    def event_handled(self, label: str, seconds: float) -> None:
+        pass
+
+    def object_refused(self, obj: Any, error: Exception) -> None:
+        self.failures.append(f"{type(obj).__name__} {obj.metadata.name}: {error}")
+
+    def attempt_finished(self, profile: str, result: str, seconds: float) -> None:
+        pass
+
+    def algorithm_finished(self, seconds: float) -> None:
+        pass
+
+    def pod_scheduled(self, attempts: int, seconds: float, was_flushed: bool) -> None:
+        pass
+
+    def decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None:
+        pass
+
+    def permit_waited(self, status: str, seconds: float) -> None:
+        pass
+
+    def preemption(self, victims: int) -> None:
+        pass
+
+    def preemption_failed(self, pod: Pod, error: Exception) -> None:
+        self.failures.append(f"preemption for {pod.key}: {error}")
+
+    def api_call_finished(self, call: str, result: str) -> None:
+        pass
+
+    def api_call_failed(self, call: str, pod: Pod, error: Exception) -> None:
+        self.failures.append(f"{call} of {pod.key}: {error}")

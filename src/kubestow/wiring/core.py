@@ -1,0 +1,127 @@
+"""The scheduler core put together: everything but the connection to an API server."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubestow.binding.conditions import Conditions
+from kubestow.binding.dispatcher import CallObserver as DispatchObserver
+from kubestow.binding.dispatcher import Dispatcher
+from kubestow.binding.waiting import WaitingPods
+from kubestow.cluster.state import Cluster
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
+from kubestow.framework.caller import CallObserver
+from kubestow.framework.handle import ApiPort, Handle, Recorder
+from kubestow.framework.profile import Profile
+from kubestow.framework.registry import Registry
+from kubestow.intake import Intake, IntakeObserver
+from kubestow.model.clock import Clock
+from kubestow.model.pod import Pod
+from kubestow.model.rng import Rng
+from kubestow.queue.nominator import Nominator
+from kubestow.queue.observer import QueueObserver
+from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
+from kubestow.scheduler import AttemptObserver, Scheduler
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.rules import ProfileRules
+
+
+class CoreObserver(CallObserver, QueueObserver, IntakeObserver, AttemptObserver, DispatchObserver, Protocol):
+    """Everything the core tells about itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the core is given: time, chance, and somewhere to write."""
+
+    clock: Clock
+    stopwatch: Callable[[], float]
+    rng: Rng
+    api: ApiPort
+    recorder: Recorder
+    observer: CoreObserver
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The parts of a scheduler, for those who drive or watch it."""
+
+    cluster: Cluster
+    queue: SchedulingQueue
+    profiles: dict[str, Profile]
+    cycles: SchedulingCycles
+    waiting_pods: WaitingPods
+    dispatcher: Dispatcher
+    intake: Intake
+    scheduler: Scheduler
+
+
+def build_core(
+    configuration: SchedulerConfiguration,
+    features: Features,
+    registry: Registry,
+    outside: Outside,
+    *,
+    longest_unschedulable: float = 300.0,
+    choose: Choose | None = None,
+) -> Core:
+    """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
+    cluster, nominator, waiting, conditions = Cluster(), Nominator(), WaitingPods(), Conditions()
+    dispatcher = Dispatcher(outside.api, outside.observer)
+
+    # Plugins may ask for what is made only after them; by the time they do, it is there.
+    def activate(pods: Iterable[Pod]) -> None:
+        queue.activate(pods)
+
+    def is_preempting(uid: str) -> bool:
+        return scheduler.evictions.is_preempting(uid)
+
+    handle = Handle(
+        cluster=cluster,
+        features=features,
+        clock=outside.clock,
+        rng=outside.rng,
+        nominator=nominator,
+        api=dispatcher,
+        recorder=outside.recorder,
+        waiting_pods=waiting,
+        activate=activate,
+        wait_until=conditions.wait_until,
+        is_preempting=is_preempting,
+    )
+    profiles = build_profiles(configuration, registry, handle, outside.observer, outside.stopwatch)
+    queue = SchedulingQueue(
+        outside.clock,
+        {name: ProfileRules(profile) for name, profile in profiles.items()},
+        QueueSettings(
+            float(configuration.podInitialBackoffSeconds),
+            float(configuration.podMaxBackoffSeconds),
+            longest_unschedulable,
+            features.scheduler_pop_from_backoff_q,
+        ),
+        outside.observer,
+        next(iter(profiles.values())).queue_sort[0].function,
+        nominator,
+    )
+    cycles = SchedulingCycles(
+        cluster, nominator, choose or choose_at_random(outside.rng), configuration.percentageOfNodesToScore
+    )
+    intake = Intake(
+        cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.observer, outside.stopwatch
+    )
+    scheduler = Scheduler(
+        cluster,
+        queue,
+        profiles,
+        cycles,
+        intake,
+        dispatcher,
+        outside.recorder,
+        outside.observer,
+        outside.clock,
+        outside.stopwatch,
+        waiting,
+        announces_expectation=features.nominated_node_name_for_expectation,
+    )
+    return Core(cluster, queue, profiles, cycles, waiting, dispatcher, intake, scheduler)

@@ -1,0 +1,39 @@
+"""A profile's plugins as the queue sees them."""
+
+from collections.abc import Mapping, Sequence
+
+from kubestow.cluster.events import ANYTHING, Registration
+from kubestow.framework.caller import Bound
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Code, PluginError, Rejection
+from kubestow.model.pod import Pod
+from kubestow.queue.queued_pod import Gate
+
+EXTENDER = "Extender"
+"""Stands for all HTTP extenders: what they rejected may change its mind at any event."""
+
+
+class ProfileRules:
+    """What may keep pods out of the queue, and what may let rejected pods try again."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self.registrations: Mapping[str, Sequence[Registration]] = {**profile.registrations, EXTENDER: ANYTHING}
+
+    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
+        bounds = self._profile.pre_enqueue
+        if held_back_by is not None:
+            # Most likely it still does: ask it first.
+            bounds = tuple(sorted(bounds, key=lambda bound: bound.name != held_back_by))
+        for bound in bounds:
+            refused = self._ask(bound, pod)
+            if refused is not None:
+                return Gate(bound.name, refused.message)
+        return None
+
+    def _ask(self, bound: Bound, pod: Pod) -> Rejection | None:
+        try:
+            answer: Rejection | None = self._profile.caller.call(bound, pod)
+        except PluginError as error:
+            return Rejection((str(error),), Code.ERROR)
+        return answer
