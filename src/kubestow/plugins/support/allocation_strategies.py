@@ -6,7 +6,7 @@ import numpy as np
 
 from kubestow.cluster.arrays import IntArray, Rows, row_count
 from kubestow.config.plugin_args import ScoringStrategy, UtilizationShapePoint
-from kubestow.plugins.support.broken_line import score_table
+from kubestow.framework.broken_line import score_table
 from kubestow.plugins.support.resource_shares import Share, percent, weighted_mean
 
 Strategy = Callable[[list[Share], Rows], IntArray]

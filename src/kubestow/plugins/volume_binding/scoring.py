@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from kubestow.config.plugin_args import UtilizationShapePoint
+from kubestow.framework.broken_line import score_table
 from kubestow.model.claims import claim_class
 from kubestow.model.quantity import value
-from kubestow.plugins.support.broken_line import score_table
 from kubestow.plugins.volume_binding.claims import STORAGE
 from kubestow.plugins.volume_binding.finding import Match, Provision
 
