@@ -4,6 +4,7 @@ It works on plain JSON objects: each is encoded once when it is written, and lis
 Nothing here knows the scheduler; it is one client among others.
 """
 
-from kubestow.apiserver.controlplane import ControlPlane, Options
+from kubestow.apiserver.controlplane import ControlPlane, Options, StartError
+from kubestow.apiserver.kubelets.fleet import Pace
 
-__all__ = ["ControlPlane", "Options"]
+__all__ = ["ControlPlane", "Options", "Pace", "StartError"]

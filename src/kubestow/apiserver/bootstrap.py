@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from kubestow.apiserver.objects.intent import internal
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.kubelets.description import NodesFileError
+from kubestow.apiserver.objects.intent import Intent, internal
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
 
@@ -20,6 +22,18 @@ def fill(writer: Writer) -> None:
     for name, (value, description) in _PRIORITIES.items():
         body = {"metadata": {"name": name}, "value": value, "description": description}
         _ensure(writer, "priorityclasses.scheduling.k8s.io", body)
+
+
+def add_nodes(writer: Writer, nodes: list[dict[str, Any]]) -> None:
+    """Creates the nodes that are not there yet."""
+    for node in nodes:
+        metadata = node.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+        if writer.store.get("nodes", "", name) is None:
+            try:
+                writer.create(BY_STORAGE["nodes"], "", node, Intent(manager="kubestow", validation="Strict"))
+            except ApiError as error:
+                raise NodesFileError(f"node {name!r}: {error.message}") from error
 
 
 def _ensure(writer: Writer, storage: str, obj: dict[str, Any]) -> None:

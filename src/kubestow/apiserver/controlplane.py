@@ -16,10 +16,15 @@ from typing import Self
 from kubestow.apiserver import bootstrap
 from kubestow.apiserver.auth import certificates, kubeconfig
 from kubestow.apiserver.auth.certificates import Certificates, write_private
-from kubestow.apiserver.auth.identities import Identities
+from kubestow.apiserver.auth.identities import Identities, TokenFileError
+from kubestow.apiserver.controllers import standard
+from kubestow.apiserver.controllers.queue import Controllers
+from kubestow.apiserver.kubelets import description
+from kubestow.apiserver.kubelets.description import NodesFileError
+from kubestow.apiserver.kubelets.fleet import Fleet, Pace
 from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.watching import Watchers
-from kubestow.apiserver.server import Server
+from kubestow.apiserver.server import ListenError, Server
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
 from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
 
@@ -43,6 +48,12 @@ class Options:
     """Whether Deployments, ReplicaSets and Jobs become pods, and what is orphaned is collected."""
     kubelets: bool = True
     """Whether nodes act: pods bound to them run and end."""
+    nodes: int = 0
+    """How many plain nodes to create, if there are none of that name."""
+    nodes_file: Path | None = None
+    """Nodes to create: Node manifests, or a description of groups of nodes."""
+    pace: Pace = field(default_factory=Pace)
+    """How fast nodes act."""
     retained_changes: int = DEFAULT_RETAIN
     """How many changes of each resource watches can go back."""
     max_body: int = 3 * _MEBIBYTE
@@ -51,6 +62,10 @@ class Options:
     """How much a watcher may leave untaken before it is dropped."""
     extra_names: tuple[str, ...] = field(default=())
     """More names and addresses for the server's certificate."""
+
+
+class StartError(Exception):
+    """The control plane cannot start; the message says why and what to do."""
 
 
 class ControlPlane:
@@ -69,6 +84,8 @@ class ControlPlane:
         self._journal: SqliteJournal | None = None
         self._server: Server | None = None
         self._watchers: Watchers | None = None
+        self._controllers: Controllers | None = None
+        self._fleet: Fleet | None = None
 
     @property
     def ca(self) -> Path:
@@ -81,15 +98,24 @@ class ControlPlane:
         return self.options.kubeconfig or self._certificates.ca.parent / "admin.kubeconfig"
 
     async def start(self) -> None:
-        """Starts everything; raises StorageError, ListenError or TokenFileError when it cannot."""
+        """Starts everything; raises StartError when it cannot, with a message for people."""
         try:
             await self._start()
+        except (StorageError, ListenError, TokenFileError, NodesFileError) as error:
+            await self.stop()
+            raise StartError(str(error)) from error
+        except OSError as error:
+            await self.stop()
+            raise StartError(f"cannot use {error.filename}: {error.strerror}") from error
         except BaseException:
             await self.stop()
             raise
 
     async def _start(self) -> None:
         options = self.options
+        described = description.plain(options.nodes)
+        if options.nodes_file is not None:
+            described += description.read(options.nodes_file)
         folder = self._folder()
         addresses = options.extra_names
         if options.bind_address not in ("0.0.0.0", "::"):  # noqa: S104
@@ -107,7 +133,13 @@ class ControlPlane:
         journal = self._journal
         if journal is not None:
             self.application.unhealthy = lambda: journal.failure
-        bootstrap.fill(self.application.mutations.writer)
+        writer, remover = self.application.mutations.writer, self.application.mutations.remover
+        bootstrap.fill(writer)
+        bootstrap.add_nodes(writer, described)
+        if options.controllers:
+            self._controllers = standard.start(writer, remover)
+        if options.kubelets:
+            self._fleet = Fleet(writer, options.pace)
         self._server = Server(self.application, max_body=options.max_body)
         self.port = await self._server.start(options.bind_address, options.port, self._certificates.server_context())
         host = "127.0.0.1" if options.bind_address in ("0.0.0.0", "::", "") else options.bind_address  # noqa: S104
@@ -126,6 +158,10 @@ class ControlPlane:
 
     async def stop(self) -> None:
         """Stops everything; what was acknowledged is on disk if there is a data folder."""
+        if self._fleet is not None:
+            self._fleet.close()
+        if self._controllers is not None:
+            self._controllers.close()
         if self._watchers is not None:
             self._watchers.close()
         if self._server is not None:

@@ -15,7 +15,7 @@ from kubestow.apiserver.schema.types import Struct
 
 _TABLE = """
 v1
-  Pod pods po status binding eviction log resize ephemeralcontainers generation all
+  Pod pods po status binding eviction log exec attach portforward resize ephemeralcontainers generation all
   Node nodes no cluster status
   Namespace namespaces ns cluster status finalize
   Service services svc status all
@@ -97,6 +97,9 @@ SUBRESOURCE_KINDS: MappingProxyType[str, tuple[str, str, str, tuple[str, ...]]] 
         "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
         "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
         "log": ("", "v1", "Pod", ("get",)),
+        "exec": ("", "v1", "PodExecOptions", ("create", "get")),
+        "attach": ("", "v1", "PodAttachOptions", ("create", "get")),
+        "portforward": ("", "v1", "PodPortForwardOptions", ("create", "get")),
     }
 )
 """Subresources that speak another kind than their parent: group, version, kind, verbs."""

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_NO_LOGS = "pods here are stand-ins that run no containers, so there is nothing to log"
+_INSIDE = ("log", "exec", "attach", "portforward")
+_NOTHING_INSIDE = "pods here are stand-ins that run no containers: there are no logs and there is nothing to enter"
 
 
 class Application:
@@ -120,8 +121,8 @@ class Application:
         form = wanted_form(request.header(b"accept"))
         if target.sub == "scale":
             return Response(200, encode(self.subresources.scale(target)))
-        if target.sub == "log":
-            raise errors.not_implemented(_NO_LOGS)
+        if target.sub in _INSIDE:
+            raise errors.not_implemented(_NOTHING_INSIDE)
         if target.sub and target.sub not in ("status", "resize", "ephemeralcontainers"):
             raise errors.method_not_allowed(request.method)
         if watched:
@@ -148,7 +149,9 @@ class Application:
     def _write(self, request: Request, target: Target, intent: Intent) -> Response:
         method, resource = request.method, target.resource
         form = wanted_form(request.header(b"accept"))
-        if target.sub in ("binding", "eviction", "token", "scale", "log"):
+        if target.sub in _INSIDE:
+            raise errors.not_implemented(_NOTHING_INSIDE)
+        if target.sub in ("binding", "eviction", "token", "scale"):
             return self._write_subresource(request, target, intent)
         if method == "POST" and not target.name:
             if resource.namespaced and target.namespace is None:

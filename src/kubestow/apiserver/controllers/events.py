@@ -1,0 +1,49 @@
+"""Events do not stay: an hour after they were last told they are removed."""
+
+import time
+from collections.abc import Iterable
+
+from kubestow.apiserver.controllers.queue import KeysOf
+from kubestow.apiserver.store.collection import Key
+from kubestow.apiserver.store.records import Change
+from kubestow.apiserver.store.store import Store
+
+_KEEP_SECONDS = 3600.0
+_SWEEP_SECONDS = 60.0
+_BATCH = 1000
+
+
+class Events:
+    """Removes old events; all share one key, visited once a minute."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._written: dict[Key, float] = {}
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows events."""
+        return {"events": self._note}
+
+    def _note(self, change: Change) -> Iterable[Key]:
+        key = (change.record.namespace, change.record.name)
+        self._written.pop(key, None)
+        if change.type == "DELETED":
+            return ()
+        self._written[key] = time.monotonic()
+        return (("", "sweep"),) if len(self._written) == 1 else ()
+
+    def visit(self, key: Key) -> float | None:  # noqa: ARG002
+        """Removes what is too old, oldest first."""
+        too_old = time.monotonic() - _KEEP_SECONDS
+        gone: list[Key] = []
+        for event, written in self._written.items():
+            if written > too_old or len(gone) >= _BATCH:
+                break
+            gone.append(event)
+        for namespace, name in gone:
+            record = self._store.get("events", namespace, name)
+            if record is not None:
+                self._store.delete("events", record)
+        if not self._written:
+            return None
+        return 0.0 if len(gone) == _BATCH else _SWEEP_SECONDS

@@ -1,0 +1,96 @@
+"""Garbage: objects whose owners are all gone go too; owners deleted in the foreground wait for their dependents."""
+
+from collections.abc import Iterable
+
+from kubestow.apiserver.controllers.queue import KeysOf
+from kubestow.apiserver.objects.intent import internal
+from kubestow.apiserver.objects.removal import FOREGROUND, DeleteOptions, Remover
+from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.resources import BY_KIND, BY_STORAGE
+from kubestow.apiserver.store.collection import Key
+from kubestow.apiserver.store.records import Change, Record
+from kubestow.apiserver.store.store import Store
+
+
+class GarbageCollector:
+    """Follows everything; its keys are uids."""
+
+    def __init__(self, store: Store, writer: Writer, remover: Remover) -> None:
+        self._store = store
+        self._writer = writer
+        self._remover = remover
+
+    def sources(self) -> dict[str, KeysOf]:
+        """An owner that goes concerns its dependents; an object with owners concerns itself and them."""
+        return {storage: self._keys for storage in BY_STORAGE if storage != "leases.coordination.k8s.io"}
+
+    def _keys(self, change: Change) -> Iterable[Key]:
+        record = change.record
+        keys: list[Key] = []
+        if change.type == "DELETED":
+            keys += [("orphans", record.uid)] if record.uid in self._store.dependents else []
+            keys += [("owner", owner) for owner in record.owners]
+        else:
+            if record.owners and (change.previous is None or change.previous.owners != record.owners):
+                keys.append(("orphan", record.uid))
+            if b'"deletionTimestamp"' in record.body and FOREGROUND.encode() in record.body:
+                keys.append(("owner", record.uid))
+        return keys
+
+    def visit(self, key: Key) -> float | None:
+        """Deletes what has lost its owners."""
+        what, uid = key
+        if what == "orphan":
+            entry = self._store.by_uid.get(uid)
+            if entry is not None:
+                self._collect(*entry)
+        elif what == "orphans":
+            for storage, namespace, name in sorted(self._store.dependents.get(uid, ())):
+                record = self._store.get(storage, namespace, name)
+                if record is not None:
+                    self._collect(storage, record)
+        else:
+            self._foreground(uid)
+        return None
+
+    def _collect(self, storage: str, record: Record) -> None:
+        obj = record.object()
+        owners = obj["metadata"].get("ownerReferences", ())
+        if not owners or "deletionTimestamp" in obj["metadata"] or any(self._is_there(owner) for owner in owners):
+            return
+        options = DeleteOptions(uid=record.uid)
+        self._remover.delete(BY_STORAGE[storage], record.namespace, record.name, options, internal())
+
+    def _is_there(self, owner: dict[str, str]) -> bool:
+        """Whether an owner lives; owners of kinds that are not served here are taken to."""
+        return (owner["apiVersion"], owner["kind"]) not in BY_KIND or owner["uid"] in self._store.by_uid
+
+    def _foreground(self, uid: str) -> None:
+        """Deletes the dependents of an owner that waits for them; lets it go once none that blocks it is left."""
+        entry = self._store.by_uid.get(uid)
+        if entry is None:
+            return
+        storage, record = entry
+        obj = record.object()
+        if "deletionTimestamp" not in obj["metadata"] or FOREGROUND not in obj["metadata"].get("finalizers", ()):
+            return
+        blocking = False
+        for dependent_storage, namespace, name in sorted(self._store.dependents.get(uid, ())):
+            dependent = self._store.get(dependent_storage, namespace, name)
+            if dependent is None:
+                continue
+            owned = dependent.object()["metadata"]
+            if "deletionTimestamp" not in owned:
+                options = DeleteOptions(propagation="Foreground", uid=dependent.uid)
+                _, gone = self._remover.delete(BY_STORAGE[dependent_storage], namespace, name, options, internal())
+                if gone:
+                    continue
+            blocking |= any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owned["ownerReferences"])
+        if not blocking:
+
+            def change(current: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, list[str]]]:
+                left = [one for one in current["metadata"].get("finalizers", ()) if one != FOREGROUND]
+                current["metadata"]["finalizers"] = left
+                return current
+
+            self._writer.update(BY_STORAGE[storage], record.namespace, record.name, change, internal())

@@ -1,0 +1,122 @@
+"""Which nodes there shall be: a number of plain ones, a small YAML description, or Node manifests.
+
+nodes:
+  - count: 3            # how many (default 1)
+    name: small-{}      # {} is the number, from 0 (default node-{})
+    cpu: 4
+    memory: 16Gi
+    pods: 110
+    zones: [a, b]       # given out in turn as topology.kubernetes.io/zone
+    labels: {disk: ssd}
+    taints: [{key: dedicated, value: batch, effect: NoSchedule}]
+    resources: {example.com/gpu: 2}
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubestow.model import quantity
+
+Object = dict[str, Any]
+
+
+class NodesFileError(ValueError):
+    """A description that cannot be used; the message names file, entry and field."""
+
+
+class Taint(msgspec.Struct, forbid_unknown_fields=True):
+    """A taint of a described node."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class Group(msgspec.Struct, forbid_unknown_fields=True):
+    """Nodes that are alike."""
+
+    count: int = 1
+    name: str = "node-{}"
+    cpu: str | int | float = "8"
+    memory: str | int = "32Gi"
+    pods: int = 110
+    storage: str | int = "100Gi"
+    zones: list[str] = []
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    taints: list[Taint] = []
+    resources: dict[str, str | int] = {}
+
+
+def plain(count: int) -> list[Object]:
+    """A number of nodes, spread over three zones."""
+    return _expand(Group(count=count, zones=["zone-a", "zone-b", "zone-c"]))
+
+
+def read(path: Path) -> list[Object]:
+    """The nodes of a file."""
+    try:
+        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise NodesFileError(f"cannot read nodes file {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise NodesFileError(f"{path} is not valid YAML: {error}") from error
+    found: list[Object] = []
+    for document in documents:
+        if document is None:
+            continue
+        if not isinstance(document, dict):
+            raise NodesFileError(f"{path}: expected Node manifests or `nodes:` with a list of groups")
+        if document.get("kind") == "Node":
+            found.append(document)
+        elif document.get("kind") == "List" and isinstance(document.get("items"), list):
+            found += [one for one in document["items"] if isinstance(one, dict) and one.get("kind") == "Node"]
+        elif isinstance(document.get("nodes"), list):
+            for index, entry in enumerate(document["nodes"]):
+                found += _group(path, index, entry)
+        else:
+            raise NodesFileError(f"{path}: expected Node manifests or `nodes:` with a list of groups")
+    if not found:
+        raise NodesFileError(f"{path}: describes no nodes")
+    return found
+
+
+def _group(path: Path, index: int, entry: Any) -> list[Object]:
+    try:
+        group = msgspec.convert(entry, Group)
+        if group.count > 1 and "{}" not in group.name:
+            raise NodesFileError(f"{path}: nodes[{index}].name: needs {{}} for the number, as in small-{{}}")
+        for amount in (group.cpu, group.memory, group.storage, *group.resources.values()):
+            quantity.nano(amount)
+    except (msgspec.ValidationError, quantity.QuantityError) as error:
+        raise NodesFileError(f"{path}: nodes[{index}]: {error}") from error
+    return _expand(group)
+
+
+def _expand(group: Group) -> list[Object]:
+    amounts = {
+        "cpu": quantity.canonical(group.cpu),
+        "memory": quantity.canonical(group.memory),
+        "pods": str(group.pods),
+        "ephemeral-storage": quantity.canonical(group.storage),
+        **{name: quantity.canonical(amount) for name, amount in group.resources.items()},
+    }
+    nodes = []
+    for number in range(group.count):
+        name = group.name.replace("{}", str(number))
+        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+        if group.zones:
+            labels["topology.kubernetes.io/zone"] = group.zones[number % len(group.zones)]
+        node: Object = {
+            "metadata": {"name": name, "labels": {**labels, **group.labels}},
+            "status": {"capacity": dict(amounts), "allocatable": dict(amounts)},
+        }
+        if group.annotations:
+            node["metadata"]["annotations"] = dict(group.annotations)
+        if group.taints:
+            node["spec"] = {"taints": [msgspec.to_builtins(taint) for taint in group.taints]}
+        nodes.append(node)
+    return nodes
