@@ -1,0 +1,163 @@
+"""Small clusters for plugins that select pods: builders, random clusters, and a way to ask a plugin about all nodes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.framework.results import SKIP
+from kubestow.model.codec import convert
+from kubestow.model.node import Namespace, Node
+from kubestow.model.pod import Pod
+
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+MISSING = object()
+
+
+def node(name: str, *, zone: str | None = None, hostname: object = MISSING, **more: Any) -> Node:
+    """A node; its hostname label is its name unless told otherwise (None: no label)."""
+    labels = dict(more.pop("labels", {}))
+    if zone is not None:
+        labels[ZONE] = zone
+    if hostname is not None:
+        labels[HOSTNAME] = name if hostname is MISSING else hostname
+    return convert(Node, {"metadata": {"name": name, "labels": labels}, "spec": more})
+
+
+def pod(
+    name: str,
+    labels: dict[str, str] | None = None,
+    *,
+    on: str = "",
+    namespace: str = "default",
+    terminating: bool = False,
+    **spec: Any,
+) -> Pod:
+    """A pod, on a node if `on` names one."""
+    meta: dict[str, Any] = {"name": name, "uid": f"{namespace}/{name}", "namespace": namespace, "labels": labels or {}}
+    if terminating:
+        meta["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+    if "owner" in spec:
+        meta["ownerReferences"] = [{**spec.pop("owner"), "controller": True}]
+    return convert(Pod, {"metadata": meta, "spec": {**spec, "nodeName": on}})
+
+
+def namespace(name: str, labels: dict[str, str]) -> Namespace:
+    return convert(Namespace, {"metadata": {"name": name, "labels": labels}})
+
+
+def cluster_of(*objects: Any) -> Cluster:
+    """A cluster with these nodes, pods and other objects."""
+    cluster = Cluster()
+    for thing in objects:
+        if isinstance(thing, Node):
+            cluster.set_node(thing)
+        elif isinstance(thing, Pod):
+            cluster.set_pod(thing)
+        else:
+            cluster.set_object(thing)
+    return cluster
+
+
+def app(name: str) -> dict[str, Any]:
+    """A label selector."""
+    return {"matchLabels": {"app": name}}
+
+
+def live_rows(cluster: Cluster) -> Any:
+    return np.flatnonzero(cluster.nodes.live[: cluster.nodes.size])
+
+
+def refusals(plugin: Any, cluster: Cluster, waiting: Pod) -> dict[str, str]:
+    """Node -> reason, for the nodes that a plugin refuses; all reasons under "" if it refuses the pod as a whole."""
+    info = PodInfo(waiting)
+    return refusals_for(plugin, cluster, plugin.pre_filter(info), info)
+
+
+def refusals_for(plugin: Any, cluster: Cluster, want: Any, info: PodInfo, rows: Any = None) -> dict[str, str]:
+    """The same for a want that is already known, and for some rows."""
+    if want is SKIP:
+        return {}
+    chosen = live_rows(cluster) if rows is None else rows
+    judged = slice(0, cluster.nodes.size) if rows is None else rows
+    answer = plugin.filter_rows(want, info, cluster.nodes, judged)
+    if answer is None:
+        return {}
+    kinds = answer.kinds[chosen] if rows is None else answer.kinds
+    return {
+        cluster.nodes.names[row]: f"{rejection.code.label}: {rejection.message}"
+        for row, kind in zip(chosen, kinds, strict=True)
+        if kind and (rejection := answer.words(int(kind)))
+    }
+
+
+def scores(plugin: Any, cluster: Cluster, waiting: Pod, rows: Any = None) -> dict[str, tuple[int, int]] | None:
+    """Node -> raw and normalised score; None if the plugin has nothing to score."""
+    info = PodInfo(waiting)
+    chosen = live_rows(cluster) if rows is None else np.asarray(rows, np.int64)
+    want = plugin.pre_score(info, cluster.nodes, chosen)
+    if want is SKIP:
+        return None
+    everywhere = plugin.score_rows(want, info, cluster.nodes, slice(0, cluster.nodes.size))[chosen]
+    raw = plugin.score_rows(want, info, cluster.nodes, chosen)
+    assert raw.tolist() == everywhere.tolist(), "scores depend on which rows are asked for together"
+    normalized = plugin.normalize(want, info, cluster.nodes, chosen, raw.copy())
+    names = [cluster.nodes.names[row] for row in chosen]
+    return dict(zip(names, zip(raw.tolist(), normalized.tolist(), strict=True), strict=True))
+
+
+# Random clusters
+
+_APPS = st.sampled_from(["web", "db"])
+NAMESPACES = ("default", "other", "unlisted")
+
+selectors = st.one_of(
+    st.builds(app, _APPS),
+    st.just({}),
+    st.none(),
+    st.just({"matchExpressions": [{"key": "app", "operator": "Exists"}]}),
+    st.just({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["front"]}]}),
+)
+pod_labels = st.fixed_dictionaries({}, optional={"app": _APPS, "tier": st.sampled_from(["front", "back"])})
+_taints = st.lists(
+    st.sampled_from([{"key": "dedicated", "effect": "NoSchedule"}, {"key": "slow", "effect": "PreferNoSchedule"}]),
+    max_size=1,
+)
+
+
+@st.composite
+def node_sets(draw: st.DrawFn) -> list[Node]:
+    """One to six nodes; labels may be missing, or empty."""
+    return [
+        node(
+            f"n{number}",
+            zone=draw(st.sampled_from(["a", "b", "c", "", None])),
+            hostname=draw(st.sampled_from([MISSING, MISSING, MISSING, None])),
+            labels={"disk": draw(st.sampled_from(["ssd", "hdd"]))},
+            taints=draw(_taints),
+        )
+        for number in range(draw(st.integers(1, 6)))
+    ]
+
+
+NO_AFFINITY: st.SearchStrategy[Any] = st.none()
+
+
+@st.composite
+def placed_pods(draw: st.DrawFn, nodes: Sequence[Node], affinities: st.SearchStrategy[Any] = NO_AFFINITY) -> list[Pod]:
+    """Up to ten pods on the nodes."""
+    return [
+        pod(
+            f"p{number}",
+            draw(pod_labels),
+            on=draw(st.sampled_from([n.metadata.name for n in nodes])),
+            namespace=draw(st.sampled_from(NAMESPACES)),
+            terminating=draw(st.booleans()),
+            affinity=draw(affinities),
+        )
+        for number in range(draw(st.integers(0, 10)))
+    ]

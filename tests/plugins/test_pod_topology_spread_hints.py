@@ -1,0 +1,112 @@
+"""PodTopologySpread: which events make a pod it refused worth another attempt."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubestow.cluster.changes import events_of
+from kubestow.cluster.events import Action, ClusterEvent, Resource
+from kubestow.config.plugin_args import PodTopologySpreadArgs
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.plugins.pod_topology_spread import PodTopologySpread
+from kubestow.testing.handles import offline_handle
+from plugins.selecting import ZONE, app, cluster_of, node, pod
+
+
+def waiting_pod(**constraint: Any) -> Pod:
+    return pod(
+        "waiting",
+        {"app": "web"},
+        topologySpreadConstraints=[
+            {
+                "maxSkew": 1,
+                "topologyKey": ZONE,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": app("web"),
+                **constraint,
+            }
+        ],
+    )
+
+
+def is_worth_it(waiting: Pod, old: Any, new: Any) -> bool | None:
+    """What the plugin says of a change; None if it does not hear of it."""
+    plugin = PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster_of()))
+    verdicts = [
+        registration.hint(waiting, old, new)
+        for registration in plugin.requeue_on()
+        for event in events_of(old, new)
+        if registration.event.covers(event) and registration.hint is not None
+    ]
+    return any(verdicts) if verdicts else None
+
+
+def relabelled(thing: Pod, **labels: str) -> Pod:
+    return msgspec.structs.replace(thing, metadata=msgspec.structs.replace(thing.metadata, labels=labels))
+
+
+PLACED = pod("p", {"app": "web"}, on="n")
+STRANGER = pod("p", {"app": "db"}, on="n")
+ELSEWHERE = pod("p", {"app": "web"}, on="n", namespace="other")
+UNPLACED = pod("p", {"app": "web"})
+IN_A, IN_B, NOWHERE = node("n", zone="a"), node("n", zone="b"), node("n")
+TAINTED = node("n", zone="a", taints=[{"key": "k", "effect": "NoSchedule"}])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "worth"),
+    [
+        (None, PLACED, True),
+        (PLACED, None, True),
+        (None, STRANGER, False),
+        (STRANGER, None, False),
+        (None, ELSEWHERE, False),
+        (None, UNPLACED, False),
+        (STRANGER, PLACED, True),
+        (PLACED, relabelled(PLACED, app="web", tier="front"), False),
+    ],
+)
+def test_pods_matter_when_the_selector_counts_them(old: Pod | None, new: Pod | None, worth: bool) -> None:
+    """Placed, in the same namespace, and selected before or after."""
+    assert is_worth_it(waiting_pod(), old, new) is worth
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "worth"),
+    [
+        (None, IN_A, True),
+        (IN_A, None, True),
+        (None, NOWHERE, False),
+        (NOWHERE, None, False),
+        (NOWHERE, IN_A, True),
+        (IN_A, NOWHERE, True),
+        (IN_A, IN_B, True),
+        (IN_A, TAINTED, True),
+        (IN_A, node("n", zone="a", labels={"disk": "ssd"}), False),
+    ],
+)
+def test_nodes_matter_when_they_join_leave_or_change_a_domain(old: Node | None, new: Node | None, worth: bool) -> None:
+    """A node without the topology label changes nothing."""
+    assert is_worth_it(waiting_pod(), old, new) is worth
+
+
+@pytest.mark.parametrize(("policy", "worth"), [("Honor", True), ("Ignore", False)])
+def test_a_new_toleration_matters_when_taints_are_honoured(policy: str, worth: bool) -> None:
+    """Nodes that the pod now tolerates become domains."""
+    waiting = waiting_pod(nodeTaintsPolicy=policy)
+    tolerating = msgspec.structs.replace(
+        waiting,
+        spec=msgspec.structs.replace(waiting.spec, tolerations=pod("x", tolerations=[{"key": "k"}]).spec.tolerations),
+    )
+    assert is_worth_it(waiting, waiting, tolerating) is worth
+
+
+def test_the_events_it_waits_for_are_registered() -> None:
+    """Pods that come, go or change labels; the pod's own tolerations; nodes, their labels and taints."""
+    plugin = PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster_of()))
+    assert [registration.event for registration in plugin.requeue_on()] == [
+        ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE),
+        ClusterEvent(Resource.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT),
+    ]

@@ -1,0 +1,224 @@
+"""PodTopologySpread on random clusters against a slow reading of the rules, node by node and pod by pod."""
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.plugin_args import PodTopologySpreadArgs
+from kubestow.framework.plugin import Change
+from kubestow.framework.results import SKIP
+from kubestow.model.labels import compile_selector
+from kubestow.model.node import Node
+from kubestow.model.node_selector import required_node_affinity
+from kubestow.model.pod import Pod, TopologySpreadConstraint
+from kubestow.plugins.pod_topology_spread import PodTopologySpread
+from kubestow.testing.handles import offline_handle
+from plugins.selecting import (
+    HOSTNAME,
+    ZONE,
+    cluster_of,
+    live_rows,
+    node_sets,
+    placed_pods,
+    pod,
+    pod_labels,
+    refusals,
+    refusals_for,
+    scores,
+    selectors,
+)
+
+SKEWED = "Unschedulable: node(s) didn't match pod topology spread constraints"
+UNLABELLED = (
+    "UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)"
+)
+
+constraints = st.fixed_dictionaries(
+    {
+        "maxSkew": st.integers(1, 3),
+        "topologyKey": st.sampled_from([ZONE, HOSTNAME, "disk"]),
+        "labelSelector": selectors,
+    },
+    optional={
+        "minDomains": st.integers(1, 4),
+        "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "matchLabelKeys": st.just(["tier"]),
+    },
+)
+
+
+@st.composite
+def situations(draw: st.DrawFn, action: str) -> tuple[Cluster, Pod]:
+    """A cluster, and a pod with one to three constraints."""
+    nodes = draw(node_sets())
+    own = [{**c, "whenUnsatisfiable": action} for c in draw(st.lists(constraints, min_size=1, max_size=3))]
+    waiting = pod(
+        "waiting",
+        draw(pod_labels),
+        topologySpreadConstraints=own,
+        nodeSelector=draw(st.sampled_from([{}, {"disk": "ssd"}])),
+        tolerations=draw(st.sampled_from([[], [{"key": "dedicated", "operator": "Exists"}]])),
+    )
+    return cluster_of(*nodes, *draw(placed_pods(nodes))), waiting
+
+
+def plugin_for(cluster: Cluster) -> PodTopologySpread:
+    return PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster))
+
+
+class Slow:
+    """The rules, one node and one pod at a time."""
+
+    def __init__(self, cluster: Cluster, waiting: Pod) -> None:
+        self.cluster = cluster
+        self.waiting = waiting
+        self.constraints = waiting.spec.topologySpreadConstraints
+        self.nodes = [node for node in cluster.nodes.nodes if node is not None]
+
+    def selects(self, constraint: TopologySpreadConstraint, labels: dict[str, str]) -> bool:
+        own = self.waiting.metadata.labels
+        alike = all(labels.get(key) == own[key] for key in constraint.matchLabelKeys if key in own)
+        return alike and compile_selector(constraint.labelSelector).matches(labels)
+
+    def is_empty(self, constraint: TopologySpreadConstraint) -> bool:
+        """A selector of everything counts nobody."""
+        matched = any(key in self.waiting.metadata.labels for key in constraint.matchLabelKeys)
+        return compile_selector(constraint.labelSelector).is_everything and not matched
+
+    def pods_on(self, node: Node, constraint: TopologySpreadConstraint) -> int:
+        if self.is_empty(constraint):
+            return 0
+        pods = self.cluster.nodes.pods[self.cluster.nodes.row_of[node.metadata.name]].values()
+        return sum(
+            not info.terminating
+            and info.namespace == self.waiting.metadata.namespace
+            and self.selects(constraint, info.labels)
+            for info in pods
+        )
+
+    def counts_in(self, node: Node, constraint: TopologySpreadConstraint) -> bool:
+        if any(other.topologyKey not in node.metadata.labels for other in self.constraints):
+            return False
+        affinity = required_node_affinity(self.waiting)
+        if constraint.nodeAffinityPolicy != "Ignore" and not affinity.matches(node.metadata.labels, node.metadata.name):
+            return False
+        repels = any(taint.effect == "NoSchedule" for taint in node.spec.taints) and not self.waiting.spec.tolerations
+        return not (constraint.nodeTaintsPolicy == "Honor" and repels)
+
+    def domains(self, constraint: TopologySpreadConstraint) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for node in self.nodes:
+            if self.counts_in(node, constraint):
+                found[node.metadata.labels[constraint.topologyKey]] += self.pods_on(node, constraint)
+        return found
+
+    def refusals(self) -> dict[str, str]:
+        refused = {}
+        for node in self.nodes:
+            for constraint in self.constraints:
+                reason = self.refusal(node, constraint)
+                if reason:
+                    refused[node.metadata.name] = reason
+                    break
+        return refused
+
+    def refusal(self, node: Node, constraint: TopologySpreadConstraint) -> str:
+        if constraint.topologyKey not in node.metadata.labels:
+            return UNLABELLED
+        domains = self.domains(constraint)
+        least = min(domains.values()) if len(domains) >= (constraint.minDomains or 1) else 0
+        own = self.selects(constraint, self.waiting.metadata.labels)
+        there = domains.get(node.metadata.labels[constraint.topologyKey], 0)
+        return SKEWED if there + own - least > constraint.maxSkew else ""
+
+    def scores(self, candidates: list[Node]) -> dict[str, tuple[int, int]]:
+        keys = [constraint.topologyKey for constraint in self.constraints]
+        scored = [node for node in candidates if all(key in node.metadata.labels for key in keys)]
+        raw = {}
+        for node in scored:
+            total = 0.0
+            for constraint in self.constraints:
+                key = constraint.topologyKey
+                if key == HOSTNAME:
+                    there, size = self.pods_on(node, constraint), len(scored)
+                else:
+                    there = self.domains(constraint).get(node.metadata.labels[key], 0)
+                    size = len({other.metadata.labels[key] for other in scored})
+                total += there * math.log(size + 2) + (constraint.maxSkew - 1)
+            raw[node.metadata.name] = math.floor(total + 0.5)
+        result = {node.metadata.name: (0, 0) for node in candidates}
+        for name, value in raw.items():
+            highest, lowest = max(raw.values()), min(raw.values())
+            result[name] = (value, 100 if highest == 0 else 100 * (highest + lowest - value) // highest)
+        return result
+
+
+@given(situations("DoNotSchedule"))
+def test_hard_constraints_refuse_as_the_rules_say(situation: tuple[Cluster, Pod]) -> None:
+    """Skew, minDomains, inclusion policies and matchLabelKeys, over any labels and pods."""
+    cluster, waiting = situation
+    assert refusals(plugin_for(cluster), cluster, waiting) == Slow(cluster, waiting).refusals()
+
+
+@given(situations("ScheduleAnyway"), st.data())
+def test_soft_constraints_score_as_the_rules_say(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
+    """Counts per domain, weighted by the number of domains among the nodes that passed."""
+    cluster, waiting = situation
+    rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), min_size=1, unique=True).map(sorted))
+    candidates = [node for row in rows if (node := cluster.nodes.nodes[row]) is not None]
+    expected = Slow(cluster, waiting).scores(candidates)
+    assert scores(plugin_for(cluster), cluster, waiting, rows) == expected
+
+
+@given(situations("DoNotSchedule"), st.data())
+def test_some_rows_are_judged_as_all_rows_are(situation: tuple[Cluster, Pod], data: st.DataObject) -> None:
+    """What the filter says of a node does not depend on which others it is asked about."""
+    cluster, waiting = situation
+    plugin, info = plugin_for(cluster), PodInfo(waiting)
+    want = plugin.pre_filter(info)
+    everywhere = refusals_for(plugin, cluster, want, info)
+    rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), unique=True))
+    names = {cluster.nodes.names[row] for row in rows}
+    expected = {name: reason for name, reason in everywhere.items() if name in names}
+    assert refusals_for(plugin, cluster, want, info, np.array(rows, np.int64)) == expected
+
+
+@given(situations("DoNotSchedule"), st.data())
+def test_a_want_after_changes_is_the_want_of_the_changed_cluster(
+    situation: tuple[Cluster, Pod], data: st.DataObject
+) -> None:
+    """Adding and removing pods in thought refuses the same nodes as doing it.
+
+    Two quirks of kube-scheduler are left out: changes count terminating pods, and pods of a selector of everything.
+    """
+    cluster, waiting = situation
+    plugin, info = plugin_for(cluster), PodInfo(waiting)
+    slow = Slow(cluster, waiting)
+    want = plugin.pre_filter(info)
+    row = data.draw(st.sampled_from(live_rows(cluster).tolist()))
+    removable = [placed for placed in cluster.nodes.pods[row].values() if not placed.terminating]
+    removed = data.draw(st.lists(st.sampled_from(removable), unique_by=id)) if removable else []
+    node_name = cluster.nodes.names[row]
+    added = [
+        PodInfo(pod(f"new{number}", data.draw(pod_labels), on=node_name))
+        for number in range(data.draw(st.integers(0, 3)))
+    ]
+    if want is SKIP or any(slow.is_empty(constraint) for constraint in slow.constraints):
+        return
+    changes = [Change(other, row, added=False) for other in removed] + [Change(o, row, added=True) for o in added]
+    after: Any = plugin.with_changes(want, info, changes)
+    before = refusals_for(plugin, cluster, want, info)
+    imagined = refusals_for(plugin, cluster, after, info)
+    assert refusals_for(plugin, cluster, want, info) == before, "the want of the cluster as it is was changed"
+    for other in removed:
+        cluster.remove_pod(other.uid)
+    for other in added:
+        cluster.set_pod(other.pod)
+    assert imagined == refusals(plugin, cluster, waiting)
