@@ -207,6 +207,7 @@ class Evaluation:
         return wants
 
     def _score(self, view: NodeView, rows: IntArray, wants: dict[str, Any]) -> IntArray:
+        # Rows by number are copies: when most rows passed it costs less to score them all.
         everywhere = 2 * len(rows) > view.size
         scored: Rows = slice(0, view.size) if everywhere else rows
         totals: IntArray = np.zeros(len(rows), np.int64)
@@ -215,14 +216,14 @@ class Evaluation:
             if isinstance(want, Skip):
                 continue
             raw = self.profile.caller.call(bound, want, self.pod, view, scored, rows=len(rows))
-            if everywhere:
+            if everywhere and len(rows) < view.size:
                 raw = raw[rows]
             normalized = raw
             if hasattr(bound.plugin, "normalize"):
                 normalized = bound.plugin.normalize(want, self.pod, view, rows, raw)
             _check_range(bound, normalized, view, rows)
             self.scores.append(PluginScore(bound.name, weight, raw, normalized))
-            totals += normalized * weight
+            totals += normalized if weight == 1 else normalized * weight
         return totals
 
     # Words
@@ -263,7 +264,8 @@ def _reads_pods(bound: Bound) -> PodsRead:
 
 
 def _check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) -> None:
-    if len(scores) and (int(scores.max()) > MAX_SCORE or int(scores.min()) < 0):
+    # As unsigned numbers, negative ones are larger than any score.
+    if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
         position = int(np.flatnonzero((scores > MAX_SCORE) | (scores < 0))[0])
         raise PluginError(
             bound.name,

@@ -56,8 +56,8 @@ class Verdicts:
         self.passing[position] = False
 
     def only_live(self, view: NodeView) -> "Verdicts":
-        """Without the rows that have no node; itself if there are none."""
-        alive = view.live[self.rows]
+        """For verdicts on all rows of a view: without the rows that have no node."""
+        alive = view.live[: view.size]
         if alive.all():
             return self
         self.rows = self.rows[alive]
@@ -68,7 +68,7 @@ class Verdicts:
 
     def feasible(self) -> IntArray:
         """The rows that nobody refused."""
-        return self.rows[self.passing]
+        return self.rows if self.passing.all() else self.rows[self.passing]
 
     def rejection(self, position: int) -> Rejection | None:
         """Why a row was refused; None if it was not."""

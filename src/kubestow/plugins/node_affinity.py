@@ -11,6 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeAffinityArgs
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import SKIP, Narrowed, Rejection, Rejections, Skip, unresolvable
 from kubestow.model.node import Node, NodeSelector
 from kubestow.model.node_selector import (
@@ -25,7 +26,7 @@ from kubestow.model.pod import NodeAffinity as NodeAffinitySpec
 from kubestow.model.pod import Pod
 from kubestow.plugins.support.normalizing import proportional
 
-_BY_POD, _BY_PROFILE = 1, 2
+_BY_POD, _BY_PROFILE = 1, 2  # a pod's own refusal is 1, so that a mask is the answer
 _WORDS = {
     _BY_POD: unresolvable("node(s) didn't match Pod's node affinity/selector"),
     _BY_PROFILE: unresolvable("node(s) didn't match scheduler-enforced node affinity"),
@@ -37,6 +38,7 @@ class NodeAffinity:
     """Refuses nodes that do not match; prefers those that match preferred terms."""
 
     name = "NodeAffinity"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         added = args.addedAffinity or NodeAffinitySpec()
@@ -66,7 +68,7 @@ class NodeAffinity:
         if want is None:
             want = required_node_affinity(pod.pod)
         matched = required_affinity_match(view, rows, want)
-        kinds = np.where(matched, 0, _BY_POD)
+        kinds: IntArray = (~matched).astype(np.int64)
         if self._added is not None:
             kinds = np.where(node_terms_match(view, rows, self._added), kinds, _BY_PROFILE)
         return Rejections(kinds, _WORDS.__getitem__)

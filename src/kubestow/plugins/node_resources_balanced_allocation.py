@@ -9,7 +9,7 @@ from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.framework.handle import Handle
 from kubestow.framework.results import MAX_SCORE, SKIP, Skip
 from kubestow.model.requests import RequestRules, pod_requests
-from kubestow.plugins.support.resource_shares import shares
+from kubestow.plugins.support.resource_shares import Share, shares
 
 _HALF = MAX_SCORE // 2
 
@@ -36,24 +36,24 @@ class NodeResourcesBalancedAllocation:
 
     def score_rows(self, want: tuple[tuple[str, int, int], ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         found = shares(view, rows, want, non_zero=False)
-        capacities = [share.capacity for share in found]
-        before = _balance([share.held for share in found], capacities, rows)
-        after = _balance([share.total for share in found], capacities, rows)
+        if len(found) < 2:
+            # One resource is always in balance with itself.
+            return np.full(row_count(rows), _HALF + _HALF // 2, np.int64)
+        divisors = [share.divisor for share in found]
+        before = _balance(found, [share.held for share in found], divisors)
+        after = _balance(found, [share.total for share in found], divisors)
         # From 50 (as unbalanced as it gets) to 100; 75 if nothing changes.
         return _HALF + (_HALF + after - before) // 2
 
 
-def _balance(used: list[IntArray], capacities: list[IntArray], rows: Rows) -> IntArray:
+def _balance(found: list[Share], used: list[IntArray], divisors: list[FloatArray]) -> IntArray:
     """100 where all resources are used to the same part, less the more the parts deviate from each other."""
-    if len(used) < 2:
-        return np.full(row_count(rows), MAX_SCORE, np.int64)
-    parts = [np.minimum(u / np.maximum(c, 1), 1.0) for u, c in zip(used, capacities, strict=True)]
-    if len(parts) == 2 and bool(capacities[0].all()) and bool(capacities[1].all()):
+    parts = [np.minimum(amount / divisor, 1.0) for amount, divisor in zip(used, divisors, strict=True)]
+    if len(parts) == 2 and found[0].is_everywhere and found[1].is_everywhere:
         deviation: FloatArray = np.abs((parts[0] - parts[1]) / 2)
     else:
-        deviation = _deviation(np.stack(parts), np.stack(capacities) > 0)
-    scores: IntArray = ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
-    return scores
+        deviation = _deviation(np.stack(parts), np.stack([share.capacity for share in found]) > 0)
+    return ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
 
 
 def _deviation(parts: FloatArray, counts: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> FloatArray:

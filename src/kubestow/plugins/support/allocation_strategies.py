@@ -14,12 +14,12 @@ Strategy = Callable[[list[Share], Rows], IntArray]
 
 def least_allocated(found: list[Share], rows: Rows) -> IntArray:
     """The emptier, the better."""
-    return weighted_mean([(percent(np.maximum(s.capacity - s.total, 0), s.capacity), s) for s in found], rows)
+    return weighted_mean([(percent(np.maximum(s.capacity - s.total, 0), s), s) for s in found], rows)
 
 
 def most_allocated(found: list[Share], rows: Rows) -> IntArray:
     """The fuller, the better."""
-    return weighted_mean([(percent(np.minimum(s.total, s.capacity), s.capacity), s) for s in found], rows)
+    return weighted_mean([(percent(np.minimum(s.total, s.capacity), s), s) for s in found], rows)
 
 
 def requested_to_capacity_ratio(shape: tuple[UtilizationShapePoint, ...]) -> Strategy:
@@ -30,9 +30,8 @@ def requested_to_capacity_ratio(shape: tuple[UtilizationShapePoint, ...]) -> Str
         total: IntArray = np.zeros(row_count(rows), np.int64)
         weights: IntArray = np.zeros(row_count(rows), np.int64)
         for share in found:
-            utilization = np.where(
-                share.total > share.capacity, 100, percent(np.minimum(share.total, share.capacity), share.capacity)
-            )
+            used = np.minimum(share.total, share.capacity)
+            utilization = np.where(share.total > share.capacity, 100, percent(used, share))
             score = table[utilization]
             counts = (share.capacity > 0) & (score > 0)
             total += score * share.weight * counts

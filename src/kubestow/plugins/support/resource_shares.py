@@ -8,17 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, Rows, row_count
-from kubestow.cluster.nodes import CPU, EPHEMERAL_STORAGE, MEMORY
+from kubestow.cluster.arrays import FloatArray, IntArray, Rows, row_count
+from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cluster.view import NodeView
 from kubestow.model.requests import is_scalar_resource
 
 _EXACT_IN_FLOAT = 1 << 45
-_FIXED = {"cpu": CPU, "memory": MEMORY, "ephemeral-storage": EPHEMERAL_STORAGE}
 
 
 class Share(NamedTuple):
-    """One resource over some rows. Where the capacity is 0 the resource does not count."""
+    """One resource over some rows."""
 
     weight: int
     capacity: IntArray
@@ -26,10 +25,18 @@ class Share(NamedTuple):
     """What pods on the node request already."""
     wanted: int
     """What the new pod adds."""
+    is_everywhere: bool
+    """Whether every row offers the resource; where one does not, the resource does not count."""
 
     @property
     def total(self) -> IntArray:
         return self.held + self.wanted
+
+    @property
+    def divisor(self) -> FloatArray:
+        """The capacity to divide by, 1 where there is none."""
+        capacity = self.capacity if self.is_everywhere else np.maximum(self.capacity, 1)
+        return capacity.astype(np.float64)
 
 
 def shares(view: NodeView, rows: Rows, resources: tuple[tuple[str, int, int], ...], *, non_zero: bool) -> list[Share]:
@@ -41,33 +48,31 @@ def shares(view: NodeView, rows: Rows, resources: tuple[tuple[str, int, int], ..
     for name, weight, wanted in resources:
         if wanted == 0 and is_scalar_resource(name):
             continue
-        column = _FIXED.get(name)
-        if column is None:
-            column = view.resource_index.get(name)
+        column = view.resource_index.get(name)
         if column is None or column >= len(view.allocatable):
             continue
         held = view.non_zero[column] if non_zero and column in (CPU, MEMORY) else view.requested[column]
-        found.append(Share(weight, view.allocatable[column][rows], held[rows], wanted))
+        capacity = view.allocatable[column][rows]
+        found.append(Share(weight, capacity, held[rows], wanted, bool(capacity.all())))
     return found
 
 
-def percent(part: IntArray, whole: IntArray) -> IntArray:
-    """100 * part // whole for 0 <= part <= whole; 0 where the whole is 0."""
-    divisor = np.maximum(whole, 1)
-    if len(whole) and int(divisor.max()) >= _EXACT_IN_FLOAT:
-        return 100 * part // divisor
-    quotient: IntArray = (part * 100.0 / divisor).astype(np.int64)
-    return quotient
+def percent(part: IntArray, share: Share) -> IntArray:
+    """100 * part // capacity for 0 <= part <= capacity; 0 where the capacity is 0."""
+    if len(part) and int(share.capacity.max()) >= _EXACT_IN_FLOAT:
+        return 100 * part // np.maximum(share.capacity, 1)
+    quotient = part * 100.0
+    quotient /= share.divisor
+    return quotient.astype(np.int64)
 
 
 def weighted_mean(scores: list[tuple[IntArray, Share]], rows: Rows) -> IntArray:
     """The mean of scores by weight, rounded down, over the resources that count on each row."""
-    if not scores:
-        return np.zeros(row_count(rows), np.int64)
-    if all(bool(share.capacity.all()) for _, share in scores):
-        total = sum(score * share.weight for score, share in scores)
-        return total // sum(share.weight for _, share in scores)  # type: ignore[return-value]
-    total = np.zeros(row_count(rows), np.int64)
+    total: IntArray = np.zeros(row_count(rows), np.int64)
+    if all(share.is_everywhere for _, share in scores):
+        for score, share in scores:
+            total += score if share.weight == 1 else score * share.weight
+        return total // max(sum(share.weight for _, share in scores), 1)
     weights: IntArray = np.zeros(row_count(rows), np.int64)
     for score, share in scores:
         counts = share.capacity > 0
