@@ -8,16 +8,23 @@ from conformance_kinds._inputs import configuration_of, object_of
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.config.features import Features
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.post_filter import run_post_filter
 from kubestow.framework.profile import Profile, ProfileError
 from kubestow.framework.results import PluginError, Rejection
 from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.timestamps import parse_time
 from kubestow.queue.nominator import Nominator
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import NoObserver, StillClock, offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
+
+FEATURES = Features(scheduler_async_preemption=False)
+NOW = parse_time("2026-06-01T00:00:00Z")
+"""Later than any time in the cases: a pod that has not started counts as starting now."""
 
 
 def check(case: dict[str, Any]) -> str | None:
@@ -47,7 +54,7 @@ class World:
             pod = convert(Pod, manifest)
             if pod.status.nominatedNodeName:
                 self.nominator.nominate(pod)
-        handle = offline_handle(self.cluster, nominator=self.nominator)
+        handle = offline_handle(self.cluster, FEATURES, nominator=self.nominator, clock=StillClock(NOW))
         self.profiles = build_profiles(configuration_of(case), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
 
     def _add(self, obj: Any) -> None:
@@ -92,6 +99,8 @@ class World:
                 return f"{field}: {answer.get(field)!r}, expected {expected[field]!r}"
         if "chosen" in answer:
             return self._assume(profile, evaluation, info, answer["chosen"], expected)
+        if "postFilter" in expected:
+            return _post_filter(profile, evaluation, expected["postFilter"])
         return None
 
     def _assume(
@@ -146,6 +155,31 @@ class World:
         answer["best"] = sorted(names[row] for row in rows[totals == np.max(totals)])
         answer["chosen"] = answer["best"][0]
         return answer
+
+
+def _post_filter(profile: Profile, evaluation: Evaluation, recorded: list[dict[str, Any]]) -> str | None:
+    """Whether what makes room is among the outcomes that were recorded."""
+    result = run_post_filter(profile, evaluation)
+    found = {
+        "status": result.code.label,
+        "nominated": result.nominated_node or "",
+        "victims": sorted(victim.key for victim in result.victims),
+        "message": evaluation.message(result.message),
+    }
+    outcomes = [
+        {
+            "status": outcome["status"]["code"],
+            "nominated": outcome.get("nominated", ""),
+            "victims": sorted(outcome.get("victims", ())),
+            "message": outcome["message"],
+        }
+        for outcome in recorded
+    ]
+    if found in outcomes:
+        return None
+    return f"postFilter: {_difference(found, outcomes[0])}" + (
+        f" (or another of {len(outcomes)})" if len(outcomes) > 1 else ""
+    )
 
 
 def _failure(evaluation: Evaluation) -> dict[str, Any]:

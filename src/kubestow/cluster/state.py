@@ -13,6 +13,7 @@ from kubestow.cluster.listers import Listers
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.order import ZoneOrder
 from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.ranking import PodRanking
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 
@@ -33,6 +34,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.nodes = NodeTable()
+        self.ranking = PodRanking(self.nodes)
         self.listers = Listers()
         self.images = ImageIndex()
         self.order = ZoneOrder()

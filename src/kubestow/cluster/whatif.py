@@ -13,6 +13,7 @@ from kubestow.cluster.arrays import BoolArray, IdArray, IntArray
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
+from kubestow.model.node import Node
 
 
 class WhatIf:
@@ -22,14 +23,23 @@ class WhatIf:
         self._table = table
         self._rows = rows
         self.size = len(rows)
-        self.names = [table.names[row] for row in rows]
-        self.nodes = [table.nodes[row] for row in rows]
-        self.pods = [dict(table.pods[row]) for row in rows]
         self.resource_index = table.resource_index
         self.requested: IntArray = table.requested[:, rows]
         self.non_zero: IntArray = table.non_zero[:, rows]
         self.pod_count: IntArray = table.pod_count[rows]
         self.taint_sets = table.taint_sets
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [self._table.names[row] for row in self._rows]
+
+    @cached_property
+    def nodes(self) -> list[Node | None]:
+        return [self._table.nodes[row] for row in self._rows]
+
+    @cached_property
+    def pods(self) -> list[dict[str, PodInfo]]:
+        return [dict(self._table.pods[row]) for row in self._rows]
 
     @cached_property
     def live(self) -> BoolArray:

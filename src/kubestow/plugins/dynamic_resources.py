@@ -14,7 +14,8 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
-from kubestow.framework.results import SKIP, Rejection, Skip, unresolvable
+from kubestow.framework.plugin import FailedEvaluation
+from kubestow.framework.results import SKIP, Code, PostFilterResult, Rejection, Skip, unresolvable
 
 _UNSUPPORTED = unresolvable("pod claims devices (spec.resourceClaims), which this scheduler cannot allocate yet")
 
@@ -29,6 +30,15 @@ class DynamicResources:
 
     def pre_filter(self, pod: PodInfo) -> Skip | Rejection:
         return _UNSUPPORTED if pod.pod.spec.resourceClaims else SKIP
+
+    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult:
+        """Claims of the pod that could be given up so that it may get others: none."""
+        if cycle.rejected is not None and cycle.rejected.plugin == self.name:
+            return PostFilterResult(Code.UNSCHEDULABLE, "still not schedulable")
+        if self.name not in cycle.skipped:
+            # kube-scheduler's plugin misses what its PreFilter, which did not run, would have left for it.
+            return PostFilterResult(Code.ERROR, "not found")
+        return PostFilterResult(Code.UNSCHEDULABLE, "no new claims to deallocate")
 
     def score_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         return np.zeros(row_count(rows), np.int64)

@@ -20,7 +20,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import Change
+from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.results import MAX_SCORE, SKIP, Rejection, Rejections, Skip, unresolvable, unschedulable
 from kubestow.model.labels import Selector, SelectorError
 from kubestow.plugins.support.affinity_hints import registrations
@@ -73,6 +73,7 @@ class InterPodAffinity:
     """Refuses nodes that break required affinity or anti-affinity; scores by preferred."""
 
     name = "InterPodAffinity"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._args = args

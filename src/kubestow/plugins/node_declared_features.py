@@ -10,6 +10,7 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unresolvable
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -21,6 +22,7 @@ class NodeDeclaredFeatures:
     """Refuses nodes that lack a feature the pod needs."""
 
     name = "NodeDeclaredFeatures"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._enabled = handle.features.node_declared_features

@@ -10,6 +10,7 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import Rejection, Rejections, unresolvable
 
 _REFUSED = unresolvable("node(s) didn't match the requested node name")
@@ -19,6 +20,7 @@ class NodeName:
     """Refuses every other node."""
 
     name = "NodeName"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:
         pass

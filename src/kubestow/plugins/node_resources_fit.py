@@ -10,6 +10,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import Code, Rejection, Rejections
 from kubestow.model.devices import DeviceClass
 from kubestow.model.node import Node
@@ -45,6 +46,7 @@ class NodeResourcesFit:
     """Refuses nodes without room; prefers by the configured strategy."""
 
     name = "NodeResourcesFit"
+    reads_pods = PodsRead.SUMS
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         features = handle.features

@@ -10,6 +10,7 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import Rejection, Rejections, unresolvable
 from kubestow.model.node import Node, Taint
 from kubestow.model.pod import Pod
@@ -23,6 +24,7 @@ class NodeUnschedulable:
     """Refuses cordoned nodes."""
 
     name = "NodeUnschedulable"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._comparison = handle.features.taint_toleration_comparison_operators

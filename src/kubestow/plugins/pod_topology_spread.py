@@ -17,7 +17,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import Change
+from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.results import MAX_SCORE, SKIP, Rejection, Rejections, Skip, unresolvable, unschedulable
 from kubestow.plugins.support.spread_constraints import HOSTNAME, Constraint, ConstraintReader
 from kubestow.plugins.support.spread_domains import Distributions, Domains
@@ -70,6 +70,7 @@ class PodTopologySpread:
     """Refuses nodes where a pod would skew its spread; prefers nodes where it evens it out."""
 
     name = "PodTopologySpread"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._cluster = handle.cluster

@@ -8,6 +8,7 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import Rejection, Rejections, unresolvable
 from kubestow.model.node import Node, Taint
 from kubestow.model.pod import Pod, Toleration
@@ -23,6 +24,7 @@ class TaintToleration:
     """Refuses nodes with untolerated taints; prefers nodes with few discouraging ones."""
 
     name = "TaintToleration"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._comparison = handle.features.taint_toleration_comparison_operators

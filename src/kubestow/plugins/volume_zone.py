@@ -14,6 +14,7 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unresolvable
 from kubestow.model.claims import WAIT_FOR_FIRST_CONSUMER, claim_class, named_claims, not_found
 from kubestow.model.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
@@ -36,6 +37,7 @@ class VolumeZone:
     """Refuses nodes of another zone or region than the pod's volumes."""
 
     name = "VolumeZone"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:
         listers = handle.cluster.listers

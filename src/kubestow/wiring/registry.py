@@ -2,6 +2,7 @@
 
 from kubestow.framework.registry import Factory, Registry
 from kubestow.plugins.default_binder import DefaultBinder
+from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.image_locality import ImageLocality
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
@@ -23,6 +24,7 @@ from kubestow.plugins.volume_zone import VolumeZone
 
 IN_TREE: dict[str, Factory] = {
     "DefaultBinder": DefaultBinder,
+    "DefaultPreemption": DefaultPreemption,
     "DynamicResources": DynamicResources,
     "ImageLocality": ImageLocality,
     "InterPodAffinity": InterPodAffinity,

@@ -11,6 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import VolumeBindingArgs
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import SKIP, Rejection, Rejections, Skip, unresolvable
 from kubestow.model.claims import claim_names_of
 from kubestow.model.csi_translation import MIGRATED_PLUGINS
@@ -37,6 +38,7 @@ class VolumeBinding:
     """Refuses nodes that lack volumes for a pod's claims, and binds these once a node is chosen."""
 
     name = "VolumeBinding"
+    reads_pods = PodsRead.NOTHING
     costly_rows = True
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:

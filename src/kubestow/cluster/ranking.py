@@ -1,0 +1,84 @@
+"""The pods of each row by importance, in columns: who would have to go first, and what that would free.
+
+A row is ranked anew when it is asked about after it has changed; a cluster in which nothing is preempted ranks nothing.
+"""
+
+import numpy as np
+
+from kubestow.cluster.arrays import FloatArray, IntArray, grown
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.pods import PodInfo
+from kubestow.model.standing import pod_start_time
+
+NOT_STARTED = float("inf")
+_NOBODY = np.iinfo(np.int64).max
+"""The priority where there is no pod: lower than nobody's."""
+
+
+class PodRanking:
+    """Pods by row and rank. Rank 0 is the most important: of the highest priority, and of those the longest running."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._pods: list[list[PodInfo]] = []
+        self._version: IntArray = np.zeros(0, np.int64)
+        self.count: IntArray = np.zeros(0, np.int64)
+        """Pods by row."""
+        self.lowest: IntArray = np.zeros(0, np.int64)
+        """The lowest priority by row."""
+        self.priority: IntArray = np.zeros((0, 0), np.int64)
+        """By row and rank."""
+        self.start: FloatArray = np.zeros((0, 0), np.float64)
+        """By row and rank, when the pod was started; NOT_STARTED if it was not."""
+        self.amounts: IntArray = np.zeros((0, 0, 0), np.int64)
+        """By row, rank and resource column, what the pod requests."""
+
+    def refresh(self, rows: IntArray) -> None:
+        """Rank the pods of these rows; to be called before any of them is looked at."""
+        self._make_room(rows)
+        for row in rows[self._version[rows] != self._table.version[rows]].tolist():
+            self._rank(row)
+
+    def pods(self, row: int) -> list[PodInfo]:
+        """The pods of a row by rank."""
+        return self._pods[row]
+
+    def _make_room(self, rows: IntArray) -> None:
+        table = self._table
+        if len(self._pods) < table.size:
+            self._pods.extend([] for _ in range(table.capacity - len(self._pods)))
+            known = len(self._version)
+            self._version = grown(self._version, table.capacity)
+            self._version[known:] = -1
+            self.count = grown(self.count, table.capacity)
+            self.lowest = grown(self.lowest, table.capacity)
+            self.priority = grown(self.priority, table.capacity, axis=0)
+            self.start = grown(self.start, table.capacity, axis=0)
+            self.amounts = grown(self.amounts, table.capacity, axis=0)
+        ranks = int(table.pod_count[rows].max(initial=0))
+        known = self.priority.shape[1]
+        if known < ranks:
+            ranks = max(ranks, 2 * known)
+            self.priority = grown(self.priority, ranks, axis=1)
+            self.priority[:, known:] = _NOBODY
+            self.start = grown(self.start, ranks, axis=1)
+            self.amounts = grown(self.amounts, ranks, axis=1)
+        if self.amounts.shape[2] < len(table.requested):
+            self.amounts = grown(self.amounts, len(table.requested), axis=2)
+
+    def _rank(self, row: int) -> None:
+        ranked = [(-pod.priority, pod_start_time(pod.pod, NOT_STARTED), pod) for pod in self._table.pods[row].values()]
+        ranked.sort(key=lambda entry: entry[:2])
+        self._pods[row] = [pod for _, _, pod in ranked]
+        count = len(ranked)
+        self.count[row] = count
+        self.lowest[row] = -ranked[-1][0] if ranked else _NOBODY
+        self.priority[row, :count] = [-negated for negated, _, _ in ranked]
+        self.priority[row, count:] = _NOBODY
+        self.start[row, :count] = [start for _, start, _ in ranked]
+        self.amounts[row, :count] = 0
+        columns = self._table.resource_index
+        for rank, (_, _, pod) in enumerate(ranked):
+            for name, amount in pod.requests.amounts.items():
+                self.amounts[row, rank, columns[name]] = amount
+        self._version[row] = self._table.version[row]

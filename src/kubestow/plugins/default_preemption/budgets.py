@@ -1,0 +1,58 @@
+"""Disruption budgets: which pods of a node could not be evicted without breaking one."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubestow.cluster.listers import Listers
+from kubestow.cluster.pods import PodInfo
+from kubestow.model.labels import Selector, SelectorError, compile_selector
+from kubestow.model.workloads import PodDisruptionBudget
+
+
+class _Budget(NamedTuple):
+    number: int
+    selector: Selector
+    disruptions_allowed: int
+    disrupted: frozenset[str]
+    """Names of pods whose eviction is already counted."""
+
+
+class Budgets:
+    """The budgets as they stand now."""
+
+    def __init__(self, listers: Listers) -> None:
+        self._by_namespace: dict[str, list[_Budget]] = {}
+        for number, budget in enumerate(listers.disruption_budgets):
+            selector = _selector(budget)
+            if selector is not None:
+                self._by_namespace.setdefault(budget.metadata.namespace, []).append(
+                    _Budget(number, selector, budget.status.disruptionsAllowed, frozenset(budget.status.disruptedPods))
+                )
+
+    def __bool__(self) -> bool:
+        return bool(self._by_namespace)
+
+    def broken_by(self, pods: Sequence[PodInfo]) -> list[bool]:
+        """For each pod, whether evicting it after those before it in the list breaks a budget."""
+        left: dict[int, int] = {}
+        return [self._breaks(pod, left) for pod in pods]
+
+    def _breaks(self, pod: PodInfo, left: dict[int, int]) -> bool:
+        budgets = self._by_namespace.get(pod.namespace)
+        if budgets is None or not pod.labels:
+            return False
+        breaks = False
+        for budget in budgets:
+            if budget.selector.matches(pod.labels) and pod.name not in budget.disrupted:
+                left[budget.number] = left.get(budget.number, budget.disruptions_allowed) - 1
+                breaks |= left[budget.number] < 0
+        return breaks
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector | None:
+    """None for a budget that matches no pod: one that selects nothing, everything, or nonsense."""
+    try:
+        selector = compile_selector(budget.spec.selector)
+    except SelectorError:
+        return None
+    return None if selector.is_everything or selector.selects_nothing else selector

@@ -1,0 +1,46 @@
+"""May this pod preempt others?"""
+
+import numpy as np
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.framework.plugin import FailedEvaluation
+from kubestow.framework.results import Code
+from kubestow.model.pod import Pod
+from kubestow.model.standing import PREEMPT_NEVER, preemption_policy
+
+_DISRUPTION_TARGET = "DisruptionTarget"
+_PREEMPTED = "PreemptionByScheduler"
+
+
+def why_not_eligible(pod: PodInfo, cluster: Cluster, cycle: FailedEvaluation) -> str | None:
+    """Why the pod must not preempt others now; None if it may."""
+    if preemption_policy(pod.pod) == PREEMPT_NEVER:
+        return "not eligible due to preemptionPolicy=Never."
+    row = cluster.nodes.row_of.get(pod.pod.status.nominatedNodeName)
+    if row is None or not cluster.nodes.live[row] or _code(cycle, row) is Code.UNRESOLVABLE:
+        # It waits for no node, or for one that will not do whatever is evicted there.
+        return None
+    for other in cluster.nodes.pods[row].values():
+        if other.priority < pod.priority and other.terminating and _is_preempted(other.pod):
+            return "not eligible due to a terminating pod on the nominated node."
+    return None
+
+
+def _code(cycle: FailedEvaluation, row: int) -> Code:
+    """How a node was refused."""
+    if cycle.rejected is not None:
+        return cycle.rejected.code
+    verdicts = cycle.verdicts
+    if verdicts is not None:
+        for position in np.flatnonzero(verdicts.rows == row).tolist():
+            refused = verdicts.rejection(position)
+            return Code.SUCCESS if refused is None else refused.code
+    return Code.UNRESOLVABLE
+
+
+def _is_preempted(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == _DISRUPTION_TARGET:
+            return condition.status == "True" and condition.reason == _PREEMPTED
+    return False

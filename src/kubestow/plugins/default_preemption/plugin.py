@@ -1,0 +1,76 @@
+"""The plugin: from a pod that fits nowhere to the node and the pods that make room for it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.config.plugin_args import DefaultPreemptionArgs
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import FailedEvaluation
+from kubestow.framework.results import Code, PostFilterResult, Rejection, unresolvable
+from kubestow.model.pod import Pod
+from kubestow.plugins.default_preemption.choice import Candidates
+from kubestow.plugins.default_preemption.eligibility import why_not_eligible
+from kubestow.plugins.default_preemption.search import Search, helpful_rows
+
+_IS_PREEMPTING = unresolvable("waiting for the preemption for this pod to be finished")
+
+
+class DefaultPreemption:
+    """Finds the node where a pod fits if the fewest, least important pods leave."""
+
+    name = "DefaultPreemption"
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self._args = args
+        self._handle = handle
+        self._evicts_in_background = handle.features.scheduler_async_preemption
+
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
+        if self._evicts_in_background and self._handle.is_preempting(pod.metadata.uid):
+            return _IS_PREEMPTING
+        return None
+
+    def requeue_on(self) -> Sequence[Registration]:
+        if not self._evicts_in_background:
+            return ()
+        return [on(Resource.POD, Action.DELETE, self._is_for_others_to_say)]
+
+    def _is_for_others_to_say(self, _waiting: Pod, _old: Pod, _new: None) -> bool:
+        """A pod is held back only while its victims are evicted; whoever refused it before knows when to retry."""
+        return False
+
+    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult:
+        cluster = self._handle.cluster
+        reason = why_not_eligible(pod, cluster, cycle)
+        if reason is not None:
+            return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
+        rows = helpful_rows(cluster, cycle)
+        search = Search(cluster, self._handle.nominator, cycle, pod)
+        wanted = self._candidates_wanted(len(rows))
+        candidates = Candidates(wanted, self._handle.clock.now())
+        if len(rows):
+            search.run(np.roll(rows, -self._handle.rng.randrange(len(rows))), candidates, wanted)
+        if candidates:
+            return self._preempt(pod, candidates)
+        if search.problems:
+            listed = ", ".join(search.problems)
+            return PostFilterResult(Code.ERROR, f"preemption: {f'[{listed}]' if len(search.problems) > 1 else listed}")
+        return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {search.message()}", nominated_node="")
+
+    def _candidates_wanted(self, helpful: int) -> int:
+        share = helpful * self._args.minCandidateNodesPercentage // 100
+        return min(max(share, self._args.minCandidateNodesAbsolute), helpful)
+
+    def _preempt(self, pod: PodInfo, candidates: Candidates) -> PostFilterResult:
+        run, i = candidates.least_harmed()
+        node = self._handle.cluster.nodes.names[int(run.lineup.rows[i])]
+        nominated = self._handle.nominator.nominated_on(node)
+        return PostFilterResult(
+            Code.SUCCESS,
+            nominated_node=node,
+            victims=run.victims(i),
+            to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),
+        )
