@@ -6,7 +6,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import httptools
@@ -97,10 +97,10 @@ class _Peer(asyncio.Protocol):
         self._body = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports have the methods of asyncio's without being of its classes.
+        self._transport = cast("asyncio.Transport", transport)
         self._server.connections += 1
-        self._server.transports.add(transport)
+        self._server.transports.add(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)

@@ -9,6 +9,7 @@ import base64
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from kubestow.client.errors import ConnectError, CredentialsError
@@ -106,8 +107,8 @@ class Handshake(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # uvloop's transports have the methods of asyncio's without being of its classes.
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
