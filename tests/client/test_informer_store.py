@@ -5,7 +5,7 @@ import logging
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.doubles import Noted, pod
@@ -72,6 +72,7 @@ def test_synced_once() -> None:
 objects = st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 3), st.sampled_from("xy")), max_size=6)
 
 
+@settings(deadline=None)
 @given(st.lists(objects, max_size=6))
 def test_a_handler_can_always_rebuild_the_state(states: list[dict[str, tuple[int, str]]]) -> None:
     """Whatever lists follow each other, applying what the handler is told gives exactly the last list."""

@@ -243,6 +243,26 @@ def test_watch_that_the_server_ends_is_opened_again_at_once() -> None:
     run(main())
 
 
+def test_kept_alive_connection_closed_meanwhile_costs_no_pause() -> None:
+    """A watch that meets a connection the server is just closing is opened on another at once."""
+
+    async def closing(request: Request, answer: Answer) -> None:
+        answer.drop()
+
+    script = Steps(
+        then(initial(pod("a", 1), version="5"), lambda answer: answer.end_stream()),
+        closing,
+        watch(event("MODIFIED", pod("a", 6))),
+    )
+
+    async def main() -> None:
+        async with reflecting(script) as (server, noted, _):
+            await until(lambda: len(noted.seen) == 3, seconds=0.5)
+            assert server.connections == 2
+
+    run(main())
+
+
 def test_gone_position_is_listed_again() -> None:
     """410, as an event or as an answer, leads to a new list not older than the position, and its differences."""
     script = Steps(

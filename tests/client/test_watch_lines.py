@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.doubles import pod
@@ -37,6 +37,7 @@ def shapes(events: list[Any]) -> list[tuple[type, str]]:
 EXPECTED = [(Added, "1"), (Modified, "2"), (Deleted, "3"), (Bookmarked, "7")]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
 def test_events_are_the_same_however_the_stream_is_cut(cuts: list[int]) -> None:
     """Wherever pieces begin and end, in the middle of a line or of a character, the events are the same."""

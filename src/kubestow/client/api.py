@@ -182,9 +182,12 @@ class ApiClient:
             answer, ended = connection.stream(message, deadline, sink)
             response = await answer
             code = str(response.status)
-        except BaseException:
+        except BaseException as error:
             connection.close()
             self._pool.put_back(connection)
+            if isinstance(error, ConnectionLostError) and connection.served > 1:
+                # The server closed an idle connection just as it was taken; the next is another one.
+                return await self._open_stream(path, auth, deadline, sink)
             raise
         finally:
             self._observer.request_done("GET", self._host, code, self._loop.time() - started, len(message), 0)
