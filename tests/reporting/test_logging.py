@@ -165,7 +165,7 @@ def test_unforeseen_errors_tell_where(open_output: Open) -> None:
     try:
         raise RuntimeError("boom")
     except RuntimeError as error:
-        get_logger("kubestow.x").exception("Lost", err=error, pod="a/b")
+        get_logger("kubestow.x").unexpected("Lost", err=error, pod="a/b")
         logging.getLogger("asyncio").exception("task failed")
     text = streams.err()
     assert '"Lost" err="boom" pod="a/b" stacktrace=<\n\tTraceback' in text

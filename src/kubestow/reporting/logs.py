@@ -70,7 +70,7 @@ class Logger:
         if self.verbosity != SILENT:
             _say(ERROR, message, 0, err, values)
 
-    def exception(self, message: str, *, err: BaseException, **values: Any) -> None:
+    def unexpected(self, message: str, *, err: BaseException, **values: Any) -> None:
         """Something went wrong that nobody foresaw: tells where, too."""
         if self.verbosity != SILENT:
             _say(ERROR, message, 0, err, {**values, "stacktrace": "".join(traceback.format_exception(err))})

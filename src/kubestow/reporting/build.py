@@ -1,0 +1,38 @@
+"""Which version this is, as Kubernetes components tell it: in the metrics, at /version, on the command line."""
+
+import platform
+import sys
+from dataclasses import dataclass
+
+import kubestow
+
+KUBERNETES = "1.36.4"
+"""The version of kube-scheduler that this one does as."""
+
+_ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
+
+
+def _platform() -> str:
+    machine = platform.machine()
+    return f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
+
+
+@dataclass(frozen=True)
+class BuildInfo:
+    """The version, in Kubernetes' terms; what Go says of its compiler, Python says of its interpreter."""
+
+    git_version: str = f"v{KUBERNETES}+kubestow.{kubestow.__version__}"
+    git_commit: str = ""
+    git_tree_state: str = ""
+    build_date: str = ""
+    go_version: str = f"python{platform.python_version()}"
+    compiler: str = platform.python_implementation().lower()
+    platform: str = _platform()
+
+    @property
+    def major(self) -> str:
+        return KUBERNETES.split(".")[0]
+
+    @property
+    def minor(self) -> str:
+        return KUBERNETES.split(".")[1]

@@ -1,0 +1,75 @@
+"""The flags about metrics: which are not served, and which label values are shown."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+_LABEL = r"[a-zA-Z_][a-zA-Z0-9_]*"
+
+PREVIOUS_VERSION = "1.35"
+"""The only version whose hidden metrics can be asked for. In this version no metric is hidden."""
+
+
+class MetricOptionsError(ValueError):
+    """A flag about metrics that cannot be set so; the message names the flag."""
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """What the flags say. `MetricOptions()` serves everything."""
+
+    disabled: frozenset[str] = frozenset()
+    """Full names of metrics that are not served."""
+    allowed: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """By metric and label, the values that are shown; others are counted together as `unexpected`."""
+
+
+def metric_options(
+    disabled: Iterable[str] = (),
+    allowed: Mapping[str, str] | None = None,
+    allowed_manifest: str = "",
+    hidden_for_version: str = "",
+) -> MetricOptions:
+    """Check the flags --disabled-metrics, --allow-metric-labels[-manifest] and --show-hidden-metrics-for-version."""
+    if hidden_for_version not in ("", PREVIOUS_VERSION):
+        raise MetricOptionsError(
+            f"--show-hidden-metrics-for-version must be omitted or {PREVIOUS_VERSION}, the previous minor version, "
+            f"not {hidden_for_version}"
+        )
+    names = frozenset(disabled)
+    for name in sorted(names):
+        if not re.fullmatch(_NAME, name):
+            raise MetricOptionsError(f"--disabled-metrics wants full names of metrics, and {name!r} is none")
+    if allowed and allowed_manifest:
+        raise MetricOptionsError("--allow-metric-labels and --allow-metric-labels-manifest cannot be given both")
+    if allowed_manifest:
+        return MetricOptions(names, _parse_allowed(_read_manifest(allowed_manifest), "--allow-metric-labels-manifest"))
+    return MetricOptions(names, _parse_allowed(allowed or {}, "--allow-metric-labels"))
+
+
+def _read_manifest(path: str) -> Mapping[str, str]:
+    try:
+        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise MetricOptionsError(f"--allow-metric-labels-manifest {path}: {error}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict) or not all(isinstance(item, str) for pair in document.items() for item in pair):
+        raise MetricOptionsError(
+            f"--allow-metric-labels-manifest {path}: must map texts `metric,label` to texts `value,value`"
+        )
+    return document
+
+
+def _parse_allowed(allowed: Mapping[str, str], flag: str) -> dict[tuple[str, str], frozenset[str]]:
+    parsed = {}
+    for key, values in allowed.items():
+        if not re.fullmatch(f"{_NAME},{_LABEL}", key):
+            raise MetricOptionsError(f"{flag}: {key!r} is not of the form metric,label")
+        metric, _, label = key.partition(",")
+        parsed[metric, label] = frozenset(values.split(","))
+    return parsed
