@@ -18,7 +18,7 @@ from kubestow.cluster.whatif import what_if
 from kubestow.framework.caller import Bound
 from kubestow.framework.filtering import run_filters
 from kubestow.framework.handle import Nominator
-from kubestow.framework.plugin import AdaptsToChanges, Change, PodsRead
+from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, Rejection, Skip, unresolvable
 from kubestow.framework.verdicts import Verdicts
@@ -121,17 +121,31 @@ class Evaluation:
 
     def _check_with_nominated(self, verdicts: Verdicts) -> None:
         """A node where pods of at least this priority are expected must do both with them and without them."""
-        for row, expected in self._expected_pods():
-            position = int(np.searchsorted(verdicts.rows, row))
-            if position >= len(verdicts.rows) or verdicts.rows[position] != row:
-                continue
-            view = what_if(self.cluster.nodes, [row])
-            for pod in expected:
-                view.add_pod(0, pod)
-            wants = self.wants_after([Change(pod, row, added=True) for pod in expected])
-            found = self.refuses(wants, view).rejection(0)
-            if found is not None:
-                verdicts.override(position, found)
+        expected = [
+            (position, row, pods)
+            for row, pods in self._expected_pods()
+            if (position := verdicts.position_of(row)) is not None
+        ]
+        if not self.has_adapting_wants:
+            self._check_together(verdicts, expected, self.wants)
+            return
+        for one in expected:
+            _, row, pods = one
+            wants = self.wants_after([Change(pod, row, added=True) for pod in pods])
+            self._check_together(verdicts, [one], wants)
+
+    def _check_together(
+        self, verdicts: Verdicts, expected: Sequence[tuple[int, int, list[PodInfo]]], wants: dict[str, Any]
+    ) -> None:
+        if not expected:
+            return
+        view = what_if(self.cluster.nodes, [row for _, row, _ in expected])
+        for i, (_, _, pods) in enumerate(expected):
+            for pod in pods:
+                view.add_pod(i, pod)
+        positions = np.array([position for position, _, _ in expected])
+        for rejection, refused in self.refuses(wants, view).kinds():
+            verdicts.override(positions[refused], rejection)
 
     def _expected_pods(self) -> Iterable[tuple[int, list[PodInfo]]]:
         for node in self._nominator.nodes:
@@ -150,28 +164,25 @@ class Evaluation:
         """The wants of all plugins as they would be after some changes."""
         wants = dict(self.wants)
         for bound in self.profile.pre_filter:
-            if bound.name in wants and isinstance(bound.plugin, AdaptsToChanges):
+            if bound.name in wants and bound.name in self.profile.adapting:
                 wants[bound.name] = bound.plugin.with_changes(wants[bound.name], self.pod, changes)
         return wants
 
     @cached_property
     def has_adapting_wants(self) -> bool:
         """Whether a change of pods on one node may change what a filter says of another."""
-        return any(isinstance(self.profile.plugins[name], AdaptsToChanges) for name in self.wants)
+        return not self.profile.adapting.isdisjoint(self.wants)
 
     @cached_property
     def reads_pods(self) -> PodsRead:
         """The most that any of the filters reads of the pods on a node."""
-        reads = (_reads_pods(bound) for bound in self.profile.filter if bound.name not in self.skipped)
+        reads = (reads for name, reads in self.profile.pods_read.items() if name not in self.skipped)
         return max(reads, default=PodsRead.NOTHING)
 
     @cached_property
     def _skipped_if_only_pods_changed(self) -> set[str]:
-        return self.skipped | {
-            bound.name
-            for bound in self.profile.filter
-            if _reads_pods(bound) is PodsRead.NOTHING and not isinstance(bound.plugin, AdaptsToChanges)
-        }
+        blind = {name for name, reads in self.profile.pods_read.items() if reads is PodsRead.NOTHING}
+        return self.skipped | (blind - self.profile.adapting)
 
     def refuses(self, wants: dict[str, Any], view: NodeView, *, only_pods_changed: bool = False) -> Verdicts:
         """What the filters would say of all rows of a what-if.
@@ -257,10 +268,6 @@ class Evaluation:
     def left_out_reason(self) -> str:
         """Why a node that PreFilter did not even let in will not do."""
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
-
-
-def _reads_pods(bound: Bound) -> PodsRead:
-    return getattr(bound.plugin, "reads_pods", PodsRead.ALL)
 
 
 def _check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) -> None:

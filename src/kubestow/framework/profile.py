@@ -8,7 +8,7 @@ from kubestow.config import configuration, expansion
 from kubestow.framework import plain
 from kubestow.framework.caller import Bound, Caller, CallObserver
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import POINTS
+from kubestow.framework.plugin import POINTS, AdaptsToChanges, PodsRead
 from kubestow.framework.registry import Registry, RegistryError, points_of
 
 _METHOD = {"queueSort": "sort_key", "filter": "filter_rows", "score": "score_rows"}
@@ -54,6 +54,10 @@ class Profile:
         self.bind = bound("bind")
         self.post_bind = bound("postBind")
         self.filter_names = tuple(entry.name for entry in self.filter)
+        self.adapting = frozenset(name for name, plugin in self.plugins.items() if isinstance(plugin, AdaptsToChanges))
+        """Plugins whose want counts pods on many nodes."""
+        self.pods_read = {entry.name: getattr(entry.plugin, "reads_pods", PodsRead.ALL) for entry in self.filter}
+        """What each filter reads of the pods on a node."""
         self.registrations = _registrations(self.plugins, points)
         """What is worth another attempt, by the plugin that rejected a pod."""
 

@@ -25,7 +25,9 @@ class Verdicts:
         self._refused_by: NDArray[np.int16] = np.full(len(rows), NOBODY, np.int16)
         self._kinds: IntArray = np.zeros(len(rows), np.int64)
         self._answers: dict[int, Rejections] = {}
-        self._overridden: dict[int, Rejection] = {}
+        self._overrides: list[Rejection] = []
+        self._override_of: IntArray | None = None
+        self._distinct: list[tuple[Rejection, IntArray]] | None = None
         self.passing: BoolArray = np.ones(len(rows), np.bool_)
 
     def add(self, plugin: int, answer: Rejections, positions: IntArray | None = None) -> int:
@@ -47,13 +49,18 @@ class Verdicts:
                 self.passing[where] = False
         if count:
             self._answers[plugin] = answer
+            self._distinct = None
         return count
 
-    def override(self, position: int, rejection: Rejection) -> None:
-        """Refuse a row for what was found on another view of the same node."""
-        self._refused_by[position] = self._plugins.index(rejection.plugin)
-        self._overridden[position] = rejection
-        self.passing[position] = False
+    def override(self, positions: IntArray, rejection: Rejection) -> None:
+        """Refuse rows for what was found on another view of the same nodes."""
+        if self._override_of is None:
+            self._override_of = np.full(len(self.rows), NOBODY, np.int64)
+        self._override_of[positions] = len(self._overrides)
+        self._overrides.append(rejection)
+        self._refused_by[positions] = self._plugins.index(rejection.plugin)
+        self.passing[positions] = False
+        self._distinct = None
 
     def only_live(self, view: NodeView) -> "Verdicts":
         """For verdicts on all rows of a view: without the rows that have no node."""
@@ -66,6 +73,11 @@ class Verdicts:
         self.passing = self.passing[alive]
         return self
 
+    def position_of(self, row: int) -> int | None:
+        """Where a row is; None if it was not judged."""
+        position = int(np.searchsorted(self.rows, row))
+        return position if position < len(self.rows) and self.rows[position] == row else None
+
     def feasible(self) -> IntArray:
         """The rows that nobody refused."""
         return self.rows if self.passing.all() else self.rows[self.passing]
@@ -75,22 +87,30 @@ class Verdicts:
         plugin = int(self._refused_by[position])
         if plugin == NOBODY:
             return None
-        overridden = self._overridden.get(position)
-        return overridden or self._worded(plugin, int(self._kinds[position]))
+        override = NOBODY if self._override_of is None else int(self._override_of[position])
+        return self._worded(plugin, int(self._kinds[position])) if override == NOBODY else self._overrides[override]
 
     def _worded(self, plugin: int, kind: int) -> Rejection:
         return self._answers[plugin].words(kind)._replace(plugin=self._plugins[plugin])
 
-    def kinds(self) -> Iterator[tuple[Rejection, IntArray]]:
+    def kinds(self) -> Sequence[tuple[Rejection, IntArray]]:
         """Every distinct refusal, with the positions it was given for."""
-        for position, rejection in self._overridden.items():
-            yield rejection, np.array([position])
+        if self._distinct is None:
+            self._distinct = list(self._tell_apart())
+        return self._distinct
+
+    def _tell_apart(self) -> Iterator[tuple[Rejection, IntArray]]:
+        overridden = None if self._override_of is None else self._override_of != NOBODY
+        if self._override_of is not None:
+            for number, rejection in enumerate(self._overrides):
+                yield rejection, np.flatnonzero(self._override_of == number)
         for plugin in self._answers:
             refused = self._refused_by == plugin
-            refused[list(self._overridden)] = False
+            if overridden is not None:
+                refused &= ~overridden
             positions = np.flatnonzero(refused)
-            for kind in np.unique(self._kinds[positions]):
-                yield self._worded(plugin, int(kind)), positions[self._kinds[positions] == kind]
+            for kind, alike in _groups(self._kinds[positions]):
+                yield self._worded(plugin, kind), positions[alike]
 
     def reasons(self) -> Counter[str]:
         """How many rows each reason was given for."""
@@ -110,3 +130,13 @@ class Verdicts:
             if rejection.code is Code.UNSCHEDULABLE:
                 mask[positions] = True
         return mask
+
+
+def _groups(kinds: IntArray) -> Iterator[tuple[int, BoolArray | slice]]:
+    """The distinct kinds, each with where it is."""
+    if len(kinds) and kinds[0] == kinds[-1] and (kinds == kinds[0]).all():
+        # Most often all nodes are refused for the same, and finding the distinct ones is slow.
+        yield int(kinds[0]), slice(None)
+        return
+    for kind in np.unique(kinds):
+        yield int(kind), kinds == kind

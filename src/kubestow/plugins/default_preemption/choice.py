@@ -42,6 +42,11 @@ class Candidates:
         """Whether there are as many as wanted, one of them without breaking a budget."""
         return self._not_breaking > 0 and len(self) >= self._wanted
 
+    @property
+    def missing(self) -> int:
+        """How many are still wanted."""
+        return max(self._wanted - len(self), 0)
+
     def add(self, run: DryRun) -> None:
         """Take the candidates of a dry run, no more than are needed."""
         number = np.count_nonzero(run.must_go, axis=1)

@@ -1,7 +1,5 @@
 """May this pod preempt others?"""
 
-import numpy as np
-
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.plugin import FailedEvaluation
@@ -32,11 +30,11 @@ def _code(cycle: FailedEvaluation, row: int) -> Code:
     if cycle.rejected is not None:
         return cycle.rejected.code
     verdicts = cycle.verdicts
-    if verdicts is not None:
-        for position in np.flatnonzero(verdicts.rows == row).tolist():
-            refused = verdicts.rejection(position)
-            return Code.SUCCESS if refused is None else refused.code
-    return Code.UNRESOLVABLE
+    position = None if verdicts is None else verdicts.position_of(row)
+    if verdicts is None or position is None:
+        return Code.UNRESOLVABLE
+    refused = verdicts.rejection(position)
+    return Code.SUCCESS if refused is None else refused.code
 
 
 def _is_preempted(pod: Pod) -> bool:

@@ -49,10 +49,9 @@ class DefaultPreemption:
             return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
         rows = helpful_rows(cluster, cycle)
         search = Search(cluster, self._handle.nominator, cycle, pod)
-        wanted = self._candidates_wanted(len(rows))
-        candidates = Candidates(wanted, self._handle.clock.now())
+        candidates = Candidates(self._candidates_wanted(len(rows)), self._handle.clock.now())
         if len(rows):
-            search.run(np.roll(rows, -self._handle.rng.randrange(len(rows))), candidates, wanted)
+            search.run(np.roll(rows, -self._handle.rng.randrange(len(rows))), candidates)
         if candidates:
             return self._preempt(pod, candidates)
         if search.problems:

@@ -19,6 +19,7 @@ from kubestow.plugins.default_preemption.trials import Expected, rows_apart, set
 
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_FEWEST_AT_A_TIME = 32
 
 
 def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
@@ -43,15 +44,17 @@ class Search:
         self.problems: list[str] = []
         """What went wrong on nodes that are no candidates for it."""
 
-    def run(self, rows: IntArray, candidates: Candidates, at_a_time: int) -> None:
-        """Try the rows in this order; `at_a_time` first, then twice as many, and so on."""
+    def run(self, rows: IntArray, candidates: Candidates) -> None:
+        """Try the rows in this order, some at a time."""
         ranking, priority = self._cluster.ranking, self._pod.priority
         budgets = Budgets(self._cluster.listers)
+        hopeless = ranking.known_above(rows, priority)
+        self._reasons[_NO_VICTIMS] += int(np.count_nonzero(hopeless))
+        rows = rows[~hopeless]
         start = 0
         while start < len(rows) and not candidates.enough:
-            some = rows[start : start + at_a_time]
-            start += at_a_time
-            at_a_time *= 2
+            some = rows[start : start + max(candidates.missing * 5 // 4, _FEWEST_AT_A_TIME)]
+            start += len(some)
             ranking.refresh(some)
             has_victims = ranking.lowest[some] < priority
             self._reasons[_NO_VICTIMS] += int(np.count_nonzero(~has_victims))
