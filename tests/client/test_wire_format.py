@@ -24,6 +24,7 @@ from kubestow.model.timestamps import parse_time
 
 JSON = {"Accept": "application/json", "Content-Type": "application/json"}
 PATCH = {"Accept": "application/json", "Content-Type": "application/strategic-merge-patch+json"}
+COLLECTIONS = ("binding", "status", "events", "leases", "resourceclaims")
 LEASE_SPEC = {
     "holderIdentity": "host-1",
     "leaseDurationSeconds": 15,
@@ -139,6 +140,18 @@ RECORDS: list[dict[str, Any]] = [
         "headers": JSON,
         "body": {"kind": "ResourceClaim", "metadata": {"name": "rc1", "unknown": [1]}, "status": {}},
     },
+    {
+        "method": "POST",
+        "path": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+        "headers": JSON,
+        "body": {"kind": "ResourceClaim", "metadata": {"generateName": "p-extended-"}, "spec": {}},
+    },
+    {
+        "method": "PUT",
+        "path": "/api/v1/persistentvolumes/pv1",
+        "headers": JSON,
+        "body": {"kind": "PersistentVolume", "metadata": {"name": "pv1", "unknown": [1]}, "spec": {}},
+    },
 ]
 
 
@@ -154,7 +167,7 @@ async def repeat(record: dict[str, Any], requests: Requests, recorder: EventReco
     parts = path.split("/")
     namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts else ""
     name = parts[-1]
-    match record["method"], parts[-1] if parts[-1] in ("binding", "status", "events", "leases") else parts[-2]:
+    match record["method"], parts[-1] if parts[-1] in COLLECTIONS else parts[-2]:
         case "POST", "binding":
             await requests.bind_pod(namespace, parts[-2], body["metadata"]["uid"], body["target"]["name"])
         case "PATCH", "status":
@@ -171,6 +184,8 @@ async def repeat(record: dict[str, Any], requests: Requests, recorder: EventReco
             await requests.put_volume_claim(namespace, name, body)
         case "PUT", "persistentvolumes":
             await requests.put_volume(name, body)
+        case "POST", "resourceclaims":
+            await requests.create_resource_claim(namespace, body)
         case "PUT", "resourceclaims":
             await requests.put_resource_claim(namespace, name, body)
         case "PUT", "status":
@@ -239,6 +254,25 @@ def test_sent_as_kube_scheduler_sends_it(record: dict[str, Any]) -> None:
             assert sent.headers["content-type"] == record["headers"]["Content-Type"]
             assert sent.headers["accept"] == record["headers"]["Accept"]
             assert meaningful(sent.json) == meaningful(record["body"])
+
+    run(main())
+
+
+def test_claim_that_is_read_again() -> None:
+    """After a conflict a claim is read again, with all the JSON that its next update must send back."""
+    claim = {"metadata": {"name": "rc1", "resourceVersion": "8", "unknown": 1}, "status": {}}
+
+    async def give(request: Request, answer: Answer) -> None:
+        assert (request.method, request.body) == ("GET", b"")
+        assert request.target == "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/rc1"
+        answer.reply(200, claim)
+
+    async def main() -> None:
+        async with serving(give) as server:
+            with opened(server) as channel:
+                found = await Requests(client_of(channel)).get_resource_claim("default", "rc1")
+                assert found.metadata.resourceVersion == "8"
+                assert json.loads(bytes(found.source)) == claim
 
     run(main())
 

@@ -1,0 +1,53 @@
+"""What the scheduler watches, and where."""
+
+import pytest
+
+from kubestow.client import resources
+from kubestow.client.resources import NODES, PODS, Resource, key_of
+from kubestow.model.node import Node
+
+WATCHED = """
+/api/v1/pods
+/api/v1/nodes
+/api/v1/namespaces
+/api/v1/services
+/api/v1/replicationcontrollers
+/api/v1/persistentvolumes
+/api/v1/persistentvolumeclaims
+/apis/apps/v1/replicasets
+/apis/apps/v1/statefulsets
+/apis/policy/v1/poddisruptionbudgets
+/apis/storage.k8s.io/v1/storageclasses
+/apis/storage.k8s.io/v1/csinodes
+/apis/storage.k8s.io/v1/csidrivers
+/apis/storage.k8s.io/v1/csistoragecapacities
+/apis/storage.k8s.io/v1/volumeattachments
+/apis/resource.k8s.io/v1/resourceclaims
+/apis/resource.k8s.io/v1/resourceslices
+/apis/resource.k8s.io/v1/deviceclasses
+"""
+
+
+def test_same_paths_as_kube_scheduler() -> None:
+    """Every resource that kube-scheduler watches by default is there, and no other."""
+    known = {found.path for found in vars(resources).values() if isinstance(found, Resource)}
+    assert known == set(WATCHED.split())
+
+
+def test_only_pods_are_selected() -> None:
+    """Finished pods are not asked for; everything else is taken whole."""
+    selected = {f.plural for f in vars(resources).values() if isinstance(f, Resource) and f.field_selector}
+    assert selected == {"pods"}
+    assert PODS.url({}) == "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+    assert NODES.url({"limit": "", "watch": "true"}) == "/api/v1/nodes?watch=true"
+
+
+@pytest.mark.parametrize(("group", "name"), [("", "things"), ("example.com", "things.example.com")])
+def test_names_for_people(group: str, name: str) -> None:
+    """Messages name a resource as kubectl does."""
+    assert Resource(group, "v1", "things", Node).name == name
+
+
+def test_keys() -> None:
+    """Objects of a namespace are keyed with it."""
+    assert (key_of("ns", "a"), key_of("", "a")) == ("ns/a", "a")
