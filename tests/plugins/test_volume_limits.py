@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubestow.cluster.whatif import what_if
 from kubestow.framework.results import SKIP, Code, Rejection
@@ -224,3 +226,63 @@ def test_an_attachment_that_ends_may_make_room() -> None:
     assert freed(disk, ours, None)
     assert not freed(disk, other, None)
     assert not freed(pod("new"), ours, None)
+
+
+def _change(made: World, what: str, i: int, j: int) -> None:
+    """Something happens to object i, to do with object j."""
+    cluster = made.cluster
+    if what == "node":
+        made.node(f"n{i}")
+    elif what == "no node":
+        cluster.remove_node(f"n{i}")
+    elif what == "limit":
+        made.csi_node(f"n{i}", disks=j or None, ebs=1)
+    elif what == "pod":
+        made.running(f"p{i}", f"n{j}", f"c{i}", f"c{j}")
+    elif what == "no pod":
+        cluster.remove_pod(f"uid-p{i}")
+    elif what == "volume":
+        made.volume(f"v{i}", handle=f"h{j}" if j else None)
+    elif what == "no volume":
+        cluster.remove_object(made.volume(f"v{i}"))
+    elif what == "claim":
+        made.claim(f"c{i}", "cloud", volume=f"v{j}" if j else "")
+    elif what == "no claim":
+        cluster.remove_object(made.claim(f"c{i}"))
+    elif what == "attachment":
+        made.attachment(f"a{i}", f"n{j}", f"v{i}")
+    elif what == "no attachment":
+        made.attachment(f"a{i}", "n0", "v0")
+        cluster.remove_object(cluster.listers.volume_attachments.get(f"a{i}"))
+    else:
+        made.storage_class("cloud", provisioner="disks" if j else "others")
+
+
+CHANGES = ["node", "limit", "pod", "volume", "claim", "attachment"]
+WHAT = [*CHANGES, *(f"no {what}" for what in CHANGES if what != "limit"), "class"]
+STEPS = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=STEPS)
+def test_counts_kept_up_equal_counts_made_anew(steps: list[tuple[str, int, int]]) -> None:
+    """Whatever has happened, a plugin that followed it says what a new one says, and what a what-if says."""
+    made = World()
+    for i in range(4):
+        made.node(f"n{i}")
+        made.csi_node(f"n{i}", disks=1)
+        made.claim(f"c{i}", "elsewhere", volume=f"v{i}")
+        made.running(f"p{i}", f"n{i}", f"c{i}")
+    made.storage_class("cloud")
+    following = made.make(NodeVolumeLimits)
+    made.claim("fresh", "cloud")
+    new = made.running("new", "elsewhere", "fresh")
+    for what, i, j in steps:
+        _change(made, what, i, j)
+        found = made.refused(following, None, new)
+        assert found == made.refused(made.make(NodeVolumeLimits), None, new)
+        nodes = made.cluster.nodes
+        for row in range(nodes.size):
+            if nodes.live[row]:
+                alone = following.filter_rows(None, new, what_if(nodes, [row]), slice(0, 1)).kinds.item()
+                assert alone == (nodes.names[row] in found)

@@ -29,6 +29,9 @@ def key_of(obj: Any) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
 
 
+_KEPT_CHANGES = 4_096
+
+
 class Store(Generic[T]):
     """Objects of a kind by key, with groups by a property.
 
@@ -41,6 +44,24 @@ class Store(Generic[T]):
         self._assumed: dict[str, T] = {}
         self._group_of = group_of
         self._groups: dict[str, dict[str, None]] = {}
+        self._changes: list[str] = []
+        self._first_change = 0
+
+    @property
+    def version(self) -> int:
+        """How often an object was received or went away."""
+        return self._first_change + len(self._changes)
+
+    def changed_since(self, version: int) -> list[str] | None:
+        """Keys of the objects received or gone since a version; None if that was too long ago to tell."""
+        start = version - self._first_change
+        return self._changes[start:] if start >= 0 else None
+
+    def _note_change(self, key: str) -> None:
+        self._changes.append(key)
+        if len(self._changes) > 2 * _KEPT_CHANGES:
+            del self._changes[:_KEPT_CHANGES]
+            self._first_change += _KEPT_CHANGES
 
     def get(self, key: str) -> T | None:
         return self._assumed.get(key) or self._received.get(key)
@@ -70,6 +91,7 @@ class Store(Generic[T]):
             if old.metadata.resourceVersion != obj.metadata.resourceVersion:
                 self._assumed.pop(key, None)
         self._received[key] = obj
+        self._note_change(key)
         if self._group_of is not None:
             self._groups.setdefault(self._group_of(obj), {})[key] = None
 
@@ -78,6 +100,7 @@ class Store(Generic[T]):
         self._assumed.pop(key, None)
         old = self._received.pop(key, None)
         if old is not None:
+            self._note_change(key)
             self._ungroup(key, old)
 
     def assume(self, obj: T) -> None:
@@ -98,6 +121,25 @@ class Store(Generic[T]):
             members.pop(key, None)
             if not members:
                 del self._groups[name]
+
+
+class VolumeStore(Store[PersistentVolume]):
+    """Persistent volumes, findable by the claims they might be bound to."""
+
+    def __init__(self) -> None:
+        super().__init__(_volume_group)
+
+    def candidates(self, storage_class: str, claim: str) -> Iterator[PersistentVolume]:
+        """The volumes of a class that are kept for nobody, or for the claim, going by what was received."""
+        yield from self.group(f"free/{storage_class}")
+        for volume in self.group(f"kept/{claim}"):
+            if volume_class(volume) == storage_class:
+                yield volume
+
+
+def _volume_group(volume: PersistentVolume) -> str:
+    reference = volume.spec.claimRef
+    return f"free/{volume_class(volume)}" if reference is None else f"kept/{reference.namespace}/{reference.name}"
 
 
 class ServiceStore(Store[Service]):
@@ -143,7 +185,7 @@ class Listers:
         self.replica_sets: Store[ReplicaSet] = Store()
         self.stateful_sets: Store[StatefulSet] = Store()
         self.disruption_budgets: Store[PodDisruptionBudget] = Store(lambda budget: str(budget.metadata.namespace))
-        self.volumes: Store[PersistentVolume] = Store(volume_class)
+        self.volumes = VolumeStore()
         self.claims: Store[PersistentVolumeClaim] = Store()
         self.storage_classes: Store[StorageClass] = Store()
         self.csi_nodes: Store[CSINode] = Store()

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from kubestow.cluster.affinity_terms import AffinityTerms, affinity_terms
+from kubestow.model.claims import claim_names_of
 from kubestow.model.pod import Pod
 from kubestow.model.ports import HostPort, host_ports
 from kubestow.model.requests import PodRequests, pod_requests
@@ -40,12 +41,8 @@ class PodInfo:
 
     @cached_property
     def claim_names(self) -> tuple[str, ...]:
-        """Names of the persistent volume claims its volumes name, generic ephemeral ones included."""
-        return tuple(
-            volume.persistentVolumeClaim.claimName if volume.persistentVolumeClaim else f"{self.name}-{volume.name}"
-            for volume in self.pod.spec.volumes
-            if volume.persistentVolumeClaim is not None or volume.ephemeral is not None
-        )
+        """Names of the persistent volume claims its volumes name, each once, generic ephemeral ones included."""
+        return tuple(dict.fromkeys(claim_names_of(self.pod)))
 
     def prepare(self) -> None:
         """Compute now what can fail on bad input; raises ValueError."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kubestow.cluster.listers import Listers
+from kubestow.cluster.listers import Listers, key_of
 from kubestow.model.claims import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -32,7 +32,7 @@ class DelayedClaim:
     claim: PersistentVolumeClaim
     storage_class: StorageClass
     volumes: ClassVolumes
-    """The volumes of its class."""
+    """The volumes of its class that the pod's claims might get."""
 
     @property
     def selected_node(self) -> str | None:
@@ -48,7 +48,10 @@ class DelayedClaim:
 
 @dataclass(slots=True)
 class PodClaims:
-    """All claims of a pod. Claims that should have a volume by now, but do not, are `late`."""
+    """All claims of a pod.
+
+    Claims that should have a volume by now, but do not, are `late`; with one of these, the delayed ones are not listed.
+    """
 
     bound: list[PersistentVolumeClaim] = field(default_factory=list)
     delayed: list[DelayedClaim] = field(default_factory=list)
@@ -102,7 +105,7 @@ def check_claims(pod: Pod, listers: Listers) -> bool:
 def sort_claims(pod: Pod, listers: Listers) -> PodClaims:
     """The claims of a pod for which `check_claims` found nothing wrong, as they are or are assumed to be."""
     found = PodClaims()
-    volumes: dict[str, ClassVolumes] = {}
+    delayed: list[tuple[PersistentVolumeClaim, StorageClass]] = []
     for claim in _claims_of(pod, listers):
         if is_fully_bound(claim):
             found.bound.append(claim)
@@ -110,12 +113,21 @@ def sort_claims(pod: Pod, listers: Listers) -> PodClaims:
         storage_class = _delaying_class(claim, listers)
         if storage_class is None or claim.spec.volumeName:
             found.late.append(claim)
-            continue
-        name = storage_class.metadata.name
-        if name not in volumes:
-            volumes[name] = ClassVolumes(sorted(listers.volumes.group(name), key=capacity))
-        found.delayed.append(DelayedClaim(claim, storage_class, volumes[name]))
+        else:
+            delayed.append((claim, storage_class))
+    if not found.late:
+        found.delayed = _with_volumes(delayed, listers)
     return found
+
+
+def _with_volumes(delayed: list[tuple[PersistentVolumeClaim, StorageClass]], listers: Listers) -> list[DelayedClaim]:
+    candidates: dict[str, dict[str, PersistentVolume]] = {}
+    for claim, storage_class in delayed:
+        name = storage_class.metadata.name
+        of_class = candidates.setdefault(name, {})
+        of_class.update((volume.metadata.name, volume) for volume in listers.volumes.candidates(name, key_of(claim)))
+    volumes = {name: ClassVolumes(sorted(found.values(), key=capacity)) for name, found in candidates.items()}
+    return [DelayedClaim(claim, of_class, volumes[of_class.metadata.name]) for claim, of_class in delayed]
 
 
 def _claims_of(pod: Pod, listers: Listers) -> Iterable[PersistentVolumeClaim]:

@@ -1,0 +1,67 @@
+"""Stores: received and assumed objects, groups, and what has changed."""
+
+from kubestow.cluster.listers import Store, VolumeStore
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.model.codec import convert
+from kubestow.model.pod import Pod
+from kubestow.model.storage import PersistentVolume, StorageClass
+
+
+def storage_class(name: str, provisioner: str = "p") -> StorageClass:
+    return convert(StorageClass, {"metadata": {"name": name}, "provisioner": provisioner})
+
+
+def test_changes_are_told_since_a_version() -> None:
+    """Objects received or gone, in order; assumptions are no changes."""
+    store: Store[StorageClass] = Store()
+    start = store.version
+    store.set(storage_class("a"))
+    store.set(storage_class("b"))
+    middle = store.version
+    store.remove(storage_class("a"))
+    store.remove(storage_class("never-there"))
+    store.assume(storage_class("b", "assumed"))
+    assert store.changed_since(start) == ["a", "b", "a"]
+    assert store.changed_since(middle) == ["a"]
+    assert store.changed_since(store.version) == []
+
+
+def test_changes_of_long_ago_are_not_told() -> None:
+    """The memory of changes is bounded; who comes too late must look at everything."""
+    store: Store[StorageClass] = Store()
+    start = store.version
+    for _ in range(10_000):
+        store.set(storage_class("a"))
+    assert store.changed_since(start) is None
+    recent = store.version
+    store.set(storage_class("b"))
+    assert store.changed_since(recent) == ["b"]
+
+
+def test_volumes_are_found_by_who_might_get_them() -> None:
+    """Free volumes of the class and those kept for the claim, the old way of naming the class included."""
+    store = VolumeStore()
+    for name, spec in {
+        "free": {"storageClassName": "c"},
+        "other-class": {"storageClassName": "d"},
+        "kept": {"storageClassName": "c", "claimRef": {"namespace": "n", "name": "x"}},
+        "kept-elsewhere": {"storageClassName": "c", "claimRef": {"namespace": "n", "name": "y"}},
+        "kept-other-class": {"storageClassName": "d", "claimRef": {"namespace": "n", "name": "x"}},
+    }.items():
+        store.set(convert(PersistentVolume, {"metadata": {"name": name}, "spec": spec}))
+    noted = {"volume.beta.kubernetes.io/storage-class": "c"}
+    store.set(convert(PersistentVolume, {"metadata": {"name": "old", "annotations": noted}}))
+    assert [volume.metadata.name for volume in store.candidates("c", "n/x")] == ["free", "old", "kept"]
+
+
+def test_a_claim_named_twice_is_used_once() -> None:
+    """A pod may mount one claim as two volumes, and be taken off its node again."""
+    cluster = Cluster()
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": "x"}} for name in ("a", "b")]
+    meta = {"namespace": "n", "name": "p", "uid": "u"}
+    pod = PodInfo(convert(Pod, {"metadata": meta, "spec": {"volumes": volumes}}))
+    cluster.assume(pod, "node")
+    assert cluster.claim_users == {"n/x": {"u"}}
+    cluster.forget("u")
+    assert cluster.claim_users == {}
