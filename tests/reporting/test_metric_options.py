@@ -1,0 +1,81 @@
+"""The flags about metrics: disabled ones are not served, label values that are not allowed are shown as one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubestow.reporting.metrics.catalogue import Metrics
+from kubestow.reporting.metrics.options import MetricOptions, MetricOptionsError, metric_options
+
+ALLOWED = {"scheduler_schedule_attempts_total,profile": "a,b", "scheduler_event_handling_duration_seconds,event": "X"}
+
+
+def page(options: MetricOptions) -> str:
+    metrics = Metrics(options=options)
+    for profile in ("a", "c", "d", "d"):
+        metrics.scheduler.attempt_finished(profile, "error", 1)
+    for event in ("X", "Y", "Z"):
+        metrics.scheduler.event_handled(event, 1)
+    return metrics.render()[0].decode()
+
+
+def test_disabled_metrics_are_not_served() -> None:
+    """They are counted as disabled; the others stay."""
+    text = page(metric_options(disabled=["scheduler_schedule_attempts_total", "no_such_metric"]))
+    assert "scheduler_schedule_attempts_total" not in text
+    assert "scheduler_scheduling_attempt_duration_seconds_count" in text
+    assert "\ndisabled_metrics_total 2\n" in text
+
+
+def test_label_values_that_are_not_allowed() -> None:
+    """They are summed up as `unexpected`, in counters and histograms, and counted."""
+    text = page(metric_options(allowed=ALLOWED))
+    assert 'attempts_total{profile="a",result="error"} 1\n' in text
+    assert 'attempts_total{profile="unexpected",result="error"} 3\n' in text
+    assert 'attempts_total{profile="c"' not in text
+    assert 'event_handling_duration_seconds_count{event="X"} 1\n' in text
+    assert 'event_handling_duration_seconds_count{event="unexpected"} 2\n' in text
+    assert 'event_handling_duration_seconds_bucket{event="unexpected",le="+Inf"} 2\n' in text
+    assert "\ncardinality_enforcement_unexpected_categorizations_total 5\n" in text
+    assert 'scheduling_attempt_duration_seconds_count{profile="c",result="error"} 1\n' in text
+
+
+def test_allowed_values_from_a_manifest(tmp_path: Path) -> None:
+    """A file says the same as the flag; an empty one allows everything."""
+    manifest = tmp_path / "allowed.yaml"
+    manifest.write_text("".join(f'"{key}": "{value}"\n' for key, value in ALLOWED.items()))
+    assert metric_options(allowed_manifest=str(manifest)) == metric_options(allowed=ALLOWED)
+    manifest.write_text("")
+    assert metric_options(allowed_manifest=str(manifest)) == MetricOptions()
+
+
+def test_hidden_metrics_of_the_previous_version() -> None:
+    """They may be asked for; none is hidden."""
+    assert metric_options(hidden_for_version="1.35") == MetricOptions()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"hidden_for_version": "1.36"}, "--show-hidden-metrics-for-version must be omitted or 1.35"),
+        ({"disabled": ["a b"]}, "--disabled-metrics wants full names of metrics, and 'a b' is none"),
+        ({"disabled": [""]}, "--disabled-metrics wants full names of metrics, and '' is none"),
+        ({"allowed": {"metric": "x"}}, "--allow-metric-labels: 'metric' is not of the form metric,label"),
+        ({"allowed": ALLOWED, "allowed_manifest": "f"}, "cannot be given both"),
+        ({"allowed_manifest": "/no/such/file"}, "--allow-metric-labels-manifest /no/such/file: .*No such file"),
+    ],
+)
+def test_bad_flags(flags: dict[str, Any], message: str) -> None:
+    """A bad flag is an error that names the flag and what is wrong."""
+    with pytest.raises(MetricOptionsError, match=message):
+        metric_options(**flags)
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "a,b: [x]", "a: {", "7: x"])
+def test_bad_manifests(tmp_path: Path, text: str) -> None:
+    """A manifest that does not map texts to texts is refused by name."""
+    manifest = tmp_path / "allowed.yaml"
+    manifest.write_text(text)
+    with pytest.raises(MetricOptionsError, match=r"--allow-metric-labels-manifest .*allowed.yaml: "):
+        metric_options(allowed_manifest=str(manifest))
