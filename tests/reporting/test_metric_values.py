@@ -188,6 +188,19 @@ def test_workqueues(metrics: Metrics) -> None:
     }
 
 
+def test_health_checks_have_a_page_of_their_own(metrics: Metrics) -> None:
+    """The last result and how often there was which are told by check and endpoint, not on the common page."""
+    for passed in (True, True, False):
+        metrics.health.checked("ping", "healthz", passed)
+    page = metrics.health.render()[0].decode()
+    assert [line for line in page.splitlines() if not line.startswith("#")] == [
+        'kubernetes_healthcheck{name="ping",type="healthz"} 0',
+        'kubernetes_healthchecks_total{name="ping",status="error",type="healthz"} 1',
+        'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 2',
+    ]
+    assert "kubernetes_healthcheck" not in metrics.render()[0].decode()
+
+
 def test_features_and_version() -> None:
     """Every gate is told with its stage, and the version under Kubernetes' labels."""
     metrics = Metrics(Features.parse("GangScheduling=true,GenericWorkload=true"), build=BuildInfo(git_commit="abc"))

@@ -13,6 +13,7 @@ from kubestow.reporting.metrics.claims import DeviceMetrics, VolumeMetrics
 from kubestow.reporting.metrics.client import CredentialMetrics, RequestMetrics, TransportMetrics
 from kubestow.reporting.metrics.election import ElectionMetrics
 from kubestow.reporting.metrics.framework import FrameworkMetrics
+from kubestow.reporting.metrics.health import HealthMetrics
 from kubestow.reporting.metrics.options import MetricOptions
 from kubestow.reporting.metrics.pod_groups import PodGroupMetrics
 from kubestow.reporting.metrics.process import add_process_metrics
@@ -47,6 +48,9 @@ class Metrics:
         self.transports = TransportMetrics(registry)
         self.election = ElectionMetrics(registry)
         self.workqueues = WorkqueueMetrics(registry)
+        self.health = HealthMetrics(options)
+        """Has a page of its own."""
+        registry.add_own_metrics()
         add_process_metrics(registry)
         add_build_metrics(registry, build, features)
 

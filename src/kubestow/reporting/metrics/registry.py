@@ -15,7 +15,6 @@ class Registry:
         self._options = options
         self._known: set[str] = set()
         self._served: dict[str, Family] = {}
-        self._add_own()
 
     def add(self, family: F, *, served: bool = True) -> F:
         """Take in a metric; one that is not served may be counted but is not shown."""
@@ -35,7 +34,8 @@ class Registry:
         """What is served, by name."""
         return [family for _, family in sorted(self._served.items())]
 
-    def _add_own(self) -> None:
+    def add_own_metrics(self) -> None:
+        """Take in the metrics about metrics."""
         registered = Counter(
             "registered_metrics_total",
             BETA,

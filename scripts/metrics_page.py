@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Write docs/reference/metrics.md from the metrics themselves."""
+
+import dataclasses
+from pathlib import Path
+
+from kubestow.config.features import Features
+from kubestow.reporting.metrics.catalogue import Metrics
+from kubestow.reporting.metrics.exposition import number
+from kubestow.reporting.metrics.instruments import Family, Histogram
+
+PAGE = Path(__file__).parents[1] / "docs/reference/metrics.md"
+
+INTRODUCTION = """\
+# Metrics
+
+<!-- Written by scripts/metrics_page.py; change src/kubestow/reporting/metrics and run it again. -->
+
+Served at `/metrics`, with the names, types, labels, buckets and levels of stability of kube-scheduler v1.36, so that
+dashboards and alerts go on working. The format is Prometheus text, or OpenMetrics for a reader that prefers it in its
+`Accept` header. A metric with labels is shown once it has a value.
+
+Some numbers have another meaning in a scheduler that is no Go program:
+
+- `scheduler_goroutines` counts tasks that run beside the scheduling loop.
+- `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` tell how often, and
+  how fast, what was found for one pod served the next pod that is the same to the scheduler.
+- `kubernetes_build_info` has the interpreter's version as `go_version`.
+- `rest_client_transport_cert_rotation_gc_calls_total` stays 0, and there are no `go_...` metrics.
+
+At `/metrics/slis` are the results of health checks: `kubernetes_healthcheck` (gauge: 1 if it passed last; labels
+`name`, `type`) and `kubernetes_healthchecks_total` (counter; labels `name`, `status`, `type`), both STABLE.
+
+Flags change what is served:
+
+| flag | effect |
+|---|---|
+| `--disabled-metrics=NAME,...` | these metrics are not served |
+| `--allow-metric-labels=METRIC,LABEL='VALUE,...'` | other values of the label are shown together, as `unexpected` |
+| `--allow-metric-labels-manifest=FILE` | the same from a YAML file that maps `METRIC,LABEL` to `VALUE,...` |
+| `--show-hidden-metrics-for-version=1.35` | accepted; no metric is hidden |
+
+"""
+
+HEAD = "| metric | type | level | labels | buckets | meaning |\n|---|---|---|---|---|---|\n"
+
+
+def page() -> str:
+    """The text of the page."""
+    everything = Features.parse("AllAlpha=true,AllBeta=true")
+    families = Metrics(everything).registry.families()
+    needed = _needed_features(everything, {family.name for family in families})
+    return INTRODUCTION + HEAD + "".join(_row(family, needed.get(family.name, "")) for family in families)
+
+
+def _needed_features(everything: Features, names: set[str]) -> dict[str, str]:
+    """By metric, the feature without which it is not served."""
+    needed = {}
+    for field in dataclasses.fields(Features):
+        without = Metrics(dataclasses.replace(everything, **{field.name: False}))
+        for name in names - {family.name for family in without.registry.families()}:
+            needed[name] = field.metadata["gate"].name
+    return needed
+
+
+def _row(family: Family, feature: str) -> str:
+    labels = ", ".join(f"`{label}`" for label in family.labels)
+    meaning = family.text.removeprefix(f"[{family.level}] ") + (f" Only with `{feature}`." if feature else "")
+    return f"| `{family.name}` | {family.kind} | {family.level} | {labels} | {_buckets(family)} | {meaning} |\n"
+
+
+def _buckets(family: Family) -> str:
+    if not isinstance(family, Histogram):
+        return ""
+    return f"{len(family.bounds)}, {number(family.bounds[0])} to {number(float(f'{family.bounds[-1]:.6g}'))}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
