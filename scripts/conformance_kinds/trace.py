@@ -81,6 +81,9 @@ class Trace:
         self._core = build_core(
             configuration_of(case), config.Features(), in_tree_registry(), outside, choose=self._first_by_name
         )
+        for profile in self._core.profiles.values():
+            # The recorded core told the fit error as it is before PostFilter.
+            profile.post_filter = ()
         self._binder = Binder()
         self._core.scheduler.binder = self._binder  # type: ignore[assignment]
         self._objects: dict[tuple[str, str], Any] = {}

@@ -65,6 +65,8 @@ class NodeTable:
         self.taint_sets = TaintSets()
         self.ports = PortIndex()
         self.version: IntArray = np.zeros(capacity, np.int64)
+        self.node_version: IntArray = np.zeros(capacity, np.int64)
+        """The version at which the node itself last changed, as opposed to the pods on it."""
         self.last_version = 0
         self.labels = LabelColumns(self._labels_by_row)
         self.labels.grow(capacity)
@@ -125,6 +127,7 @@ class NodeTable:
             "unschedulable",
             "taint_set",
             "version",
+            "node_version",
         ):
             setattr(self, column, grown(getattr(self, column), capacity))
         self.labels.grow(capacity)
@@ -132,6 +135,10 @@ class NodeTable:
     def touch(self, row: int) -> None:
         self.last_version += 1
         self.version[row] = self.last_version
+
+    def _touch_node(self, row: int) -> None:
+        self.touch(row)
+        self.node_version[row] = self.last_version
 
     def _release_if_empty(self, row: int) -> None:
         if self.nodes[row] is None and not self.pods[row]:
@@ -156,7 +163,7 @@ class NodeTable:
         for name, amount in amounts.items():
             column = self.resource_column(name)
             self.allocatable[column, row] = amount
-        self.touch(row)
+        self._touch_node(row)
 
     def clear_node(self, row: int) -> None:
         """Forget the node of a row; pods stay until they are removed themselves."""
@@ -168,7 +175,7 @@ class NodeTable:
         self.allocatable[:, row] = 0
         self.allowed_pods[row] = 0
         self.count -= 1
-        self.touch(row)
+        self._touch_node(row)
         self._release_if_empty(row)
 
     def resource_column(self, name: str) -> int:

@@ -16,6 +16,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import PodRanking
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.requests import resource_amounts
 
 
 class _Placed:
@@ -49,7 +50,8 @@ class Cluster:
     # Nodes
 
     def set_node(self, node: Node) -> None:
-        """A node was added or has changed."""
+        """A node was added or has changed. A bad one changes nothing: ValueError."""
+        resource_amounts(node.status.allocatable)
         row = self.nodes.row_for(node.metadata.name)
         old = self.nodes.nodes[row]
         pods_must_move = old is None or old.metadata.labels != node.metadata.labels

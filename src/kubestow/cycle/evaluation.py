@@ -3,7 +3,7 @@
 All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -120,32 +120,38 @@ class Evaluation:
         return verdicts
 
     def _check_with_nominated(self, verdicts: Verdicts) -> None:
-        """A node where pods of at least this priority are expected must do both with them and without them."""
-        expected = [
-            (position, row, pods)
-            for row, pods in self._expected_pods()
-            if (position := verdicts.position_of(row)) is not None
-        ]
-        if not self.has_adapting_wants:
-            self._check_together(verdicts, expected, self.wants)
-            return
-        for one in expected:
-            _, row, pods = one
-            wants = self.wants_after([Change(pod, row, added=True) for pod in pods])
-            self._check_together(verdicts, [one], wants)
+        expected = [(row, pods) for row, pods in self._expected_pods() if verdicts.position_of(row) is not None]
+        for rows, rejection in self._refused_with(expected):
+            positions = [verdicts.position_of(row) for row in rows.tolist()]
+            verdicts.override(np.array(positions, np.int64), rejection)
 
-    def _check_together(
-        self, verdicts: Verdicts, expected: Sequence[tuple[int, int, list[PodInfo]]], wants: dict[str, Any]
-    ) -> None:
+    def refused_for_nominated(self) -> Iterator[tuple[IntArray, Rejection]]:
+        """Rows that will not do because pods of at least this priority are expected there.
+
+        A node must do both with such pods and without them.
+        """
+        return self._refused_with(list(self._expected_pods()))
+
+    def _refused_with(self, expected: list[tuple[int, list[PodInfo]]]) -> Iterator[tuple[IntArray, Rejection]]:
         if not expected:
             return
-        view = what_if(self.cluster.nodes, [row for _, row, _ in expected])
-        for i, (_, _, pods) in enumerate(expected):
+        if not self.has_adapting_wants:
+            yield from self._refused_together(expected, self.wants)
+            return
+        for row, pods in expected:
+            wants = self.wants_after([Change(pod, row, added=True) for pod in pods])
+            yield from self._refused_together([(row, pods)], wants)
+
+    def _refused_together(
+        self, expected: list[tuple[int, list[PodInfo]]], wants: dict[str, Any]
+    ) -> Iterator[tuple[IntArray, Rejection]]:
+        rows = np.array([row for row, _ in expected])
+        view = what_if(self.cluster.nodes, rows)
+        for i, (_, pods) in enumerate(expected):
             for pod in pods:
                 view.add_pod(i, pod)
-        positions = np.array([position for position, _, _ in expected])
         for rejection, refused in self.refuses(wants, view).kinds():
-            verdicts.override(positions[refused], rejection)
+            yield rows[refused], rejection
 
     def _expected_pods(self) -> Iterable[tuple[int, list[PodInfo]]]:
         for node in self._nominator.nodes:
@@ -205,7 +211,7 @@ class Evaluation:
             caller.finished("PreScore", status, start)
         start, status = caller.started(), Code.ERROR
         try:
-            totals = self._score(view, rows, wants)
+            totals = self._score(rows, wants)
             status = Code.SUCCESS
         finally:
             caller.finished("Score", status, start)
@@ -217,25 +223,30 @@ class Evaluation:
             wants[bound.name] = self.profile.caller.call(bound, self.pod, view, rows)
         return wants
 
-    def _score(self, view: NodeView, rows: IntArray, wants: dict[str, Any]) -> IntArray:
-        # Rows by number are copies: when most rows passed it costs less to score them all.
-        everywhere = 2 * len(rows) > view.size
-        scored: Rows = slice(0, view.size) if everywhere else rows
+    def _score(self, rows: IntArray, wants: dict[str, Any]) -> IntArray:
         totals: IntArray = np.zeros(len(rows), np.int64)
         for bound, weight in zip(self.profile.score, self.profile.weights, strict=True):
             want = wants.get(bound.name)
-            if isinstance(want, Skip):
-                continue
-            raw = self.profile.caller.call(bound, want, self.pod, view, scored, rows=len(rows))
-            if everywhere and len(rows) < view.size:
-                raw = raw[rows]
-            normalized = raw
-            if hasattr(bound.plugin, "normalize"):
-                normalized = bound.plugin.normalize(want, self.pod, view, rows, raw)
-            _check_range(bound, normalized, view, rows)
-            self.scores.append(PluginScore(bound.name, weight, raw, normalized))
-            totals += normalized if weight == 1 else normalized * weight
+            if not isinstance(want, Skip):
+                raw, normalized = self.score_with(bound, want, rows)
+                self.scores.append(PluginScore(bound.name, weight, raw, normalized))
+                totals += normalized if weight == 1 else normalized * weight
         return totals
+
+    def score_with(self, bound: Bound, want: Any, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """What one plugin says of rows that passed: raw, and normalized."""
+        view = self.cluster.nodes
+        # Rows by number are copies: when most rows passed it costs less to score them all.
+        everywhere = 2 * len(rows) > view.size
+        scored: Rows = slice(0, view.size) if everywhere else rows
+        raw = self.profile.caller.call(bound, want, self.pod, view, scored, rows=len(rows))
+        if everywhere and len(rows) < view.size:
+            raw = raw[rows]
+        normalized = raw
+        if hasattr(bound.plugin, "normalize"):
+            normalized = bound.plugin.normalize(want, self.pod, view, rows, raw)
+        check_range(bound, normalized, view, rows)
+        return raw, normalized
 
     # Words
 
@@ -270,7 +281,8 @@ class Evaluation:
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
 
 
-def _check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) -> None:
+def check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) -> None:
+    """Raises PluginError if a score is not between 0 and MAX_SCORE."""
     # As unsigned numbers, negative ones are larger than any score.
     if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
         position = int(np.flatnonzero((scores > MAX_SCORE) | (scores < 0))[0])

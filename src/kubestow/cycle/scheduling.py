@@ -14,6 +14,7 @@ import numpy as np
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.cycle.classes import PodClasses
 from kubestow.cycle.evaluation import Evaluation, sample
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
@@ -41,13 +42,20 @@ class SchedulingCycles:
     """Runs one cycle after the other on a cluster; remembers only where the next search starts."""
 
     def __init__(
-        self, cluster: Cluster, nominator: Nominator, choose: Choose, percentage_of_nodes_to_score: int = 0
+        self,
+        cluster: Cluster,
+        nominator: Nominator,
+        choose: Choose,
+        percentage_of_nodes_to_score: int = 0,
+        *,
+        share_among_equal_pods: bool = True,
     ) -> None:
         self._cluster = cluster
         self._nominator = nominator
         self._choose = choose
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
+        self._classes = PodClasses() if share_among_equal_pods else None
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome:
         """Schedule one pod. A failure of a plugin is an outcome, not an exception."""
@@ -55,13 +63,13 @@ class SchedulingCycles:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
             evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
-            rows = self._find_nodes(evaluation)
-            if not len(rows):
+            found = self._find_by_class(evaluation)
+            if found is None:
+                evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
+                found = self._find(evaluation)
+            if found is None:
                 return self._post_filter(evaluation)
-            row = self._best(evaluation, rows)
-            node = self._cluster.nodes.names[row]
-            assert evaluation.verdicts is not None
-            return self._take(evaluation, node, len(evaluation.verdicts.rows), len(rows))
+            return self._take(evaluation, *found)
         except PluginError as error:
             return Failed(Code.ERROR, str(error))
         except ValueError as error:
@@ -69,22 +77,48 @@ class SchedulingCycles:
 
     # Which node
 
-    def _find_nodes(self, evaluation: Evaluation) -> IntArray:
+    def _find_by_class(self, evaluation: Evaluation) -> tuple[str, int, int] | None:
+        """The best node, from what is remembered of equal pods; None if that cannot tell."""
+        if self._classes is None or evaluation.pod.pod.status.nominatedNodeName:
+            return None
+        judged = self._classes.evaluate(evaluation)
+        if judged is None:
+            return None
+        rows = self._enough(evaluation.profile, judged.rows)
+        return self._best(rows, judged.score), self._cluster.nodes.count, len(rows)
+
+    def _find(self, evaluation: Evaluation) -> tuple[str, int, int] | None:
+        """The best node, how many were looked at, and how many would do; None if none will."""
         if not evaluation.pre_filter():
-            return np.zeros(0, np.int64)
+            return None
         nominated = self._nominated_row(evaluation.pod)
         if nominated is not None:
             rows = evaluation.filter(only=nominated)
             if len(rows):
-                return rows
-        rows = evaluation.filter()
-        percentage = evaluation.profile.percentage_of_nodes_to_score
+                return self._best(rows, evaluation.score), 1, 1
+        rows = self._enough(evaluation.profile, evaluation.filter())
+        if not len(rows):
+            return None
+        assert evaluation.verdicts is not None
+        return self._best(rows, evaluation.score), len(evaluation.verdicts.rows), len(rows)
+
+    def _enough(self, profile: Profile, rows: IntArray) -> IntArray:
+        """As many of the rows that pass as are enough, in searching order."""
+        percentage = profile.percentage_of_nodes_to_score
         order = self._cluster.order.rows()
-        rows, searched = sample(
+        found, searched = sample(
             rows, order, self._next_start % len(order), self._percentage if percentage is None else percentage
         )
         self._next_start = (self._next_start + searched) % len(order)
-        return rows
+        return found
+
+    def _best(self, rows: IntArray, score: Callable[[IntArray], IntArray]) -> str:
+        if len(rows) == 1:
+            row = int(rows[0])
+        else:
+            totals = score(rows)
+            row = self._choose(rows[totals == totals.max()])
+        return self._cluster.nodes.names[row]
 
     def _nominated_row(self, pod: PodInfo) -> IntArray | None:
         name = pod.pod.status.nominatedNodeName
@@ -92,12 +126,6 @@ class SchedulingCycles:
         if row is None or not self._cluster.nodes.live[row]:
             return None
         return np.array([row])
-
-    def _best(self, evaluation: Evaluation, rows: IntArray) -> int:
-        if len(rows) == 1:
-            return int(rows[0])
-        totals = evaluation.score(rows)
-        return self._choose(rows[totals == totals.max()])
 
     def _post_filter(self, evaluation: Evaluation) -> Failed:
         plugins = frozenset(evaluation.rejecting_plugins)

@@ -8,7 +8,7 @@ What a plugin computes in `pre_filter` is its return value, the `want`, handed t
 `pre_score` and `score_rows`. Reserve to PostBind receive the want of `pre_filter` too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -81,13 +81,34 @@ class AdaptsToChanges(Protocol):
 
 
 class PodsRead(IntEnum):
-    """What of the pods on a node a filter looks at."""
+    """What of the pods on a node a plugin's filter and score look at."""
 
     NOTHING = 0
     """Which pods are on the node makes no difference (but for the want, if that adapts to changes)."""
     SUMS = 1
-    """Only `requested` and `pod_count`."""
+    """Only `requested`, `non_zero` and `pod_count`."""
     ALL = 2
+
+
+def pods_read_by(plugin: Any) -> PodsRead:
+    """What of the pods on a node a plugin says it looks at."""
+    reads: PodsRead = getattr(plugin, "reads_pods", PodsRead.ALL)
+    return reads
+
+
+@runtime_checkable
+class Signs(Protocol):
+    """Lets equal pods share results: says what, of a pod, the plugin's answers on a row depend on.
+
+    Where two pods have equal parts, and a row has the same node and pods, `filter_rows` and `score_rows` must say the
+    same of it, whatever goes on elsewhere; `pre_filter` and `pre_score` must not depend on other nodes or pods at all.
+    None: this pod's answers depend on more than that.
+
+    `row_passes(want, view, row) -> bool` and `row_score(want, view, row) -> int | None`, if a plugin has them, answer
+    for a single row in plain numbers, which is faster than an array of one; None leaves it to `score_rows`.
+    """
+
+    def sign(self, pod: PodInfo) -> Hashable | None: ...
 
 
 @runtime_checkable

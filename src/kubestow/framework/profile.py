@@ -8,7 +8,7 @@ from kubestow.config import configuration, expansion
 from kubestow.framework import plain
 from kubestow.framework.caller import Bound, Caller, CallObserver
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import POINTS, AdaptsToChanges, PodsRead
+from kubestow.framework.plugin import POINTS, AdaptsToChanges, PodsRead, Signs
 from kubestow.framework.registry import Registry, RegistryError, points_of
 
 _METHOD = {"queueSort": "sort_key", "filter": "filter_rows", "score": "score_rows"}
@@ -53,6 +53,8 @@ class Profile:
         self.pre_bind = bound("preBind")
         self.bind = bound("bind")
         self.post_bind = bound("postBind")
+        self.signing = _signing(self.plugins, points)
+        """The plugins that let equal pods share results."""
         self.filter_names = tuple(entry.name for entry in self.filter)
         self.adapting = frozenset(name for name, plugin in self.plugins.items() if isinstance(plugin, AdaptsToChanges))
         """Plugins whose want counts pods on many nodes."""
@@ -100,6 +102,11 @@ def _bind(plugin: Any, point: str) -> Bound:
     if function is None:
         function = plain.filter_rows_of(plugin) if point == "filter" else plain.score_rows_of(plugin)
     return Bound(plugin, _title(point), function)
+
+
+def _signing(plugins: Mapping[str, Any], points: expansion.ResolvedPlugins) -> tuple[tuple[str, Signs], ...]:
+    judging = {entry.name for point in ("preFilter", "filter", "preScore", "score") for entry in points[point]}
+    return tuple((name, plugin) for name, plugin in plugins.items() if name in judging and isinstance(plugin, Signs))
 
 
 def _registrations(

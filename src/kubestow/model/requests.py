@@ -12,7 +12,7 @@ Scoring pretends that a container without a request for CPU or memory wants a li
 Sums are exact, in nano-units, and rounded up once at the end.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 
 from kubestow.model.label_syntax import key_problems
@@ -106,6 +106,22 @@ def resource_amounts(resources: ResourceList) -> dict[str, int]:
         for name, raw in resources.items()
         if _is_counted(name) or name == PODS
     }
+
+
+def requests_signature(pod: Pod) -> Hashable | None:
+    """Equal for pods that ask for the same in the same words; None for a pod whose status counts as well."""
+    spec, status = pod.spec, pod.status
+    if status.containerStatuses or status.initContainerStatuses or status.resources is not None:
+        return None
+    containers = tuple([tuple(container.resources.requests.items()) for container in spec.containers])
+    if not spec.initContainers and not spec.overhead and spec.resources is None:
+        return containers
+    return (
+        containers,
+        tuple((is_sidecar(init), tuple(init.resources.requests.items())) for init in spec.initContainers),
+        tuple(spec.overhead.items()),
+        None if spec.resources is None else tuple(spec.resources.requests.items()),
+    )
 
 
 def _requests_of_one(requests: ResourceList) -> PodRequests:

@@ -4,7 +4,7 @@ Allocating devices is not implemented: a pod with claims is refused, clearly and
 its devices are not. Pods without claims are let through, with a score of 0 for every node, as in kube-scheduler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import FailedEvaluation
+from kubestow.framework.plugin import FailedEvaluation, PodsRead
 from kubestow.framework.results import SKIP, Code, PostFilterResult, Rejection, Skip, unresolvable
 
 _UNSUPPORTED = unresolvable("pod claims devices (spec.resourceClaims), which this scheduler cannot allocate yet")
@@ -24,9 +24,13 @@ class DynamicResources:
     """Refuses pods with resource claims."""
 
     name = "DynamicResources"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:
         pass
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        return None if pod.pod.spec.resourceClaims else ""
 
     def pre_filter(self, pod: PodInfo) -> Skip | Rejection:
         return _UNSUPPORTED if pod.pod.spec.resourceClaims else SKIP

@@ -1,5 +1,6 @@
 """ImageLocality: nodes that already have the pod's images, weighed by size and by how many nodes have them."""
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from kubestow.cluster.arrays import IntArray, Rows, row_count
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import MAX_SCORE
 from kubestow.model.images import normalized_image_name
 
@@ -20,9 +22,18 @@ class ImageLocality:
     """Prefers nodes where there is little to pull."""
 
     name = "ImageLocality"
+    reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._cluster = handle.cluster
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        names = tuple(_image_names(pod))
+        images = self._cluster.images
+        if not any(name in images.by_name for name in names):
+            return names
+        # How many nodes have an image counts, too.
+        return names, images.version, self._cluster.nodes.count
 
     def score_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         sums: IntArray | None = None

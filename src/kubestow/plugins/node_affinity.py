@@ -1,6 +1,6 @@
 """NodeAffinity: nodes that a pod's node selector and node affinity ask for, or prefer; and what the profile adds."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -51,6 +51,11 @@ class NodeAffinity:
         self._added_preferred = compile_preferred(
             preferred, "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
         )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        spec = pod.pod.spec
+        affinity = spec.affinity.nodeAffinity if spec.affinity is not None else None
+        return tuple(spec.nodeSelector.items()), affinity
 
     def pre_filter(self, pod: PodInfo) -> RequiredNodeAffinity | Skip | Narrowed | Rejection:
         required = _required_of(pod.pod)

@@ -1,6 +1,6 @@
 """NodeDeclaredFeatures: some pods need features that a node's kubelet must have declared."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,9 @@ class NodeDeclaredFeatures:
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._enabled = handle.features.node_declared_features
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return needed_features(pod.pod)
 
     def pre_filter(self, pod: PodInfo) -> frozenset[str] | Skip:
         return (self._enabled and needed_features(pod.pod)) or SKIP

@@ -1,6 +1,6 @@
 """NodeName: a pod that names its node runs there or nowhere."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ class NodeName:
 
     def __init__(self, args: Any, handle: Handle) -> None:
         pass
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return pod.pod.spec.nodeName
 
     def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         wanted = pod.pod.spec.nodeName

@@ -1,6 +1,6 @@
 """NodePorts: the host ports of a pod must be free."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ class NodePorts:
 
     def __init__(self, args: Any, handle: Handle) -> None:
         pass
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return pod.ports
 
     def pre_filter(self, pod: PodInfo) -> tuple[HostPort, ...] | Skip:
         return pod.ports or SKIP

@@ -1,5 +1,7 @@
 """NodeResourcesBalancedAllocation: nodes whose resources would be used more evenly with the pod than without it."""
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from kubestow.cluster.arrays import FloatArray, IntArray, Rows, row_count
@@ -7,9 +9,10 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import MAX_SCORE, SKIP, Skip
-from kubestow.model.requests import RequestRules, pod_requests
-from kubestow.plugins.support.resource_shares import Share, shares
+from kubestow.model.requests import RequestRules, pod_requests, requests_signature
+from kubestow.plugins.support.resource_shares import Share, row_shares, shares
 
 _HALF = MAX_SCORE // 2
 
@@ -18,6 +21,7 @@ class NodeResourcesBalancedAllocation:
     """Prefers nodes that the pod would bring into balance."""
 
     name = "NodeResourcesBalancedAllocation"
+    reads_pods = PodsRead.SUMS
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         self._scored = tuple((spec.name, spec.weight) for spec in args.resources)
@@ -27,6 +31,9 @@ class NodeResourcesBalancedAllocation:
             pod_level=features.pod_level_resources,
             pod_level_status=features.in_place_pod_level_resources_vertical_scaling,
         )
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        return requests_signature(pod.pod)
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[tuple[str, int, int], ...] | Skip:
         wanted = pod_requests(pod.pod, self._rules).amounts
@@ -44,6 +51,18 @@ class NodeResourcesBalancedAllocation:
         after = _balance(found, [share.total for share in found], divisors)
         # From 50 (as unbalanced as it gets) to 100; 75 if nothing changes.
         return _HALF + (_HALF + after - before) // 2
+
+    def row_score(self, want: tuple[tuple[str, int, int], ...], view: NodeView, row: int) -> int | None:
+        """The same for one row, in plain numbers, for up to two resources."""
+        found = list(row_shares(view, row, want, non_zero=False))
+        if len(found) > 2:
+            return None
+        if len(found) < 2:
+            return _HALF + _HALF // 2
+        (capacity, held, wanted, _), (other, other_held, other_wanted, _) = found
+        before = abs((min(held / capacity, 1.0) - min(other_held / other, 1.0)) / 2)
+        after = abs((min((held + wanted) / capacity, 1.0) - min((other_held + other_wanted) / other, 1.0)) / 2)
+        return _HALF + (_HALF + int((1 - after) * MAX_SCORE) - int((1 - before) * MAX_SCORE)) // 2
 
 
 def _balance(found: list[Share], used: list[IntArray], divisors: list[FloatArray]) -> IntArray:

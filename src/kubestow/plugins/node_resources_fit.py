@@ -1,6 +1,6 @@
 """NodeResourcesFit: a node must have room for what the pod requests; how full it is makes it better or worse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
-from kubestow.framework.results import Code, Rejection, Rejections
+from kubestow.framework.results import MAX_SCORE, Code, Rejection, Rejections
 from kubestow.model.devices import DeviceClass
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -22,10 +22,11 @@ from kubestow.model.requests import (
     RequestRules,
     is_extended_resource,
     pod_requests,
+    requests_signature,
     resource_amounts,
 )
-from kubestow.plugins.support.allocation_strategies import strategy_of
-from kubestow.plugins.support.resource_shares import shares
+from kubestow.plugins.support.allocation_strategies import least_allocated, strategy_of
+from kubestow.plugins.support.resource_shares import row_shares, shares
 
 _TOO_MANY_PODS = 1
 _FIRST_RESOURCE_BIT = 1
@@ -58,6 +59,9 @@ class NodeResourcesFit:
         self._resizing = features.in_place_pod_vertical_scaling
         self._pod_level_resizing = features.in_place_pod_level_resources_vertical_scaling
         self._extended_by_devices = features.dra_extended_resource
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        return requests_signature(pod.pod)
 
     def pre_filter(self, pod: PodInfo) -> Want:
         return Want({n: a for n, a in self._requests(pod.pod).items() if not self._is_ignored(n)})
@@ -112,6 +116,16 @@ class NodeResourcesFit:
                 )
                 kinds[too_small] |= _NEVER_FITS
 
+    def row_passes(self, want: Want, view: NodeView, row: int) -> bool:
+        """The same for one row, in plain numbers."""
+        if view.pod_count[row] >= view.allowed_pods[row]:
+            return False
+        for name, amount in want.amounts:
+            column = view.resource_index.get(name)
+            if column is None or view.allocatable[column, row] - view.requested[column, row] < amount:
+                return False
+        return True
+
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[tuple[str, int, int], ...]:
         # kube-scheduler leaves requests at pod level out here, though they count for pods on nodes.
         requests = pod_requests(pod.pod, RequestRules(status=False, pod_level=False))
@@ -120,6 +134,16 @@ class NodeResourcesFit:
 
     def score_rows(self, want: tuple[tuple[str, int, int], ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         return self._strategy(shares(view, rows, want, non_zero=True), rows)
+
+    def row_score(self, want: tuple[tuple[str, int, int], ...], view: NodeView, row: int) -> int | None:
+        """The same for one row, in plain numbers, for the strategy that nearly everybody has."""
+        if self._strategy is not least_allocated:
+            return None
+        total = weights = 0
+        for capacity, held, wanted, weight in row_shares(view, row, want, non_zero=True):
+            total += weight * (max(capacity - held - wanted, 0) * MAX_SCORE // capacity)
+            weights += weight
+        return total // weights if weights else 0
 
     # When to retry
 

@@ -1,6 +1,6 @@
 """NodeUnschedulable: a cordoned node takes only pods that tolerate that."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ class NodeUnschedulable:
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._comparison = handle.features.taint_toleration_comparison_operators
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return pod.pod.spec.tolerations
 
     def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         cordoned = view.unschedulable[rows]

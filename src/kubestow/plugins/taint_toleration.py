@@ -1,6 +1,6 @@
 """TaintToleration: a node's taints keep off pods that do not tolerate them, or make it less welcome."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from kubestow.cluster.arrays import IntArray, Rows
@@ -28,6 +28,9 @@ class TaintToleration:
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._comparison = handle.features.taint_toleration_comparison_operators
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return pod.pod.spec.tolerations
 
     def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if len(view.taint_sets.taints) == 1:

@@ -4,6 +4,7 @@ Amounts are exact integers; quotients are computed in float64, which is exact fo
 capacities stay below 2**45 (35 TB of memory on one node); beyond that, integer division is used.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +56,22 @@ def shares(view: NodeView, rows: Rows, resources: tuple[tuple[str, int, int], ..
         capacity = view.allocatable[column][rows]
         found.append(Share(weight, capacity, held[rows], wanted, bool(capacity.all())))
     return found
+
+
+def row_shares(
+    view: NodeView, row: int, resources: tuple[tuple[str, int, int], ...], *, non_zero: bool
+) -> Iterator[tuple[int, int, int, int]]:
+    """The shares on one row that count there, as plain numbers: capacity, held, wanted, weight."""
+    for name, weight, wanted in resources:
+        if wanted == 0 and is_scalar_resource(name):
+            continue
+        column = view.resource_index.get(name)
+        if column is None:
+            continue
+        capacity = view.allocatable.item(column, row)
+        if capacity:
+            held = view.non_zero if non_zero and column in (CPU, MEMORY) else view.requested
+            yield capacity, held.item(column, row), wanted, weight
 
 
 def percent(part: IntArray, share: Share) -> IntArray:

@@ -1,0 +1,343 @@
+"""Pods that are the same to the scheduler share its work.
+
+Plugins say with `sign` what, of a pod, their answers on a row depend on. Pods with the same signature are a class. A
+class remembers, for every row, whether those plugins let the row pass and what they scored it, and at which version of
+the table; for the next pod of the class only rows that changed since are judged again. Plugins that do not sign are
+asked about all rows every time, so the outcome is always that of a full evaluation.
+
+Only the way of a pod that fits is shortened. Where no node will do, or anything is out of the ordinary (a PreFilter
+that refuses or narrows), a full evaluation finds the words.
+"""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.evaluation import Evaluation, check_range
+from kubestow.framework.caller import Bound
+from kubestow.framework.plugin import PodsRead, pods_read_by
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Code, Narrowed, Rejection, Skip
+
+_MOST_CLASSES = 512
+_FEW_ROWS = 4
+"""Up to so many changed rows are judged one by one, in plain numbers where a plugin can."""
+
+
+class _Scored:
+    """A plugin that scores, with the want of its PreScore; `raw` is kept if it normalizes."""
+
+    __slots__ = ("bound", "raw", "want", "weight")
+
+    def __init__(self, bound: Bound, weight: int, want: Any) -> None:
+        self.bound = bound
+        self.weight = weight
+        self.want = want
+        self.raw: IntArray = np.zeros(0, np.int64)
+
+    def judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> IntArray:
+        scores: IntArray = self.bound.function(self.want, pod, table, rows)
+        return scores
+
+
+class PodClass:
+    """What is remembered for pods of one signature.
+
+    Plugins that do not read the pods on a node are asked again about a row only when the node itself has changed;
+    the others whenever anything has.
+    """
+
+    def __init__(self, profile: Profile, signing: frozenset[str]) -> None:
+        self.is_usable = True
+        """False: a PreFilter refused or narrowed; such pods are evaluated in full."""
+        self.wants: dict[str, Any] = {}
+        self.skipped: set[str] = set()
+        self.passing: BoolArray = np.zeros(0, np.bool_)
+        self._profile = profile
+        self._signing = signing
+        self._seen = -1
+        self._passing_steadily: BoolArray = np.zeros(0, np.bool_)
+        self._sum: IntArray = np.zeros(0, np.int64)
+        """The weighted scores of plugins that do not normalize."""
+        self._steady_sum: IntArray = np.zeros(0, np.int64)
+        """Those of them that do not depend on pods."""
+        self._filters: list[Bound] = []
+        self._moving_filters: list[Bound] = []
+        self._scores: list[_Scored] = []
+        self._moving_scores: list[_Scored] = []
+        self._normalizing: list[_Scored] = []
+        self._normalized: IntArray | None = None
+        """The normalized scores of all rows that pass, until one of them may have changed."""
+
+    def prepare(self, pod: PodInfo, table: NodeTable) -> None:
+        """Run what comes before rows: PreFilter and PreScore of the plugins that signed."""
+        call = self._profile.caller.call
+        for bound in self._profile.pre_filter:
+            if bound.name not in self._signing:
+                continue
+            answer = call(bound, pod)
+            if isinstance(answer, Rejection | Narrowed):
+                self.is_usable = False
+                return
+            if isinstance(answer, Skip):
+                self.skipped.add(bound.name)
+            else:
+                self.wants[bound.name] = answer
+        for bound in self._profile.filter:
+            if bound.name in self._signing and bound.name not in self.skipped:
+                is_moving = pods_read_by(bound.plugin) is not PodsRead.NOTHING
+                (self._moving_filters if is_moving else self._filters).append(bound)
+        self._prepare_scores(pod, table)
+
+    def _prepare_scores(self, pod: PodInfo, table: NodeTable) -> None:
+        nobody: IntArray = np.zeros(0, np.int64)
+        wants = {
+            bound.name: self._profile.caller.call(bound, pod, table, nobody)
+            for bound in self._profile.pre_score
+            if bound.name in self._signing
+        }
+        for bound, weight in zip(self._profile.score, self._profile.weights, strict=True):
+            want = wants.get(bound.name)
+            if bound.name not in self._signing or isinstance(want, Skip):
+                continue
+            scored = _Scored(bound, weight, want)
+            if hasattr(bound.plugin, "normalize"):
+                self._normalizing.append(scored)
+            elif pods_read_by(bound.plugin) is PodsRead.NOTHING:
+                self._scores.append(scored)
+            else:
+                self._moving_scores.append(scored)
+
+    # Rows
+
+    def catch_up(self, pod: PodInfo, table: NodeTable) -> None:
+        """Judge again the rows that changed since the last time."""
+        if self._seen == table.last_version:
+            return
+        if self._seen < 0 or len(self.passing) < table.size:
+            self._make_room(table.capacity)
+            self._judge(pod, table, slice(0, table.size))
+        else:
+            changed = np.flatnonzero(table.version[: table.size] > self._seen)
+            if len(changed) > _FEW_ROWS:
+                self._judge(pod, table, changed)
+            else:
+                for row in changed.tolist():
+                    self._judge_row(pod, table, row)
+        self._seen = table.last_version
+
+    def _make_room(self, capacity: int) -> None:
+        self.passing = grown(self.passing, capacity)
+        self._passing_steadily = grown(self._passing_steadily, capacity)
+        self._sum = grown(self._sum, capacity)
+        self._steady_sum = grown(self._steady_sum, capacity)
+        for scored in self._normalizing:
+            scored.raw = grown(scored.raw, capacity)
+
+    def _judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
+        steadily = table.live[rows].copy()
+        for bound in self._filters:
+            answer = bound.function(self.wants.get(bound.name), pod, table, rows)
+            if answer is not None:
+                steadily &= answer.kinds == 0
+        passing = steadily.copy()
+        for bound in self._moving_filters:
+            answer = bound.function(self.wants.get(bound.name), pod, table, rows)
+            if answer is not None:
+                passing &= answer.kinds == 0
+        self._passing_steadily[rows] = steadily
+        self.passing[rows] = passing
+        total: IntArray = np.zeros(len(passing), np.int64)
+        for scored in self._scores:
+            total += scored.weight * scored.judge(pod, table, rows)
+        self._steady_sum[rows] = total
+        for scored in self._moving_scores:
+            total += scored.weight * scored.judge(pod, table, rows)
+        self._sum[rows] = total
+        for scored in self._normalizing:
+            scored.raw[rows] = scored.judge(pod, table, rows)
+        self._normalized = None
+
+    def _judge_row(self, pod: PodInfo, table: NodeTable, row: int) -> None:
+        """The same for one row of which most likely only the pods have changed."""
+        if table.node_version[row] > self._seen or any(
+            pods_read_by(scored.bound.plugin) is not PodsRead.NOTHING for scored in self._normalizing
+        ):
+            self._judge(pod, table, np.array([row]))
+            return
+        passes = bool(self._passing_steadily[row]) and all(
+            _passes(bound, self.wants.get(bound.name), pod, table, row) for bound in self._moving_filters
+        )
+        if passes != self.passing[row]:
+            self.passing[row] = passes
+            self._normalized = None
+        if passes:
+            total = int(self._steady_sum[row])
+            for scored in self._moving_scores:
+                total += scored.weight * _score(scored, pod, table, row)
+            self._sum[row] = total
+
+    def totals(self, pod: PodInfo, table: NodeTable, rows: IntArray, *, all_passing: bool) -> IntArray:
+        """The scores of rows that pass; `all_passing`: these are all of them."""
+        totals: IntArray = self._sum[: table.size].copy() if len(rows) == table.size else self._sum[rows]
+        if not self._normalizing:
+            return totals
+        if not all_passing:
+            totals += self._normalize(pod, table, rows)
+        else:
+            if self._normalized is None:
+                self._normalized = self._normalize(pod, table, rows)
+            totals += self._normalized
+        return totals
+
+    def _normalize(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
+        total: IntArray = np.zeros(len(rows), np.int64)
+        for scored in self._normalizing:
+            plugin = scored.bound.plugin
+            scores = plugin.normalize(scored.want, pod, table, rows, scored.raw[rows])
+            check_range(scored.bound, scores, table, rows)
+            total += scored.weight * scores
+        return total
+
+
+class PodClasses:
+    """All classes in use; the least recently used is dropped when there are too many."""
+
+    def __init__(self) -> None:
+        self._classes: dict[Hashable, PodClass] = {}
+
+    def evaluate(self, evaluation: Evaluation) -> "ClassEvaluation | None":
+        """Judge all nodes for a pod; None if only a full evaluation can tell what becomes of it."""
+        profile, table = evaluation.profile, evaluation.cluster.nodes
+        start = profile.caller.started()
+        signing, key = _sign(profile, evaluation.pod)
+        found = self._classes.pop(key, None)
+        if found is None:
+            if len(self._classes) >= _MOST_CLASSES:
+                del self._classes[next(iter(self._classes))]
+            found = PodClass(profile, signing)
+            found.prepare(evaluation.pod, table)
+        self._classes[key] = found
+        if not found.is_usable:
+            return None
+        judged = ClassEvaluation(evaluation, found, signing)
+        if not judged.pre_filter():
+            return None
+        profile.caller.finished("PreFilter", Code.SUCCESS, start)
+        start = profile.caller.started()
+        found.catch_up(evaluation.pod, table)
+        if not judged.filter():
+            return None
+        profile.caller.finished("Filter", Code.SUCCESS, start)
+        return judged
+
+
+class ClassEvaluation:
+    """The judgement of all nodes for one pod: what its class remembers, and what the other plugins say now."""
+
+    def __init__(self, evaluation: Evaluation, pod_class: PodClass, signing: frozenset[str]) -> None:
+        self._evaluation = evaluation
+        self._class = pod_class
+        self._signing = signing
+        self._rows: IntArray = np.zeros(0, np.int64)
+        self._refused_more = False
+        """Some plugin refused rows that pass for the class."""
+
+    @property
+    def rows(self) -> IntArray:
+        """The rows that pass: at least one."""
+        return self._rows
+
+    def pre_filter(self) -> bool:
+        """PreFilter of the plugins that did not sign; False if one of them refuses or narrows."""
+        evaluation = self._evaluation
+        evaluation.wants.update(self._class.wants)
+        evaluation.skipped |= self._class.skipped
+        for bound in evaluation.profile.pre_filter:
+            if bound.name in self._signing:
+                continue
+            answer = evaluation.profile.caller.call(bound, evaluation.pod)
+            if isinstance(answer, Skip):
+                evaluation.skipped.add(bound.name)
+            elif isinstance(answer, Rejection | Narrowed):
+                return False
+            else:
+                evaluation.wants[bound.name] = answer
+        return True
+
+    def filter(self) -> bool:
+        """The filters that did not sign; False if no row passes, or a filter wants to be asked about few rows only."""
+        evaluation, table = self._evaluation, self._evaluation.cluster.nodes
+        passing = self._class.passing[: table.size]
+        everywhere = slice(0, table.size)
+        for bound in evaluation.profile.filter:
+            if bound.name in self._signing or bound.name in evaluation.skipped:
+                continue
+            if getattr(bound.plugin, "costly_rows", False):
+                return False
+            want = evaluation.wants.get(bound.name)
+            answer = evaluation.profile.caller.call(bound, want, evaluation.pod, table, everywhere, rows=table.count)
+            if answer is not None:
+                passing = passing & (answer.kinds == 0)
+                self._refused_more = True
+        for rows, _ in evaluation.refused_for_nominated():
+            passing = passing.copy()
+            passing[rows] = False
+            self._refused_more = True
+        self._rows = np.flatnonzero(passing)
+        return len(self._rows) > 0
+
+    def score(self, rows: IntArray) -> IntArray:
+        """The totals of some of the rows that pass."""
+        evaluation = self._evaluation
+        profile, pod, table = evaluation.profile, evaluation.pod, evaluation.cluster.nodes
+        caller, start = profile.caller, profile.caller.started()
+        wants = {
+            bound.name: caller.call(bound, pod, table, rows)
+            for bound in profile.pre_score
+            if bound.name not in self._signing
+        }
+        caller.finished("PreScore", Code.SUCCESS, start)
+        start = caller.started()
+        is_complete = rows is self._rows and not self._refused_more
+        totals = self._class.totals(pod, table, rows, all_passing=is_complete)
+        for bound, weight in zip(profile.score, profile.weights, strict=True):
+            want = wants.get(bound.name)
+            if bound.name in self._signing or isinstance(want, Skip):
+                continue
+            totals += weight * evaluation.score_with(bound, want, rows)[1]
+        caller.finished("Score", Code.SUCCESS, start)
+        return totals
+
+
+def _sign(profile: Profile, pod: PodInfo) -> tuple[frozenset[str], Hashable]:
+    """The plugins whose answers depend on the pod and the row alone, and the pod's signature among them."""
+    parts: list[Hashable] = [profile.name]
+    signing = []
+    for name, plugin in profile.signing:
+        part = plugin.sign(pod)
+        parts.append(part)
+        if part is not None:
+            signing.append(name)
+    return frozenset(signing), tuple(parts)
+
+
+def _passes(bound: Bound, want: Any, pod: PodInfo, table: NodeTable, row: int) -> bool:
+    row_passes = getattr(bound.plugin, "row_passes", None)
+    if row_passes is not None:
+        return bool(row_passes(want, table, row))
+    answer = bound.function(want, pod, table, np.array([row]))
+    return answer is None or not answer.kinds[0]
+
+
+def _score(scored: _Scored, pod: PodInfo, table: NodeTable, row: int) -> int:
+    row_score = getattr(scored.bound.plugin, "row_score", None)
+    if row_score is not None:
+        found = row_score(scored.want, table, row)
+        if found is not None:
+            return int(found)
+    return int(scored.judge(pod, table, np.array([row]))[0])
