@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Measures the embedded API server: pod creates/s, binds/s, and what fan-out to 20 watchers costs.
+
+The server runs in a process of its own; its CPU time is read from /proc, so a figure per core does not depend on how
+fast this client is. One line per figure: name, value, unit.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+TOKEN = "bench"  # noqa: S105
+CONNECTIONS = 8
+WATCHERS = 20
+ADDED = b'{"type":"ADDED"'
+
+
+def pod(number: int) -> bytes:
+    """A pod like those of the end-to-end benchmark."""
+    amounts = {"cpu": "100m", "memory": "500Mi"}
+    resources = {"requests": amounts, "limits": amounts}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"p{number:06d}", "namespace": "default", "labels": {"app": "x"}},
+        "spec": {"containers": [{"name": "pause", "image": "pause:3.10", "resources": resources}]},
+    }
+    return json.dumps(body).encode()
+
+
+def binding(_: int) -> bytes:
+    """A binding to a node."""
+    return json.dumps({"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "node-0"}}).encode()
+
+
+class Server:
+    """An API server in a process of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        config = folder / "kubeconfig"
+        command = [sys.executable, "-c", "from kubestow.cli import main; main()", "apiserver", "--port", "0"]
+        command += ["--token", TOKEN, "--kubeconfig", str(config), "--no-kubelets", "--no-controllers", *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        self.port = int(line.rsplit(":", 1)[1])
+
+    def cpu(self) -> float:
+        """CPU seconds used so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> None:
+        """Stops it."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+
+
+async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A TLS connection; the server's certificate is not the point here."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return await asyncio.open_connection("127.0.0.1", port, ssl=context, limit=2**24)
+
+
+def request(method: str, path: str, body: bytes = b"") -> bytes:
+    """A request on the wire."""
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: bytes) -> None:
+    """One request and its answer."""
+    writer.write(data)
+    head = await reader.readuntil(b"\r\n\r\n")
+    status = int(head[9:12])
+    size = int(head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
+    body = await reader.readexactly(size)
+    if status >= 300:
+        raise SystemExit(f"{status}: {body[:300]!r}")
+
+
+async def spread(port: int, requests: list[bytes]) -> None:
+    """Sends requests over several kept-alive connections, one at a time on each."""
+
+    async def work(share: list[bytes]) -> None:
+        reader, writer = await connect(port)
+        for data in share:
+            await exchange(reader, writer, data)
+        writer.close()
+
+    await asyncio.gather(*(work(requests[start::CONNECTIONS]) for start in range(CONNECTIONS)))
+
+
+async def watch(port: int, count: int, ready: asyncio.Event) -> None:
+    """Reads a watch until it has told of so many pods."""
+    reader, writer = await connect(port)
+    writer.write(request("GET", "/api/v1/pods?watch=1"))
+    await reader.readuntil(b"\r\n\r\n")
+    ready.set()
+    seen, rest = 0, b""
+    while seen < count:
+        data = await reader.read(2**20)
+        if not data:
+            raise SystemExit("a watcher was dropped")
+        data = rest + data
+        seen += data.count(ADDED)
+        rest = data[-len(ADDED) + 1 :]
+    writer.close()
+
+
+async def phase(server: Server, name: str, requests: list[bytes]) -> float:
+    """Runs one phase; prints and returns CPU microseconds for each request."""
+    loop = asyncio.get_running_loop()
+    began, cpu = loop.time(), server.cpu()
+    await spread(server.port, requests)
+    wall, used = loop.time() - began, server.cpu() - cpu
+    print(f"{name} {len(requests) / wall:.0f} 1/s")
+    print(f"{name}_per_core {len(requests) / max(used, 0.001):.0f} 1/s")
+    return 1e6 * used / len(requests)
+
+
+async def run(server: Server, label: str, count: int) -> None:
+    """All phases against one server."""
+    path = "/api/v1/namespaces/default/pods"
+    creates = [request("POST", path, pod(number)) for number in range(count)]
+    binds = [request("POST", f"{path}/p{number:06d}/binding", binding(number)) for number in range(count)]
+    alone = await phase(server, f"{label}_creates", creates)
+    await phase(server, f"{label}_binds", binds)
+    ready = [asyncio.Event() for _ in range(WATCHERS)]
+    watchers = [asyncio.create_task(watch(server.port, 2 * count, one)) for one in ready]
+    await asyncio.gather(*(one.wait() for one in ready))
+    more = [request("POST", path, pod(number)) for number in range(count, 2 * count)]
+    watched = await phase(server, f"{label}_creates_{WATCHERS}_watchers", more)
+    await asyncio.gather(*watchers)
+    print(f"{label}_fan_out_per_event_and_watcher {(watched - alone) / WATCHERS:.1f} us")
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pods", type=int, default=5000)
+    parser.add_argument("--durable", action="store_true", help="measure with a data folder too")
+    arguments = parser.parse_args()
+    for label in ("memory", "sqlite") if arguments.durable else ("memory",):
+        with tempfile.TemporaryDirectory() as folder:
+            extra = ("--data-dir", folder) if label == "sqlite" else ()
+            server = Server(Path(folder), *extra)
+            try:
+                uvloop.run(run(server, label, arguments.pods))
+            finally:
+                server.stop()
+
+
+if __name__ == "__main__":
+    main()

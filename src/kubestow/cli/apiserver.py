@@ -1,0 +1,78 @@
+"""`kubestow apiserver`: the embedded control plane in a process of its own."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import click
+import uvloop
+
+from kubestow.apiserver import ControlPlane, Options, Pace, StartError
+
+
+@click.command("apiserver")
+@click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep objects here; else in memory.")
+@click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="Plain nodes to create.")
+@click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
+@click.option("--kubelets/--no-kubelets", default=True, show_default=True, help="Let nodes act.")
+@click.option("--controllers/--no-controllers", default=True, show_default=True, help="Turn workloads into pods.")
+@click.option("--pod-start-seconds", default=0.5, show_default=True, type=click.FloatRange(0), help="Bound to Running.")
+@click.option(
+    "--pod-run-seconds", default=2.0, show_default=True, type=click.FloatRange(0), help="Time pods of jobs run."
+)
+@click.option("--token", help="The administrator's bearer token; made up if not given.")
+@click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help='Lines of token,user,uid,"groups".')
+@click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
+@click.option("--tls-san", "names", multiple=True, help="Another name or address for the certificate; repeatable.")
+def command(
+    port: int,
+    bind_address: str,
+    data_dir: Path | None,
+    nodes: int,
+    nodes_file: Path | None,
+    kubelets: bool,
+    controllers: bool,
+    pod_start_seconds: float,
+    pod_run_seconds: float,
+    token: str | None,
+    token_file: Path | None,
+    kubeconfig: Path | None,
+    names: tuple[str, ...],
+) -> None:
+    """Run a Kubernetes API server with controllers and stand-in nodes, and no scheduler.
+
+    It prints where the kubeconfig is; Ctrl-C stops it.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    options = Options(
+        bind_address=bind_address,
+        port=port,
+        data_dir=data_dir,
+        token=token,
+        token_file=token_file,
+        kubeconfig=kubeconfig,
+        controllers=controllers,
+        kubelets=kubelets,
+        nodes=nodes,
+        nodes_file=nodes_file,
+        pace=Pace(start=pod_start_seconds, run=pod_run_seconds),
+        extra_names=names,
+    )
+    try:
+        uvloop.run(_serve(options))
+    except StartError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _serve(options: Options) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    async with ControlPlane(options) as plane:
+        click.echo(f"listening on {plane.url}")
+        click.echo(f"export KUBECONFIG={plane.kubeconfig_path}")
+        await stopping.wait()
