@@ -21,6 +21,7 @@ class _Entry(NamedTuple):
 _SUBCOMMANDS = {
     "apiserver": _Entry("kubestow.cli.apiserver", "Run the embedded Kubernetes API server."),
     "config": _Entry("kubestow.cli.config", "Write, check and complete scheduler configurations."),
+    "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place."),
 }
 
 

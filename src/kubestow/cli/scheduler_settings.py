@@ -1,0 +1,138 @@
+"""What the flags of `kubestow scheduler` come to: a configuration, features, logs, metrics.
+
+A configuration file wins over the deprecated flags; the flags about leader election win over the file.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubestow import config
+from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration, validation
+from kubestow.config.features import FeatureGateError
+from kubestow.config.plugin_points import IN_TREE
+from kubestow.reporting.log_setup import LogOptions, parse_modules
+from kubestow.reporting.metrics.options import MetricOptions, MetricOptionsError, metric_options
+
+
+class SettingsError(Exception):
+    """Flags, or a file they name, that cannot be used; each line names the flag or the file."""
+
+
+class Flags:
+    """The values of all flags, and which of them were given."""
+
+    def __init__(self, values: Mapping[str, Any], given: frozenset[str]) -> None:
+        self._values = values
+        self.given = given
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def items(self) -> list[tuple[str, Any]]:
+        return sorted(self._values.items())
+
+
+_CLIENT_CONNECTION = {
+    "kubeconfig": "kubeconfig",
+    "kube-api-content-type": "contentType",
+    "kube-api-qps": "qps",
+    "kube-api-burst": "burst",
+}
+_LEADER_ELECTION = {
+    "leader-elect": "leaderElect",
+    "leader-elect-lease-duration": "leaseDuration",
+    "leader-elect-renew-deadline": "renewDeadline",
+    "leader-elect-retry-period": "retryPeriod",
+    "leader-elect-resource-lock": "resourceLock",
+    "leader-elect-resource-name": "resourceName",
+    "leader-elect-resource-namespace": "resourceNamespace",
+}
+_WHOLE = {"profiling": "enableProfiling", "contention-profiling": "enableContentionProfiling"}
+
+
+def features_of(flags: Flags) -> Features:
+    """Which features are on; raises SettingsError."""
+    try:
+        return Features.parse(",".join(flags["feature-gates"]))
+    except FeatureGateError as error:
+        raise SettingsError("\n".join(f"--feature-gates: {line}" for line in str(error).splitlines())) from None
+
+
+def configuration_of(flags: Flags, features: Features) -> SchedulerConfiguration:
+    """The configuration, complete and valid; raises SettingsError."""
+    path = flags["config"]
+    try:
+        if path:
+            configuration = config.load(_read(path), features)
+        else:
+            configuration = _with_deprecated(config.default(features), flags)
+        election = replace(configuration.leaderElection, **_given(flags, _LEADER_ELECTION))
+        configuration = replace(configuration, leaderElection=election)
+        problems = validation.validate(configuration, features, IN_TREE)
+    except ConfigError as error:
+        problems = error.problems
+    if problems:
+        raise SettingsError("\n".join(f"{path or 'flags'}: {problem}" for problem in problems))
+    return configuration
+
+
+def log_options_of(flags: Flags) -> LogOptions:
+    """How to log; raises SettingsError."""
+    kind = flags["logging-format"]
+    try:
+        modules = parse_modules(",".join(flags["vmodule"]))
+    except ValueError as error:
+        raise SettingsError(f"--vmodule: {error}") from None
+    if kind not in ("text", "json"):
+        raise SettingsError(f"--logging-format: must be text or json, not {kind!r}")
+    if modules and kind != "text":
+        raise SettingsError("--vmodule: only works with --logging-format=text")
+    return LogOptions(
+        format=kind,
+        verbosity=flags["v"],
+        modules=modules,
+        split_stream=flags[f"log-{kind}-split-stream"],
+        info_buffer_size=flags[f"log-{kind}-info-buffer-size"],
+    )
+
+
+def metric_options_of(flags: Flags) -> MetricOptions:
+    """Which metrics are served; raises SettingsError."""
+    try:
+        return metric_options(
+            flags["disabled-metrics"],
+            dict(flags["allow-metric-labels"]),
+            flags["allow-metric-labels-manifest"],
+            flags["show-hidden-metrics-for-version"],
+        )
+    except MetricOptionsError as error:
+        raise SettingsError(str(error)) from None
+
+
+def write_configuration(path: str, configuration: SchedulerConfiguration) -> None:
+    """Write it where --write-config-to says; raises SettingsError."""
+    try:
+        Path(path).write_text(config.dump(configuration), encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"--write-config-to: cannot write {path}: {error.strerror}") from None
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}")]) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError([Problem("", f"is not UTF-8 text: {error.reason} at byte {error.start}")]) from None
+
+
+def _with_deprecated(configuration: SchedulerConfiguration, flags: Flags) -> SchedulerConfiguration:
+    connection = replace(configuration.clientConnection, **_given(flags, _CLIENT_CONNECTION))
+    return replace(configuration, clientConnection=connection, **_given(flags, _WHOLE))
+
+
+def _given(flags: Flags, fields: Mapping[str, str]) -> dict[str, Any]:
+    return {field: flags[flag] for flag, field in fields.items() if flag in flags.given}

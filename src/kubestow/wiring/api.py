@@ -1,0 +1,98 @@
+"""The scheduler's writes, sent to an API server.
+
+Objects that are sent back whole go out as they came, with the changes merged in, so that fields unknown here survive.
+Every write is preceded by the question whether this instance may act at all: after the lease has run out, it may not.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubestow.client.election import LeaseLostError
+from kubestow.client.requests import Requests
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.reporting.conditions import status_patch
+from kubestow.reporting.logs import get_logger
+
+log = get_logger(__name__)
+
+Tree = dict[str, Any]
+
+
+def merged(source: bytes | msgspec.Raw, kind: str, api_version: str, changes: Tree) -> Tree:
+    """The object with the changes in place; kind and version are added, since lists leave them out."""
+    tree = _merge(msgspec.json.decode(source), changes)
+    return {"kind": kind, "apiVersion": api_version, **tree}
+
+
+def _merge(tree: Tree, changes: Tree) -> Tree:
+    result = dict(tree)
+    for name, value in changes.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            old = result.get(name)
+            result[name] = _merge(old if isinstance(old, dict) else {}, value)
+        else:
+            result[name] = value
+    return result
+
+
+class LiveApi:
+    """Carries out the scheduler's writes; `may_act` tells whether nobody else can be the leader now."""
+
+    def __init__(self, requests: Requests, may_act: Callable[[], bool]) -> None:
+        self._requests = requests
+        self._may_act = may_act
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        self._check()
+        meta = pod.metadata
+        await self._requests.bind_pod(meta.namespace, meta.name, meta.uid, node)
+        if log.verbosity >= 2:
+            log.info("Successfully bound pod to node", v=2, pod=pod.key, node=node)
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
+    ) -> None:
+        patch = status_patch(pod, condition, nominated_node)
+        if patch:
+            self._check()
+            await self._requests.patch_pod_status(pod.metadata.namespace, pod.metadata.name, patch)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        self._check()
+        await self._requests.delete_pod(pod.metadata.namespace, pod.metadata.name)
+
+    async def update_volume(self, volume: PersistentVolume, changes: Tree) -> PersistentVolume:
+        self._check()
+        body = merged(volume.source, "PersistentVolume", "v1", changes)
+        return await self._requests.put_volume(volume.metadata.name, body)
+
+    async def update_claim(self, claim: PersistentVolumeClaim, changes: Tree) -> PersistentVolumeClaim:
+        self._check()
+        meta = claim.metadata
+        body = merged(claim.source, "PersistentVolumeClaim", "v1", changes)
+        return await self._requests.put_volume_claim(meta.namespace, meta.name, body)
+
+    async def update_resource_claim(self, claim: ResourceClaim, changes: Tree) -> ResourceClaim:
+        self._check()
+        meta = claim.metadata
+        return await self._requests.put_resource_claim(meta.namespace, meta.name, _resource_claim(claim, changes))
+
+    async def update_resource_claim_status(self, claim: ResourceClaim, changes: Tree) -> ResourceClaim:
+        self._check()
+        meta = claim.metadata
+        body = _resource_claim(claim, changes)
+        return await self._requests.put_resource_claim_status(meta.namespace, meta.name, body)
+
+    def _check(self) -> None:
+        if not self._may_act():
+            raise LeaseLostError("nothing is written any more: this instance is not the leader")
+
+
+def _resource_claim(claim: ResourceClaim, changes: Tree) -> Tree:
+    return merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes)

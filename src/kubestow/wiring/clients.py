@@ -1,0 +1,84 @@
+"""The ways to the API server: one for scheduling and events, one of its own for the lease.
+
+The lease has its own connections, so that a server that is slow to bind pods cannot keep the leader from renewing.
+"""
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubestow.client.access import Access, open_channel
+from kubestow.client.api import ApiClient, Channel
+from kubestow.client.kubeconfig import find_access
+from kubestow.client.observers import CredentialsObserver, RequestObserver
+from kubestow.client.ratelimit import TokenBucket
+from kubestow.client.requests import Requests
+from kubestow.config.configuration import SchedulerConfiguration
+from kubestow.model.clock import Clock
+from kubestow.reporting.build import BuildInfo
+
+_LEASE_REQUESTS = 4
+"""Requests about the lease under way at a time."""
+
+
+class ClientObserver(RequestObserver, CredentialsObserver, Protocol):
+    """Sees requests and credential plugins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Who sends what; each has a rate limit of its own, as the configuration says."""
+
+    scheduling: ApiClient
+    writes: Requests
+    events: Requests
+    leases: Requests
+    reviews: Requests
+    _channels: tuple[Channel, ...]
+
+    def close(self) -> None:
+        for channel in self._channels:
+            channel.close()
+
+
+def access_of(configuration: SchedulerConfiguration, master: str) -> Access:
+    """Where the API server is and who we are there; raises CredentialsError."""
+    return find_access(configuration.clientConnection.kubeconfig, master)
+
+
+def user_agent(purpose: str) -> str:
+    """How we introduce ourselves."""
+    build = BuildInfo()
+    program = os.path.basename(sys.argv[0]) or "kubestow"
+    return f"{program}/{build.git_version} ({build.platform}) kubernetes/{purpose}"
+
+
+def open_clients(
+    configuration: SchedulerConfiguration,
+    access: Access,
+    clock: Clock,
+    requests: RequestObserver,
+    credentials: CredentialsObserver,
+) -> Clients:
+    """Build the clients, without talking yet; call it inside the running loop. Raises CredentialsError."""
+    loop = asyncio.get_running_loop()
+    connection = configuration.clientConnection
+    half_deadline = configuration.leaderElection.renewDeadline.seconds / 2
+    main = open_channel(access, clock=clock, observer=credentials)
+    lease = open_channel(access, most_requests=_LEASE_REQUESTS, clock=clock, observer=credentials)
+
+    def client(channel: Channel, purpose: str, seconds: float = 60.0) -> ApiClient:
+        limiter = TokenBucket(connection.qps, connection.burst, loop)
+        return ApiClient(channel, user_agent=user_agent(purpose), limiter=limiter, seconds=seconds, observer=requests)
+
+    scheduling = client(main, "scheduler")
+    return Clients(
+        scheduling,
+        Requests(scheduling),
+        Requests(client(main, "scheduler")),
+        Requests(client(lease, "leader-election", half_deadline), half_deadline),
+        Requests(client(main, "scheduler")),
+        (main, lease),
+    )

@@ -1,0 +1,22 @@
+"""The scheduler's events, in the form the API server takes them."""
+
+from kubestow.client.events import EventRecorder
+from kubestow.model.meta import ObjectReference
+from kubestow.model.pod import Pod
+
+
+class LiveRecorder:
+    """Notes events about pods, in the name of the profile that schedules them."""
+
+    def __init__(self, events: EventRecorder) -> None:
+        self._events = events
+
+    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
+        # An evicted pod may belong to another profile, or to nobody: the one that evicts it speaks.
+        speaker = pod if related is None else related
+        self._events.record(speaker.spec.schedulerName, _reference(pod), kind, reason, action, note)
+
+
+def _reference(pod: Pod) -> ObjectReference:
+    meta = pod.metadata
+    return ObjectReference("v1", "Pod", meta.namespace, meta.name, meta.uid, meta.resourceVersion)
