@@ -72,6 +72,7 @@ class Scheduler:
         clock: Clock,
         stopwatch: Callable[[], float],
         waiting_pods: WaitingPods,
+        work_arrived: asyncio.Event,
         *,
         announces_expectation: bool = True,
     ) -> None:
@@ -85,6 +86,7 @@ class Scheduler:
         self._observer = observer
         self._clock = clock
         self._stopwatch = stopwatch
+        self._work_arrived = work_arrived
         self._count = 0
         self.binder = Binder(
             dispatcher, waiting_pods, self, queue.done, stopwatch, announces_expectation=announces_expectation
@@ -193,8 +195,8 @@ class Scheduler:
 
     # Running
 
-    async def run(self, work_arrived: asyncio.Event) -> None:
-        """Schedule until cancelled. `work_arrived` is set by whoever changes the queue."""
+    async def run(self) -> None:
+        """Schedule until cancelled."""
         while True:
             self._queue.flush_backoff()
             self._queue.flush_unschedulable()
@@ -204,15 +206,15 @@ class Scheduler:
             if self._queue.has_work:
                 await asyncio.sleep(0)
                 continue
-            await self._wait_for_work(work_arrived)
+            await self._wait_for_work()
 
-    async def _wait_for_work(self, work_arrived: asyncio.Event) -> None:
-        work_arrived.clear()
+    async def _wait_for_work(self) -> None:
+        self._work_arrived.clear()
         wakeup = self._queue.next_wakeup()
         if wakeup is None:
-            await work_arrived.wait()
+            await self._work_arrived.wait()
             return
         try:
-            await asyncio.wait_for(work_arrived.wait(), max(wakeup - self._clock.now(), 0.0))
+            await asyncio.wait_for(self._work_arrived.wait(), max(wakeup - self._clock.now(), 0.0))
         except TimeoutError:
             pass

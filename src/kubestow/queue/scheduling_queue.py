@@ -74,8 +74,11 @@ class SchedulingQueue:
         observer: QueueObserver | None = None,
         order: Callable[[Pod, float], Any] = priority_order,
         nominator: Nominator | None = None,
+        arrived: Callable[[], None] = lambda: None,
     ) -> None:
+        """`arrived` is called whenever a pod has come to a place, by whatever way."""
         self.nominator = Nominator() if nominator is None else nominator
+        self._arrived = arrived
         self._clock = clock
         self._rules = rules
         self._settings = settings
@@ -301,6 +304,7 @@ class SchedulingQueue:
         self._backoff.remove(uid)
         self._active.push(queued)
         self._observer.pod_entered(ACTIVE, cause)
+        self._arrived()
         if cause in _NOMINATING:
             self.nominator.nominate(queued.pod)
         return True
@@ -313,6 +317,7 @@ class SchedulingQueue:
         self._pool.remove(queued.uid)
         self._backoff.add(queued)
         self._observer.pod_entered(BACKOFF, cause)
+        self._arrived()
         return True
 
     def _to_pool(self, queued: QueuedPod, cause: str) -> None:
@@ -321,6 +326,7 @@ class SchedulingQueue:
         if queued.uid not in self._pool:
             self._observer.pod_entered(UNSCHEDULABLE, cause)
         self._pool.put(queued)
+        self._arrived()
 
     def _is_held_back(self, queued: QueuedPod) -> bool:
         held_back_by = queued.gate.plugin if queued.gate else None

@@ -1,5 +1,6 @@
 """The scheduler core put together: everything but the connection to an API server."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -68,7 +69,7 @@ def build_core(
 ) -> Core:
     """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
     cluster, nominator, waiting, conditions = Cluster(), Nominator(), WaitingPods(), Conditions()
-    dispatcher = Dispatcher(outside.api, outside.observer)
+    dispatcher, work_arrived = Dispatcher(outside.api, outside.observer), asyncio.Event()
 
     # Plugins may ask for what is made only after them; by the time they do, it is there.
     def activate(pods: Iterable[Pod]) -> None:
@@ -103,6 +104,7 @@ def build_core(
         outside.observer,
         next(iter(profiles.values())).queue_sort[0].function,
         nominator,
+        work_arrived.set,
     )
     cycles = SchedulingCycles(
         cluster, nominator, choose or choose_at_random(outside.rng), configuration.percentageOfNodesToScore
@@ -122,6 +124,7 @@ def build_core(
         outside.clock,
         outside.stopwatch,
         waiting,
+        work_arrived,
         announces_expectation=features.nominated_node_name_for_expectation,
     )
     return Core(cluster, queue, profiles, cycles, waiting, dispatcher, intake, scheduler)
