@@ -54,6 +54,10 @@ class Intake:
         found = self._pending.get(pod.key)
         return found if found is not None and found.metadata.uid == pod.metadata.uid else None
 
+    def pending_pods(self) -> Collection[Pod]:
+        """The pods of ours that have no node yet."""
+        return self._pending.values()
+
     def added(self, obj: Any) -> None:
         if isinstance(obj, Pod):
             self._pod_added(obj)
@@ -141,6 +145,9 @@ class Intake:
 
     def _pod_deleted(self, pod: Pod) -> None:
         if pod.spec.nodeName:
+            if self._cluster.pod(pod.metadata.uid) is None:
+                # It has run to its end before, and was taken off its node then.
+                return
             start = self._stopwatch()
             self._cluster.remove_pod(pod.metadata.uid)
             self._tell([ASSIGNED_POD_DELETE], pod, None, start)

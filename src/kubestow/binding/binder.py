@@ -1,8 +1,9 @@
 """The binding of one placed pod: permission, PreBind, Bind, PostBind. Runs as a task beside later cycles."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from kubestow.binding.dispatcher import Dispatcher
@@ -54,7 +55,7 @@ class Binder:
         self._free_events = free_events
         self._stopwatch = stopwatch
         self._announces_expectation = announces_expectation
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[str, asyncio.Task[Failed | None]] = {}
         self._pre_binding: dict[str, asyncio.Task[Rejection | None]] = {}
         self._preempted: dict[str, str] = {}
 
@@ -66,18 +67,19 @@ class Binder:
         if placed.waits:
             # At once, so that plugins can find it before the task first runs.
             self._waiting.add(placed.pod, placed.node, placed.waits)
-        task = asyncio.get_running_loop().create_task(self._run(attempt, placed))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = asyncio.get_running_loop().create_task(self._bind(attempt.profile, placed))
+        self._tasks[placed.pod.uid] = task
+        task.add_done_callback(partial(self._ended, attempt, placed))
 
-    async def _run(self, attempt: Attempt, placed: Placed) -> None:
-        try:
-            failed = await self._bind(attempt.profile, placed)
-        except PluginError as error:
-            failed = Failed(Code.ERROR, str(error))
-        except asyncio.CancelledError:
-            self._observer.binding_failed(attempt, placed, Failed(Code.ERROR, "the scheduler is stopping"))
-            raise
+    def pods(self) -> Collection[str]:
+        """Uids of the pods that are on their way to a node, or wait for permission."""
+        return self._tasks.keys()
+
+    def _ended(self, attempt: Attempt, placed: Placed, task: asyncio.Task[Failed | None]) -> None:
+        # Even a task that was cancelled before it began comes by here, so that no pod is lost.
+        del self._tasks[placed.pod.uid]
+        self._waiting.remove(placed.pod.uid)
+        failed = _failure_of(task)
         if failed is None:
             self._observer.bound(attempt, placed)
             self._post_bind(attempt.profile, placed)
@@ -118,16 +120,18 @@ class Binder:
         uid = placed.pod.uid
         task = asyncio.get_running_loop().create_task(self._run_pre_bind(profile, to_prepare, placed))
         self._pre_binding[uid] = task
+        refused = None
         try:
-            return await task
+            refused = await task
         except asyncio.CancelledError:
-            message = self._preempted.pop(uid, None)
-            if message is None:
+            if uid not in self._preempted:
                 task.cancel()
                 raise
-            return Rejection((message,), Code.ERROR)
         finally:
             del self._pre_binding[uid]
+        # A plugin may have finished in spite of having been stopped; its pod has lost its place all the same.
+        preempted = self._preempted.pop(uid, None)
+        return refused if preempted is None else Rejection((preempted,), Code.ERROR)
 
     async def _run_pre_bind(self, profile: Profile, to_prepare: list[Bound], placed: Placed) -> Rejection | None:
         caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
@@ -179,10 +183,17 @@ class Binder:
     async def drain(self, seconds: float | None = None) -> bool:
         """Wait until all bindings have ended, at most so long; False if some have not."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
+            await asyncio.wait(self._tasks.values(), timeout=seconds)
         return not self._tasks
 
     def abandon(self) -> None:
         """Stop what is left; those pods go back to the queue."""
-        for task in list(self._tasks):
+        for task in self._tasks.values():
             task.cancel()
+
+
+def _failure_of(task: asyncio.Task[Failed | None]) -> Failed | None:
+    if task.cancelled():
+        return Failed(Code.ERROR, "the scheduler is stopping")
+    error = task.exception()
+    return task.result() if error is None else Failed(Code.ERROR, str(error))

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
-from kubestow.client.errors import ClientError, NotFoundError, ServerFailedError, TooManyRequestsError, TransportError
+from kubestow.client.errors import NotFoundError, ServerFailedError, TooManyRequestsError, TransportError
 from kubestow.framework.handle import ApiPort
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
@@ -58,6 +58,10 @@ class Dispatcher:
         self._patches: dict[str, StatusPatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def __len__(self) -> int:
+        """How many writes that nobody waits for are under way."""
+        return len(self._tasks)
+
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind a pod. Not tried again here: the pod goes back to the queue, and all is looked at anew."""
         await self._in_order(pod.metadata.uid, lambda: self._api.bind(pod, node))
@@ -86,8 +90,8 @@ class Dispatcher:
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
         return await self._api.update_resource_claim_status(claim, changes)
 
-    async def evict(self, pod: Pod, condition: PodCondition | None) -> None:
-        """Note in a pod's status why it must go, and delete it. A pod that is gone already is fine."""
+    async def evict(self, pod: Pod, condition: PodCondition | None) -> bool:
+        """Note in a pod's status why it must go, and delete it. False: it was gone already."""
 
         async def delete() -> None:
             if condition is not None:
@@ -96,9 +100,11 @@ class Dispatcher:
 
         try:
             await self._in_order(pod.metadata.uid, delete)
+            was_there = True
         except NotFoundError:
-            pass
+            was_there = False
         self._observer.api_call_finished("pod_delete", "success")
+        return was_there
 
     async def _send_patch(self, uid: str) -> None:
         patch = self._patches[uid]
@@ -117,7 +123,7 @@ class Dispatcher:
             self._observer.api_call_finished("pod_status_patch", "success")
         except NotFoundError:
             self._observer.api_call_finished("pod_status_patch", "success")
-        except ClientError as error:
+        except Exception as error:
             self._observer.api_call_finished("pod_status_patch", "error")
             self._observer.api_call_failed("pod_status_patch", patch.pod, error)
 

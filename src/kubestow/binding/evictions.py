@@ -10,7 +10,6 @@ from typing import Protocol
 
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
-from kubestow.client.errors import ClientError
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.handle import Recorder
@@ -52,6 +51,9 @@ class Evictions:
         """Uids of preemptors, with the uid of their last victim once it is its turn."""
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def __len__(self) -> int:
+        return len(self._tasks)
+
     def is_preempting(self, uid: str) -> bool:
         """Whether victims of a pod are still to be evicted."""
         if uid not in self._preempting:
@@ -77,24 +79,31 @@ class Evictions:
             task.add_done_callback(self._tasks.discard)
 
     async def _run(self, preemptor: PodInfo, node: str, victims: list[PodInfo]) -> None:
-        *others, last = victims
         try:
-            # The last one after the others: its deletion is what lets the preemptor try again.
-            for failure in await asyncio.gather(
-                *(self._evict(preemptor, node, victim) for victim in others), return_exceptions=True
-            ):
-                if isinstance(failure, BaseException):
-                    raise failure
-            self._preempting[preemptor.uid] = last.uid
-            await self._evict(preemptor, node, last)
-        except ClientError as error:
+            waking_event_follows = await self._evict_all(preemptor, node, victims)
+        except Exception as error:
             self._failed(preemptor.pod, error)
-            del self._preempting[preemptor.uid]
+            waking_event_follows = False
+        self._preempting.pop(preemptor.uid, None)
+        if not waking_event_follows:
             self._activate([preemptor.pod])
-        else:
-            del self._preempting[preemptor.uid]
 
-    async def _evict(self, preemptor: PodInfo, node: str, victim: PodInfo) -> None:
+    async def _evict_all(self, preemptor: PodInfo, node: str, victims: list[PodInfo]) -> bool:
+        """Evict the victims, the last one after the others: its deletion is what lets the preemptor try again.
+
+        False if it was gone already: what its deletion would have woken was still held back then.
+        """
+        *others, last = victims
+        for failure in await asyncio.gather(
+            *(self._evict(preemptor, node, victim) for victim in others), return_exceptions=True
+        ):
+            if isinstance(failure, BaseException):
+                raise failure
+        self._preempting[preemptor.uid] = last.uid
+        return await self._evict(preemptor, node, last)
+
+    async def _evict(self, preemptor: PodInfo, node: str, victim: PodInfo) -> bool:
+        """False if the victim was gone already."""
         note = f"Preempted by pod {preemptor.uid} on node {node}"
         waiting = self._waiting.get(victim.uid)
         if waiting is not None:
@@ -104,9 +113,11 @@ class Evictions:
         if in_memory:
             note += " (in kube-scheduler memory)."
         else:
-            scheduler = preemptor.pod.spec.schedulerName
-            await self._dispatcher.evict(victim.pod, disruption_target(victim.pod, scheduler, self._now()))
+            condition = disruption_target(victim.pod, preemptor.pod.spec.schedulerName, self._now())
+            if not await self._dispatcher.evict(victim.pod, condition):
+                return False
         self._recorder.event(victim.pod, "Normal", "Preempted", "Preempting", note, related=preemptor.pod)
+        return True
 
     async def drain(self) -> None:
         """Wait until every preemption under way is over."""
