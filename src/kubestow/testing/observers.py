@@ -1,4 +1,4 @@
-"""An observer that measures nothing, and keeps what went wrong."""
+"""Observers that measure nothing: one keeps what went wrong, the other every decision too."""
 
 from typing import Any
 
@@ -60,3 +60,20 @@ class QuietObserver:
 
     def api_call_failed(self, call: str, pod: Pod, error: Exception) -> None:
         self.failures.append(f"{call} of {pod.key}: {error}")
+
+
+class DecisionLog(QuietObserver):
+    """Keeps what each attempt at scheduling a pod came to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decisions: list[tuple[str, Placed | Failed]] = []
+        """(pod, outcome), in order."""
+
+    def decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None:
+        del seconds
+        self.decisions.append((pod.key, outcome))
+
+    def about(self, pod: str, namespace: str = "default") -> list[Placed | Failed]:
+        """The outcomes of one pod's attempts."""
+        return [outcome for key, outcome in self.decisions if key == f"{namespace}/{pod}"]

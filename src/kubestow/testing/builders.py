@@ -1,0 +1,120 @@
+"""Nodes and pods in one line each: what is left out is as an API server would fill it in.
+
+Everything that has no argument of its own goes into `spec`, written as in a manifest.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kubestow.model.codec import convert
+from kubestow.model.meta import RawQuantity
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.topology import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def make_node(
+    name: str,
+    *,
+    cpu: RawQuantity = "4",
+    memory: RawQuantity = "32Gi",
+    pods: RawQuantity = 110,
+    resources: Mapping[str, RawQuantity] | None = None,
+    zone: str | None = None,
+    region: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[str] = (),
+    images: Mapping[str, int] | None = None,
+    unschedulable: bool = False,
+) -> Node:
+    """A node. Taints are written `key=value:Effect` or `key:Effect`; images are sizes in bytes by name."""
+    allocatable = {"cpu": cpu, "memory": memory, "pods": pods, **(resources or {})}
+    places = {HOSTNAME_LABEL: name, ZONE_LABEL: zone, REGION_LABEL: region}
+    manifest = {
+        "metadata": {
+            "name": name,
+            "uid": f"node-{name}",
+            "labels": {key: value for key, value in places.items() if value} | dict(labels or {}),
+        },
+        "spec": {"unschedulable": unschedulable, "taints": [_taint(text) for text in taints]},
+        "status": {
+            "allocatable": allocatable,
+            "capacity": allocatable,
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "images": [{"names": [image], "sizeBytes": size} for image, size in (images or {}).items()],
+        },
+    }
+    return convert(Node, manifest)
+
+
+def make_pod(
+    name: str,
+    *,
+    namespace: str = "default",
+    cpu: RawQuantity | None = None,
+    memory: RawQuantity | None = None,
+    resources: Mapping[str, RawQuantity] | None = None,
+    priority: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    node: str = "",
+    node_selector: Mapping[str, str] | None = None,
+    tolerations: Iterable[str] = (),
+    host_ports: Iterable[int] = (),
+    claims: Iterable[str] = (),
+    gates: Iterable[str] = (),
+    grace_seconds: int | None = None,
+    scheduler: str = DEFAULT_SCHEDULER,
+    spec: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+) -> Pod:
+    """A pod with one container; with `node`, one that is bound there.
+
+    Tolerations are written like the taints they tolerate: `key=value:Effect`, `key:Effect`, or `key` for any effect.
+    """
+    requests = {"cpu": cpu, "memory": memory, **(resources or {})}
+    requests = {resource: amount for resource, amount in requests.items() if amount is not None}
+    container = {
+        "name": "main",
+        "image": "app",
+        "resources": {"requests": requests},
+        "ports": [{"containerPort": port, "hostPort": port} for port in host_ports],
+    }
+    full_spec: dict[str, Any] = {
+        "containers": [container],
+        "nodeName": node,
+        "schedulerName": scheduler,
+        "nodeSelector": dict(node_selector or {}),
+        "tolerations": [_toleration(text) for text in tolerations],
+        "schedulingGates": [{"name": gate} for gate in gates],
+        "volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims],
+    }
+    optional = {"priority": priority, "terminationGracePeriodSeconds": grace_seconds}
+    full_spec |= {field: value for field, value in optional.items() if value is not None}
+    full_spec |= spec or {}
+    manifest = {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"pod-{namespace}-{name}",
+            "labels": dict(labels or {}),
+        },
+        "spec": full_spec,
+        "status": {"phase": "Pending", **(status or {})},
+    }
+    return convert(Pod, manifest)
+
+
+def _taint(text: str) -> dict[str, str]:
+    what, colon, effect = text.rpartition(":")
+    if not colon or not what:
+        raise ValueError(f"taint {text!r}: write it as key=value:Effect or key:Effect")
+    key, _, value = what.partition("=")
+    return {"key": key, "value": value, "effect": effect}
+
+
+def _toleration(text: str) -> dict[str, str]:
+    what, _, effect = text.partition(":")
+    key, equals, value = what.partition("=")
+    return {"key": key, "operator": "Equal" if equals else "Exists", "value": value, "effect": effect}

@@ -1,0 +1,276 @@
+"""A cluster in memory that a scheduler can be run against: objects with versions, and the port of the API client.
+
+What it keeps from a real API server: names are unique, every write makes a new resourceVersion, a binding is refused
+for a pod that has a node or is being deleted, a bound pod that is deleted first gets a deletionTimestamp and goes away
+when its grace period is over. Changes reach the scheduler through a `ChangeFeed`; `faults` makes calls fail.
+"""
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kubestow.cluster.listers import key_of
+from kubestow.model.clock import Clock
+from kubestow.model.codec import convert
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.standing import pod_is_terminal
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.model.timestamps import format_time
+from kubestow.reporting.conditions import POD_SCHEDULED
+from kubestow.testing.change_feed import ChangeFeed
+from kubestow.testing.faults import TIMEOUT_SECONDS, Faults, failure
+
+T = TypeVar("T")
+
+DEFAULT_GRACE = 30.0
+
+
+class Binding(NamedTuple):
+    """A pod that was given its node."""
+
+    pod: str
+    node: str
+    time: float
+    uid: str
+
+
+class FakeCluster:
+    """Add, change and delete objects here; the scheduler's calls arrive at the async methods."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, clock: Clock, *, delay: float = 0.0, latency: float = 0.0
+    ) -> None:
+        """`delay`: seconds until the scheduler hears of a change; `latency`: seconds until a call is carried out."""
+        self.feed = ChangeFeed(loop, delay)
+        self.faults = Faults()
+        self.latency = latency
+        self.bindings: list[Binding] = []
+        """In the order in which they were made."""
+        self.calls: list[tuple[str, str]] = []
+        """Every call as (call, object), those that failed included."""
+        self._loop = loop
+        self._clock = clock
+        self._objects: dict[tuple[type, str], Any] = {}
+        self._version = 0
+        self._uids = 0
+        self._terminating = 0
+        self._gone_until = 0.0
+
+    # What is there
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """An object by namespace/name, or by name if it has no namespace."""
+        return self._objects.get((kind, key))
+
+    def all(self, kind: type[T]) -> list[T]:
+        """The objects of a kind, oldest first."""
+        return [obj for (type_, _), obj in self._objects.items() if type_ is kind]
+
+    def pod(self, name: str, namespace: str = "default") -> Pod:
+        """A pod that must exist."""
+        return self._existing(Pod, f"{namespace}/{name}")
+
+    def node(self, name: str) -> Node:
+        """A node that must exist."""
+        return self._existing(Node, name)
+
+    def node_of(self, name: str, namespace: str = "default") -> str:
+        """Where a pod is bound; empty if it is not."""
+        return self.pod(name, namespace).spec.nodeName
+
+    def conditions(self, name: str, namespace: str = "default") -> dict[str, PodCondition]:
+        """A pod's conditions by type."""
+        return {condition.type: condition for condition in self.pod(name, namespace).status.conditions}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something will happen by itself: changes on their way, pods terminating."""
+        return self.feed.is_busy or bool(self._terminating)
+
+    # Changes from outside
+
+    def add(self, obj: T) -> T:
+        """Create an object; returns it as the server has it."""
+        if self._id(obj) in self._objects:
+            raise ValueError(f"{type(obj).__name__} {key_of(obj)} exists already; use update")
+        self._uids += 1
+        return self._put(_with_meta(obj, uid=f"uid-{self._uids}", creationTimestamp=format_time(self._clock.now())))
+
+    def update(self, obj: T) -> T:
+        """Replace an object; returns it as the server has it."""
+        old: Any = self._existing(type(obj), key_of(obj))
+        meta = old.metadata
+        return self._put(_with_meta(obj, uid=meta.uid, creationTimestamp=meta.creationTimestamp))
+
+    def delete(self, obj: Any, grace_seconds: float | None = None) -> None:
+        """Delete an object. A bound pod terminates first: for so long, or as its spec says, or 30 s."""
+        current: Any = self._existing(type(obj), key_of(obj))
+        if not isinstance(current, Pod) or not current.spec.nodeName or pod_is_terminal(current):
+            self._remove(current)
+            return
+        if current.metadata.deletionTimestamp is not None:
+            return
+        if grace_seconds is None:
+            asked = current.spec.terminationGracePeriodSeconds
+            grace_seconds = DEFAULT_GRACE if asked is None else float(asked)
+        if grace_seconds <= 0.0:
+            self._remove(current)
+            return
+        self._put(_with_meta(current, deletionTimestamp=format_time(self._clock.now() + grace_seconds)))
+        self._terminating += 1
+        self._loop.call_later(grace_seconds, self._terminated, key_of(current), current.metadata.uid)
+
+    def _terminated(self, key: str, uid: str) -> None:
+        self._terminating -= 1
+        pod = self.get(Pod, key)
+        if pod is not None and pod.metadata.uid == uid:
+            self._remove(pod)
+
+    def go_away_for(self, seconds: float) -> None:
+        """The server cannot be reached: calls fail, and nothing is heard of changes until it is back."""
+        self._gone_until = self._loop.time() + seconds
+        self.feed.disconnect()
+        self._loop.call_later(seconds, self._come_back)
+
+    def _come_back(self) -> None:
+        if self._loop.time() >= self._gone_until:
+            self.feed.reconnect()
+
+    # The scheduler's calls
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        def do() -> None:
+            current = self._found("bind", Pod, pod)
+            if current.metadata.deletionTimestamp is not None:
+                raise failure("bind", "Conflict", f"pod {pod.metadata.name} is being deleted, cannot be assigned")
+            if current.spec.nodeName:
+                message = f"pod {pod.metadata.name} is already assigned to node {current.spec.nodeName!r}"
+                raise failure("bind", "Conflict", message)
+            scheduled = PodCondition(
+                type=POD_SCHEDULED, status="True", lastTransitionTime=format_time(self._clock.now())
+            )
+            status = replace(
+                current.status, nominatedNodeName="", conditions=_with_condition(current.status.conditions, scheduled)
+            )
+            self._put(replace(current, spec=replace(current.spec, nodeName=node), status=status))
+            self.bindings.append(Binding(pod.key, node, self._clock.now(), pod.metadata.uid))
+
+        await self._call("bind", pod, do)
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
+    ) -> None:
+        def do() -> None:
+            current = self._found("patch_pod_status", Pod, pod)
+            status = current.status
+            if condition is not None:
+                status = replace(status, conditions=_with_condition(status.conditions, condition))
+            if nominated_node is not None:
+                status = replace(status, nominatedNodeName=nominated_node)
+            if status != current.status:
+                self._put(replace(current, status=status))
+
+        await self._call("patch_pod_status", pod, do)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        await self._call("delete_pod", pod, lambda: self.delete(self._found("delete_pod", Pod, pod)))
+
+    async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume:
+        return await self._call("update_volume", volume, lambda: self._merge("update_volume", volume, changes))
+
+    async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim:
+        return await self._call("update_claim", claim, lambda: self._merge("update_claim", claim, changes))
+
+    async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
+        call = "update_resource_claim"
+        return await self._call(call, claim, lambda: self._merge(call, claim, changes))
+
+    async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
+        call = "update_resource_claim_status"
+        return await self._call(call, claim, lambda: self._merge(call, claim, changes))
+
+    async def _call(self, call: str, obj: Any, do: Callable[[], T]) -> T:
+        self.calls.append((call, key_of(obj)))
+        await asyncio.sleep(self.latency)
+        if self._loop.time() < self._gone_until:
+            raise failure(call, "ConnectionRefused")
+        fault = self.faults.striking(call)
+        if fault is None:
+            return do()
+        if fault.takes_effect:
+            do()
+        if fault.problem == "Timeout":
+            await asyncio.sleep(TIMEOUT_SECONDS)
+        raise failure(call, fault.problem)
+
+    def _merge(self, call: str, obj: T, changes: dict[str, Any]) -> T:
+        current: Any = self._found(call, type(obj), obj)
+        if current.metadata.resourceVersion != obj.metadata.resourceVersion:  # type: ignore[attr-defined]
+            raise failure(call, "Conflict", "the object has been modified; please apply your changes to the latest")
+        manifest = msgspec.json.decode(current.source) if len(current.source) else msgspec.to_builtins(current)
+        manifest.pop("source", None)
+        return self._put(convert(type(obj), _merged(manifest, changes)))
+
+    def _found(self, call: str, kind: type[T], obj: Any) -> T:
+        """The server's version of an object that somebody sent."""
+        current = self.get(kind, key_of(obj))
+        if current is None:
+            raise failure(call, "NotFound", f"{kind.__name__} {key_of(obj)} not found")
+        uid: str = current.metadata.uid  # type: ignore[attr-defined]
+        if obj.metadata.uid != uid:
+            raise failure(call, "Conflict", f"uid {obj.metadata.uid} is not that of the object, {uid}")
+        return current
+
+    # The store
+
+    @staticmethod
+    def _id(obj: Any) -> tuple[type, str]:
+        return type(obj), key_of(obj)
+
+    def _existing(self, kind: type[T], key: str) -> T:
+        found = self.get(kind, key)
+        if found is None:
+            raise LookupError(f"there is no {kind.__name__} {key}")
+        return found
+
+    def _put(self, obj: T) -> T:
+        self._version += 1
+        obj = _with_meta(obj, resourceVersion=str(self._version))
+        self._objects[self._id(obj)] = obj
+        self.feed.changed(self._id(obj), obj)
+        return obj
+
+    def _remove(self, obj: Any) -> None:
+        del self._objects[self._id(obj)]
+        self.feed.changed(self._id(obj), None)
+
+
+def _with_meta(obj: T, **fields: Any) -> T:
+    changed: Any = replace(obj, metadata=replace(obj.metadata, **fields))  # type: ignore[attr-defined,type-var]
+    source = getattr(obj, "source", None)
+    if source is not None and len(source):
+        manifest = msgspec.json.decode(source)
+        changed = convert(type(obj), _merged(manifest, {"metadata": msgspec.to_builtins(changed.metadata)}))
+    return changed  # type: ignore[no-any-return]
+
+
+def _with_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> tuple[PodCondition, ...]:
+    kept = [new if old.type == new.type else old for old in conditions]
+    return tuple(kept) if new in kept else (*kept, new)
+
+
+def _merged(manifest: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """An object with some fields changed, as a merge patch changes them."""
+    result = copy.deepcopy(manifest)
+    for field, value in changes.items():
+        if value is None:
+            result.pop(field, None)
+        else:
+            result[field] = _merged(result.get(field) or {}, value) if isinstance(value, dict) else value
+    return result

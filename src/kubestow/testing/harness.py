@@ -1,0 +1,198 @@
+"""A whole scheduler on a fake cluster, in virtual time.
+
+    with SchedulerHarness(plugins=[MyPlugin]) as harness:
+        harness.cluster.add(make_node("n1"))
+        harness.cluster.add(make_pod("p1"))
+        harness.run_until_idle()
+        assert harness.cluster.node_of("p1") == "n1"
+
+It is the scheduler that runs in production, with the plugins of its configuration and yours. Nothing is slept, and the
+same seed gives the same run. Given an event loop of another kind, it runs on that, in real time; see `until_idle`.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from msgspec.structs import replace
+
+from kubestow import config
+from kubestow.config.configuration import Plugin, SchedulerConfiguration
+from kubestow.config.expansion import enabled_names
+from kubestow.config.plugin_points import IN_TREE
+from kubestow.framework.registry import points_of
+from kubestow.model.clock import Clock
+from kubestow.testing.event_log import EventLog
+from kubestow.testing.fake_cluster import FakeCluster
+from kubestow.testing.observers import DecisionLog
+from kubestow.testing.virtual_loop import StuckError, VirtualLoop
+from kubestow.wiring.core import Outside, build_core
+from kubestow.wiring.registry import in_tree_registry
+
+_POLL_SECONDS = 0.001
+WAITING = "waiting"
+BINDING = "binding"
+IN_FLIGHT = "in flight"
+
+
+class WallClock:
+    """The time it is."""
+
+    def now(self) -> float:
+        return time.time()
+
+
+class SchedulerHarness:
+    """A running scheduler, the cluster it schedules, and what it said."""
+
+    def __init__(
+        self,
+        configuration: SchedulerConfiguration | str | None = None,
+        *,
+        plugins: Iterable[type] = (),
+        features: config.Features | None = None,
+        seed: int = 0,
+        delay: float = 0.0,
+        latency: float = 0.0,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        """`configuration` may be the text of a file. `plugins` are enabled in every profile that does not name them.
+
+        `delay` and `latency` are those of the FakeCluster. Without `loop`, time is virtual.
+        """
+        self.loop = VirtualLoop() if loop is None else loop
+        self.clock: Clock = self.loop.clock if isinstance(self.loop, VirtualLoop) else WallClock()
+        self.cluster = FakeCluster(self.loop, self.clock, delay=delay, latency=latency)
+        self.events = EventLog(self.clock)
+        self.attempts = DecisionLog()
+        """What each attempt came to, and what went wrong beside."""
+        features = features or config.Features()
+        registry = in_tree_registry()
+        for plugin in plugins:
+            registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
+        outside = Outside(self.clock, self.loop.time, random.Random(seed), self.cluster, self.events, self.attempts)
+        self.core = build_core(_configured(configuration, plugins, features), features, registry, outside)
+        self.cluster.feed.listen(self.core.intake)
+        self._running = self.loop.create_task(self.core.scheduler.run())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the scheduler; a virtual loop is closed with it."""
+        self._running.cancel()
+        if isinstance(self.loop, VirtualLoop):
+            self.core.scheduler.binder.abandon()
+            _cancel_all(self.loop)
+            self.loop.close()
+
+    # Time
+
+    def run_for(self, seconds: float) -> None:
+        """Let so much virtual time pass."""
+        with self._driving() as loop:
+            loop.run_for(seconds)
+
+    def run_until_idle(self, limit: float = 3600.0) -> None:
+        """Run until nothing will happen any more but the retry, after minutes, of pods that cannot be scheduled.
+
+        Raises StuckError if that is not so after `limit` seconds of virtual time.
+        """
+        with self._driving() as loop:
+            if not loop.run_until(lambda: self.is_idle, limit):
+                raise StuckError(f"not idle after {limit:g} s of virtual time: {self._busy_with()}")
+
+    async def until_idle(self) -> None:
+        """The same from within a running loop of any kind, in that loop's time."""
+        while not self.is_idle:
+            await asyncio.sleep(_POLL_SECONDS)
+            self._check_alive()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        queue, scheduler = self.core.queue, self.core.scheduler
+        return not (
+            queue.has_work
+            or queue.lengths()["backoff"]
+            or len(scheduler.binder)
+            or len(scheduler.evictions)
+            or len(self.core.dispatcher)
+            or self.cluster.is_busy
+        )
+
+    def _busy_with(self) -> str:
+        places: dict[str, list[str]] = {}
+        for pod in self.core.intake.pending_pods():
+            places.setdefault(self.place_of(pod.metadata.name, pod.metadata.namespace), []).append(pod.key)
+        listed = [f"{place}: {', '.join(sorted(keys)[:5])}" for place, keys in sorted(places.items())]
+        return "; ".join(listed) or "no pod waits, but the cluster is changing"
+
+    @contextmanager
+    def _driving(self) -> Iterator[VirtualLoop]:
+        if not isinstance(self.loop, VirtualLoop):
+            raise TypeError("this scheduler runs in real time: await until_idle() instead")
+        yield self.loop
+        self._check_alive()
+
+    def _check_alive(self) -> None:
+        if self._running.done() and not self._running.cancelled():
+            self._running.result()
+
+    # What became of pods
+
+    @property
+    def bindings(self) -> dict[str, str]:
+        """Node by pod, in the order of binding."""
+        return {binding.pod: binding.node for binding in self.cluster.bindings}
+
+    def place_of(self, name: str, namespace: str = "default") -> str:
+        """Where a pod is: in which part of the queue, waiting for permission, binding, or in none of them ("")."""
+        places = self.places().get(self.cluster.pod(name, namespace).metadata.uid)
+        return places[0] if places else ""
+
+    def places(self) -> dict[str, list[str]]:
+        """Every place where each pod (by uid) is found; there should be one at most."""
+        places: dict[str, list[str]] = {}
+        for place, pods in self.core.queue.snapshot().items():
+            for pod in pods:
+                places.setdefault(pod.metadata.uid, []).append(place)
+        binding = self.core.scheduler.binder.pods()
+        for uid in binding:
+            places.setdefault(uid, []).append(BINDING if self.core.waiting_pods.get(uid) is None else WAITING)
+        for pod in self.core.queue.in_flight_pods():
+            if pod.metadata.uid not in binding:
+                places.setdefault(pod.metadata.uid, []).append(IN_FLIGHT)
+        return places
+
+
+def _configured(
+    configuration: SchedulerConfiguration | str | None, plugins: Iterable[Any], features: config.Features
+) -> SchedulerConfiguration:
+    known = {**IN_TREE, **{plugin.name: points_of(plugin) for plugin in plugins}}
+    if configuration is None:
+        configuration = config.default(features)
+    elif isinstance(configuration, str):
+        configuration = config.load(configuration, features, known)
+    names = [plugin.name for plugin in plugins]
+    return replace(configuration, profiles=tuple(_with_plugins(profile, names) for profile in configuration.profiles))
+
+
+def _with_plugins(profile: Any, names: Iterable[str]) -> Any:
+    mentioned = enabled_names(profile.plugins)
+    multi = profile.plugins.multiPoint
+    enabled = (*multi.enabled, *(Plugin(name) for name in names if name not in mentioned))
+    return replace(profile, plugins=replace(profile.plugins, multiPoint=replace(multi, enabled=enabled)))
+
+
+def _cancel_all(loop: VirtualLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))

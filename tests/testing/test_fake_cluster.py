@@ -1,0 +1,183 @@
+"""The fake cluster: what it keeps of an API server's habits, what it tells, how it fails."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kubestow.client.errors import ConflictError, ConnectError, ForbiddenError, NotFoundError, TimedOutError
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.testing import FakeCluster, SchedulerHarness, VirtualLoop, make_node, make_pod
+
+
+class Told:
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    def added(self, obj: Any) -> None:
+        self.log.append(f"+{obj.metadata.name}")
+
+    def updated(self, old: Any, new: Any) -> None:
+        assert old.metadata.uid == new.metadata.uid
+        assert old.metadata.resourceVersion != new.metadata.resourceVersion
+        self.log.append(f"~{new.metadata.name}")
+
+    def deleted(self, obj: Any) -> None:
+        self.log.append(f"-{obj.metadata.name}")
+
+
+class World:
+    def __init__(self) -> None:
+        self.loop = VirtualLoop()
+        self.cluster = FakeCluster(self.loop, self.loop.clock)
+        self.told = Told()
+        self.cluster.feed.listen(self.told)
+
+    def settle(self) -> list[str]:
+        """Let what is under way arrive; returns what was told since the last time."""
+        self.loop.run_for(0.0)
+        told, self.told.log = self.told.log, []
+        return told
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.loop.close()
+
+
+def test_objects_get_identity(world: World) -> None:
+    """Every object has a uid of its own, even under a name that was used before, and a version that grows."""
+    first = world.cluster.add(make_pod("p"))
+    changed = world.cluster.update(replace(first, metadata=replace(first.metadata, labels={"a": "b"})))
+    world.cluster.delete(changed)
+    second = world.cluster.add(make_pod("p"))
+    assert first.metadata.uid == changed.metadata.uid != second.metadata.uid
+    versions = [int(pod.metadata.resourceVersion) for pod in (first, changed, second)]
+    assert versions == sorted(set(versions))
+    with pytest.raises(ValueError, match="exists already"):
+        world.cluster.add(make_pod("p"))
+
+
+def test_changes_are_told_in_order(world: World) -> None:
+    """What existed, then every change; after the delay, not before."""
+    world.cluster.feed.delay = 2.0
+    pod = world.cluster.add(make_pod("p"))
+    world.cluster.add(make_node("n"))
+    world.loop.run(world.cluster.bind(pod, "n"))
+    world.cluster.delete(pod, 0)
+    world.loop.run_for(1.9)
+    assert world.settle() == []
+    world.loop.run_for(0.1)
+    assert world.settle() == ["+p", "+n", "~p", "-p"]
+
+
+def test_after_an_outage_only_the_outcome_is_told(world: World) -> None:
+    """Deletions first; an object replaced by another of its name is deleted and added."""
+    pods = [world.cluster.add(make_pod(name)) for name in ("kept", "gone", "replaced", "changed")]
+    assert world.settle() == ["+kept", "+gone", "+replaced", "+changed"]
+    world.cluster.go_away_for(60.0)
+    with pytest.raises(ConnectError):
+        world.loop.run(world.cluster.bind(pods[0], "n"))
+    world.cluster.delete(pods[1])
+    world.cluster.delete(pods[2])
+    world.cluster.add(make_pod("replaced"))
+    world.cluster.add(make_pod("brief"))
+    world.cluster.delete(make_pod("brief"))
+    for label in ("1", "2"):
+        world.cluster.update(make_pod("changed", labels={"n": label}))
+    world.loop.run_for(59.0)
+    assert world.settle() == []
+    world.loop.run_for(1.0)
+    assert world.settle() == ["-gone", "~changed", "-replaced", "+replaced"]
+
+
+def test_a_bound_pod_terminates_before_it_goes(world: World) -> None:
+    """Deletion marks a bound pod; it goes when its grace period is over. One without a node goes at once."""
+    bound = world.cluster.add(make_pod("bound", node="n", grace_seconds=20))
+    free = world.cluster.add(make_pod("free"))
+    world.settle()
+    world.cluster.delete(bound)
+    world.cluster.delete(free)
+    assert world.settle() == ["~bound", "-free"]
+    assert world.cluster.pod("bound").metadata.deletionTimestamp == "2026-01-01T00:00:20Z"
+    world.loop.run_for(20.0)
+    assert world.settle() == ["-bound"]
+    assert world.cluster.all(Pod) == []
+
+
+def test_a_pod_is_bound_once(world: World) -> None:
+    """The first binding sets the node; a second, one of a terminating pod and one of a stranger are refused."""
+    pod, run = world.cluster.add(make_pod("p", status={"nominatedNodeName": "n1"})), world.loop.run
+    run(world.cluster.bind(pod, "n1"))
+    assert world.cluster.node_of("p") == "n1"
+    assert world.cluster.conditions("p")["PodScheduled"].status == "True"
+    assert world.cluster.pod("p").status.nominatedNodeName == ""
+    with pytest.raises(ConflictError, match="already assigned to node 'n1'"):
+        run(world.cluster.bind(pod, "n2"))
+    world.cluster.delete(pod, 0)
+    with pytest.raises(NotFoundError):
+        run(world.cluster.bind(pod, "n1"))
+    world.cluster.add(make_pod("p"))
+    with pytest.raises(ConflictError, match="uid"):
+        run(world.cluster.bind(pod, "n1"))
+    assert [binding[:2] for binding in world.cluster.bindings] == [("default/p", "n1")]
+
+
+def test_status_patches_keep_the_other_conditions(world: World) -> None:
+    """A condition replaces the one of its type; a nominated node is set and cleared."""
+    pod, cluster = world.cluster.add(make_pod("p")), world.cluster
+    for condition in (PodCondition("A", "True"), PodCondition("B", "True"), PodCondition("A", "False")):
+        world.loop.run(cluster.patch_pod_status(pod, condition=condition, nominated_node="n"))
+    assert {kind: found.status for kind, found in cluster.conditions("p").items()} == {"A": "False", "B": "True"}
+    assert cluster.pod("p").status.nominatedNodeName == "n"
+    world.loop.run(cluster.patch_pod_status(pod, nominated_node=""))
+    assert cluster.pod("p").status.nominatedNodeName == ""
+
+
+def test_faults_strike_the_calls_they_are_meant_for(world: World) -> None:
+    """The n-th call of a kind, every call, or one that is carried out all the same."""
+    cluster, run = world.cluster, world.loop.run
+    pod = cluster.add(make_pod("p"))
+    cluster.faults.fail("patch_pod_status", "Forbidden", skip=1)
+    run(cluster.patch_pod_status(pod, nominated_node="a"))
+    with pytest.raises(ForbiddenError):
+        run(cluster.patch_pod_status(pod, nominated_node="b"))
+    run(cluster.patch_pod_status(pod, nominated_node="c"))
+    assert cluster.pod("p").status.nominatedNodeName == "c"
+
+    cluster.faults.fail("bind", "Timeout", takes_effect=True)
+    before = world.loop.time()
+    with pytest.raises(TimedOutError):
+        run(cluster.bind(pod, "n"))
+    assert world.loop.time() == before + 10.0
+    assert cluster.node_of("p") == "n"
+
+    cluster.faults.fail("*", "NotFound", times=None)
+    for call in (cluster.delete_pod(pod), cluster.bind(pod, "n"), cluster.delete_pod(pod)):
+        with pytest.raises(NotFoundError):
+            run(call)
+    cluster.faults.clear()
+    run(cluster.delete_pod(pod))
+    with pytest.raises(ValueError, match="there are: BadRequest"):
+        cluster.faults.fail("bind", "Sunspots")
+
+
+def test_the_harness_runs_in_real_time_too() -> None:
+    """On a loop of another kind the scheduler runs in that loop's time; virtual driving is refused."""
+
+    async def main() -> str:
+        with SchedulerHarness(loop=asyncio.get_running_loop()) as harness:
+            harness.cluster.add(make_node("n1"))
+            harness.cluster.add(make_pod("p1"))
+            await harness.until_idle()
+            with pytest.raises(TypeError, match="until_idle"):
+                harness.run_for(1.0)
+            return harness.cluster.node_of("p1")
+
+    assert asyncio.run(main()) == "n1"

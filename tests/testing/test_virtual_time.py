@@ -1,0 +1,71 @@
+"""The event loop in virtual time: jumps instead of sleeping, and stops where it is told."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from kubestow.testing import StuckError, VirtualLoop
+
+
+@pytest.fixture
+def loop() -> Iterator[VirtualLoop]:
+    loop = VirtualLoop()
+    yield loop
+    loop.close()
+
+
+def test_sleeping_costs_no_time(loop: VirtualLoop) -> None:
+    """An hour passes at once, on the loop and on its clock."""
+    before = loop.clock.now()
+    loop.run(asyncio.sleep(3600))
+    assert loop.time() == 3600.0
+    assert loop.clock.now() == before + 3600.0
+
+
+def test_small_steps_add_up_exactly(loop: VirtualLoop) -> None:
+    """Ten thousand tenths of a millisecond are a second."""
+
+    async def steps() -> None:
+        for _ in range(10_000):
+            await asyncio.sleep(0.0001)
+
+    loop.run(steps())
+    assert loop.nanoseconds == 10**9
+
+
+def test_running_for_a_while_stops_there(loop: VirtualLoop) -> None:
+    """Timers up to the end of the span fire, in order; later ones stay set."""
+    fired: list[float] = []
+    for seconds in (3.0, 1.0, 2.0, 2.0000001):
+        loop.call_later(seconds, lambda: fired.append(loop.time()))
+    loop.run_for(2.0)
+    assert fired == [1.0, 2.0]
+    loop.run_for(1.0)
+    assert fired == [1.0, 2.0, 2.0000001, 3.0]
+    assert loop.time() == 3.0
+
+
+def test_time_passes_even_if_nothing_happens(loop: VirtualLoop) -> None:
+    """A span in which nothing is to be done is over at once."""
+    loop.run_for(5.0)
+    assert loop.time() == 5.0
+
+
+def test_running_until_something_holds(loop: VirtualLoop) -> None:
+    """The loop stops before it would wait, as soon as the condition holds, and says whether it does."""
+    done: list[bool] = []
+    loop.call_later(7.0, done.append, True)
+    assert loop.run_until(lambda: bool(done), limit=10.0)
+    assert loop.time() == 7.0
+    assert not loop.run_until(lambda: len(done) > 1, limit=10.0)
+    assert loop.time() == 17.0
+
+
+def test_waiting_for_what_cannot_happen_is_an_error(loop: VirtualLoop) -> None:
+    """A coroutine that waits for nothing in particular does not hang the test."""
+    with pytest.raises(StuckError):
+        loop.run(asyncio.Event().wait())
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run(asyncio.sleep(0))
