@@ -6,6 +6,7 @@ import pytest
 
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
+from kubestow.client.api import ApiClient
 from kubestow.client.errors import (
     AlreadyExistsError,
     ApiError,
@@ -378,6 +379,20 @@ def test_rate_limit_beyond_the_requests_time_is_told_at_once() -> None:
                     await client.request("GET", "/b")
                 await asyncio.sleep(9.9)
                 await client.request("GET", "/c")
+
+    run(main())
+
+
+def test_patient_client_waits_for_its_rate_limit_however_long() -> None:
+    """For a patient client a request's time begins when the rate limit lets it go."""
+
+    async def main() -> None:
+        async with serving(echo) as server:
+            with opened(server) as channel:
+                limiter = TokenBucket(0.1, 1, asyncio.get_running_loop())
+                client = ApiClient(channel, user_agent="test", limiter=limiter, seconds=5, patient=True)
+                await client.request("GET", "/a")
+                await client.request("GET", "/b")
 
     run(main())
 

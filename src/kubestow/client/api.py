@@ -26,6 +26,8 @@ STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 REQUEST_SECONDS = 60.0
 MOST_RETRIES = 10
 _NOTICED_WAIT = 1.0
+_TOLD_EVERY = 1.0
+"""Seconds between two lines about the rate limit."""
 
 
 class Channel:
@@ -42,7 +44,10 @@ class Channel:
 
 
 class ApiClient:
-    """Sends requests under one user agent and one rate limit."""
+    """Sends requests under one user agent and one rate limit.
+
+    A `patient` one waits for the rate limit as long as that takes: a request's time begins when it may go.
+    """
 
     def __init__(
         self,
@@ -52,8 +57,11 @@ class ApiClient:
         limiter: TokenBucket | None = None,
         seconds: float = REQUEST_SECONDS,
         observer: RequestObserver = UNOBSERVED,
+        patient: bool = False,
     ) -> None:
         self.seconds = seconds
+        self._patient = patient
+        self._told_at = float("-inf")
         self._loop = asyncio.get_running_loop()
         self._channel = channel
         self._pool = channel.pool
@@ -84,7 +92,7 @@ class ApiClient:
         renewed = resent = False
         while True:
             if self._limiter is not None:
-                await self._throttle(self._limiter, method, path, deadline)
+                deadline = await self._throttle(self._limiter, method, path, deadline)
             if auth is None:
                 auth = await self._renew(None, deadline)
             message = self._message(method, path, auth, body, content_type)
@@ -193,16 +201,21 @@ class ApiClient:
             self._observer.request_done("GET", self._host, code, self._loop.time() - started, len(message), 0)
         return connection, response, ended
 
-    async def _throttle(self, limiter: TokenBucket, method: str, path: str, deadline: float) -> None:
+    async def _throttle(self, limiter: TokenBucket, method: str, path: str, deadline: float) -> float:
+        """Wait for the rate limit; returns the deadline, which moves if the client is patient."""
         delay = limiter.reserve()
         if delay > 0.0:
-            if self._loop.time() + delay > deadline:
+            if self._patient:
+                deadline += delay
+            elif self._loop.time() + delay > deadline:
                 limiter.give_back()
                 raise TimedOutError(f"{method} {path}: the client's own rate limit would delay it by {delay:.1f} s")
-            if delay > _NOTICED_WAIT:
+            if delay > _NOTICED_WAIT and self._loop.time() - self._told_at > _TOLD_EVERY:
+                self._told_at = self._loop.time()
                 logger.info("Waiting %.1f s before %s %s: the client's own rate limit", delay, method, path)
             await limiter.wait(delay)
         self._observer.rate_limited(method, self._host, delay)
+        return deadline
 
     async def _renew(self, rejected: bytes | None, deadline: float) -> bytes:
         try:
