@@ -35,12 +35,11 @@ class _Value(click.ParamType[Any]):
 
 def _option(flag: Flag) -> click.Option:
     names = [f"--{flag.name}"] + ([f"-{flag.short}"] if flag.short else [])
-    without_value: dict[str, Any] = {"flag_value": flag.type.alone} if flag.type.alone else {}
+    without_value: dict[str, Any] = {"is_flag": False, "flag_value": flag.type.alone} if flag.type.alone else {}
     return click.Option(
         [*names, flag.parameter],
         type=_Value(flag),
         multiple=flag.type.adds_up,
-        is_flag=False,
         metavar=flag.type.name or None,
         help=flag.help,
         **without_value,

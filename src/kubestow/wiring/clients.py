@@ -1,4 +1,4 @@
-"""The ways to the API server: one for scheduling and events, one of its own for the lease.
+"""The ways to the API server: one for everything, and one of its own for the lease.
 
 The lease has its own connections, so that a server that is slow to bind pods cannot keep the leader from renewing.
 """
@@ -7,7 +7,6 @@ import asyncio
 import os
 import sys
 from dataclasses import dataclass
-from typing import Protocol
 
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient, Channel
@@ -23,19 +22,14 @@ _LEASE_REQUESTS = 4
 """Requests about the lease under way at a time."""
 
 
-class ClientObserver(RequestObserver, CredentialsObserver, Protocol):
-    """Sees requests and credential plugins."""
-
-
 @dataclass(frozen=True, slots=True)
 class Clients:
     """Who sends what; each has a rate limit of its own, as the configuration says."""
 
-    scheduling: ApiClient
+    watches: ApiClient
     writes: Requests
     events: Requests
     leases: Requests
-    reviews: Requests
     _channels: tuple[Channel, ...]
 
     def close(self) -> None:
@@ -69,16 +63,19 @@ def open_clients(
     main = open_channel(access, clock=clock, observer=credentials)
     lease = open_channel(access, most_requests=_LEASE_REQUESTS, clock=clock, observer=credentials)
 
-    def client(channel: Channel, purpose: str, seconds: float = 60.0) -> ApiClient:
-        limiter = TokenBucket(connection.qps, connection.burst, loop)
-        return ApiClient(channel, user_agent=user_agent(purpose), limiter=limiter, seconds=seconds, observer=requests)
+    def limiter() -> TokenBucket:
+        return TokenBucket(connection.qps, connection.burst, loop)
 
-    scheduling = client(main, "scheduler")
+    def patient() -> ApiClient:
+        return ApiClient(main, user_agent=user_agent("scheduler"), limiter=limiter(), observer=requests, patient=True)
+
+    electing = ApiClient(
+        lease, user_agent=user_agent("leader-election"), limiter=limiter(), seconds=half_deadline, observer=requests
+    )
     return Clients(
-        scheduling,
-        Requests(scheduling),
-        Requests(client(main, "scheduler")),
-        Requests(client(lease, "leader-election", half_deadline), half_deadline),
-        Requests(client(main, "scheduler")),
+        patient(),
+        Requests(patient()),
+        Requests(patient()),
+        Requests(electing, half_deadline),
         (main, lease),
     )

@@ -104,7 +104,7 @@ class LiveScheduler:
             longest_unschedulable=options.longest_unschedulable,
         )
         observer.watch(self.core)
-        self.informers = Informers(self.clients.scheduling, chance.random)
+        self.informers = Informers(self.clients.watches, chance.random)
         self.stores = watch_everything(self.informers, self.core.intake)
 
     def _elector(self, clock: WallClock, chance: Callable[[], float]) -> Elector:
