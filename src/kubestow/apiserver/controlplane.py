@@ -24,9 +24,9 @@ from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.kubelets.fleet import Fleet, Pace
 from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.watching import Watchers
-from kubestow.apiserver.server import ListenError, Server
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
 from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
+from kubestow.http.server import ListenError, Server
 
 _MEBIBYTE = 1024 * 1024
 

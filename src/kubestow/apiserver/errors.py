@@ -3,43 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+from kubestow.http.errors import ApiError as ApiError
+from kubestow.http.errors import bad_request as bad_request
+
 Cause = tuple[str, str, str]
 """Field, reason and message of one thing that is wrong."""
-
-
-class ApiError(Exception):
-    """A request that cannot be carried out, with the Status that says why."""
-
-    def __init__(
-        self,
-        code: int,
-        reason: str,
-        message: str,
-        *,
-        details: dict[str, Any] | None = None,
-        headers: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.reason = reason
-        self.message = message
-        self.details = details
-        self.headers = headers
-
-    def status(self) -> dict[str, Any]:
-        """The Status object for this error."""
-        status: dict[str, Any] = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": self.message,
-            "reason": self.reason,
-        }
-        if self.details:
-            status["details"] = self.details
-        status["code"] = self.code
-        return status
 
 
 def _details(group: str, plural: str, name: str) -> dict[str, Any]:
@@ -104,11 +72,6 @@ def _causes(causes: Iterable[Cause]) -> list[dict[str, str]]:
     return [{"reason": reason, "message": message, "field": field} for field, reason, message in causes]
 
 
-def bad_request(message: str) -> ApiError:
-    """The request itself makes no sense."""
-    return ApiError(400, "BadRequest", message)
-
-
 def forbidden(group: str, plural: str, name: str, why: str) -> ApiError:
     """This user may not do this, or nobody may do it now."""
     what = f'{_qualified(group, plural)} "{name}"' if name else _qualified(group, plural)
@@ -141,11 +104,6 @@ def not_acceptable(accept: str) -> ApiError:
     """No format the client would accept."""
     message = f'cannot answer with "{accept}"; this server writes application/json'
     return ApiError(406, "NotAcceptable", message)
-
-
-def too_large(limit: int) -> ApiError:
-    """The body is over the limit."""
-    return ApiError(413, "RequestEntityTooLarge", f"the request body is larger than {limit} bytes")
 
 
 def too_many_requests(message: str, *, causes: Iterable[Cause] = (), retry_after: int = 0) -> ApiError:

@@ -9,8 +9,6 @@ from kubestow.apiserver import clock, errors
 from kubestow.apiserver.auth.identities import Identities, by_certificate
 from kubestow.apiserver.auth.policy import Attempt, allowed
 from kubestow.apiserver.errors import ApiError
-from kubestow.apiserver.http.connection import Connection
-from kubestow.apiserver.http.messages import Request, Response
 from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.intent import Intent, User
 from kubestow.apiserver.objects.writing import check
@@ -23,6 +21,8 @@ from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.schema import openapi
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
+from kubestow.http.connection import Connection
+from kubestow.http.messages import Request, Response
 
 log = logging.getLogger(__name__)
 

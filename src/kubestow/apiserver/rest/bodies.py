@@ -6,9 +6,9 @@ import msgspec
 import yaml
 
 from kubestow.apiserver.errors import bad_request, unsupported_media_type
-from kubestow.apiserver.http.messages import Request
 from kubestow.apiserver.schema import protobuf
 from kubestow.apiserver.store.records import decode
+from kubestow.http.messages import Request
 
 _JSON = ("application/json", "", "*/*")
 _PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -3,7 +3,6 @@
 from typing import Any
 
 from kubestow.apiserver.errors import bad_request, not_found, unsupported_media_type
-from kubestow.apiserver.http.messages import Request
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.removal import DeleteOptions, Remover, read_options
 from kubestow.apiserver.objects.writing import Writer, check
@@ -15,6 +14,7 @@ from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.reading import Page, is_true, list_page, selection
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
+from kubestow.http.messages import Request
 
 Object = dict[str, Any]
 _VALIDATIONS = ("Strict", "Warn", "Ignore")

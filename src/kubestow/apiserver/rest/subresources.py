@@ -3,7 +3,6 @@
 from typing import Any
 
 from kubestow.apiserver import errors
-from kubestow.apiserver.http.messages import Request
 from kubestow.apiserver.objects.binding import Binder
 from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.intent import Intent
@@ -17,6 +16,7 @@ from kubestow.apiserver.schema.reader import struct_named
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
+from kubestow.http.messages import Request
 
 Object = dict[str, Any]
 

@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Callable
 
 from kubestow.apiserver import errors
-from kubestow.apiserver.http.connection import Connection
-from kubestow.apiserver.http.messages import Request
 from kubestow.apiserver.resources import Resource
 from kubestow.apiserver.rest import views
 from kubestow.apiserver.rest.reading import Selection, is_true, version_of, whole_number
 from kubestow.apiserver.store.collection import Collection
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
+from kubestow.http.connection import Connection
+from kubestow.http.messages import Request
 
 _FLUSH_SECONDS = 0.002
 _BOOKMARK_SECONDS = 60.0

@@ -4,8 +4,9 @@ import asyncio
 import errno
 import ssl
 import time
+from collections.abc import Callable
 
-from kubestow.apiserver.http.connection import Application, Connection
+from kubestow.http.connection import COMMON_HEADERS, Application, Connection
 
 _SWEEP_SECONDS = 15.0
 _IDLE_SECONDS = 300.0
@@ -18,9 +19,19 @@ class ListenError(Exception):
 class Server:
     """Accepts connections for an application."""
 
-    def __init__(self, application: Application, *, max_body: int) -> None:
+    def __init__(
+        self,
+        application: Application,
+        *,
+        max_body: int,
+        kept_headers: Callable[[bytes], bool] = COMMON_HEADERS.__contains__,
+        port_flag: str = "--port",
+    ) -> None:
+        """`port_flag` is named when the port cannot be had."""
         self._application = application
         self._max_body = max_body
+        self._keeps = kept_headers
+        self._port_flag = port_flag
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -30,14 +41,14 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._application, self._max_body, self._connections),
+                lambda: Connection(self._application, self._max_body, self._connections, self._keeps),
                 address,
                 port,
                 ssl=tls,
                 backlog=1024,
             )
         except OSError as error:
-            raise ListenError(_explain(error, address, port)) from error
+            raise ListenError(_explain(error, address, port, self._port_flag)) from error
         self._sweeper = loop.call_later(_SWEEP_SECONDS, self._sweep)
         chosen: int = self._server.sockets[0].getsockname()[1]
         return chosen
@@ -67,9 +78,9 @@ class Server:
             await self._server.wait_closed()
 
 
-def _explain(error: OSError, address: str, port: int) -> str:
+def _explain(error: OSError, address: str, port: int, flag: str) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {address} is in use; stop what listens there, or choose another with --port"
+        return f"port {port} on {address} is in use; stop what listens there, or choose another with {flag}"
     if error.errno == errno.EACCES:
-        return f"not allowed to listen on port {port}; choose one above 1023 with --port"
+        return f"not allowed to listen on port {port}; choose one above 1023 with {flag}"
     return f"cannot listen on {address}:{port}: {error.strerror or error}"

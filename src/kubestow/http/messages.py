@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from kubestow.apiserver.errors import bad_request
+from kubestow.http.errors import bad_request
 
 _REASONS = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 JSON = b"application/json"

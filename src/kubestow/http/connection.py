@@ -13,14 +13,15 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import httptools
+import msgspec
 
-from kubestow.apiserver.errors import ApiError, bad_request, too_large
-from kubestow.apiserver.http.messages import LAST_CHUNK, Request, Response, chunk, stream_head
-from kubestow.apiserver.store.records import encode
+from kubestow.http.errors import ApiError, bad_request, too_large
+from kubestow.http.messages import LAST_CHUNK, Request, Response, chunk, stream_head
 
-_KEPT_HEADERS = frozenset(
+COMMON_HEADERS = frozenset(
     (b"accept", b"authorization", b"content-type", b"expect", b"user-agent", b"impersonate-user", b"if-none-match")
 )
+"""The headers that are kept of a request; all others are read over."""
 _MAX_HEADER_BYTES = 64 * 1024
 _MAX_PIPELINED = 32
 
@@ -30,9 +31,16 @@ Application = Callable[[Request, "Connection"], None]
 class Connection(asyncio.Protocol):
     """Speaks HTTP/1.1 with one client."""
 
-    def __init__(self, application: Application, max_body: int, connections: set["Connection"]) -> None:
+    def __init__(
+        self,
+        application: Application,
+        max_body: int,
+        connections: set["Connection"],
+        kept_headers: Callable[[bytes], bool] = COMMON_HEADERS.__contains__,
+    ) -> None:
         self._application = application
         self._max_body = max_body
+        self._keeps = kept_headers
         self._connections = connections
         self._parser: Any = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
@@ -40,6 +48,7 @@ class Connection(asyncio.Protocol):
         self._current_keeps_alive = True
         self._on_lost: Callable[[], None] | None = None
         self.peer_certificate: dict[str, Any] | None = None
+        self.peer_certificate_der: bytes | None = None
         self.identity: Any = None
         self.busy = False
         self.refusing = False
@@ -52,6 +61,8 @@ class Connection(asyncio.Protocol):
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None:
             self.peer_certificate = cast("dict[str, Any] | None", tls.getpeercert())
+            if self.peer_certificate:
+                self.peer_certificate_der = tls.getpeercert(binary_form=True)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._connections.discard(self)
@@ -94,9 +105,9 @@ class Connection(asyncio.Protocol):
         """A header is complete."""
         self._count_header(len(name) + len(value))
         key = name.lower()
-        if key in _KEPT_HEADERS:
+        if self._keeps(key):
             self._headers[key] = (
-                self._headers[key] + b"," + value if key == b"accept" and key in self._headers else value
+                self._headers[key] + b"," + value if key != b"authorization" and key in self._headers else value
             )
 
     def _count_header(self, size: int) -> None:
@@ -202,6 +213,6 @@ class Connection(asyncio.Protocol):
         """Answers something that never became a request, and closes."""
         self.refusing = True
         if self._transport is not None:
-            response = Response(error.code, encode(error.status()))
+            response = Response(error.code, msgspec.json.encode(error.status()))
             self._transport.write(response.head(close=True) + response.body)
             self._transport.close()
