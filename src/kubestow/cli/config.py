@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
 from kubestow import config
-from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration
+from kubestow.cli import configuration_file
+from kubestow.config import ConfigError, Features
 from kubestow.config.features import FeatureGateError
 
 
@@ -27,17 +27,6 @@ _feature_gates: Callable[[Callable[..., Any]], Callable[..., Any]] = click.optio
     callback=_features,
     help="Feature gates that the scheduler will run with; they change defaults and what is allowed.",
 )
-
-
-def _load(file: str, features: Features) -> SchedulerConfiguration:
-    """The configuration in a file, `-` for standard input; raises ConfigError."""
-    try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return config.load(content.decode(), features)
-    except OSError as error:
-        raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}")]) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError([Problem("", f"is not UTF-8 text: {error.reason} at byte {error.start}")]) from None
 
 
 def _lines(file: str, error: ConfigError) -> str:
@@ -67,7 +56,7 @@ def validate(files: tuple[str, ...], features: Features) -> None:
     failed = False
     for file in files:
         try:
-            _load(file, features)
+            configuration_file.load(file, features)
         except ConfigError as error:
             failed = True
             click.echo(_lines(file, error))
@@ -85,7 +74,7 @@ def complete(file: str, features: Features) -> None:
     `-` is standard input.
     """
     try:
-        completed = _load(file, features)
+        completed = configuration_file.load(file, features)
     except ConfigError as error:
         click.echo(_lines(file, error), err=True)
         sys.exit(1)

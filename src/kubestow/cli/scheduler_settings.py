@@ -10,7 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubestow import config
-from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration, validation
+from kubestow.cli import configuration_file
+from kubestow.config import ConfigError, Features, SchedulerConfiguration, validation
 from kubestow.config.features import FeatureGateError
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.reporting.log_setup import LogOptions, parse_modules
@@ -66,7 +67,7 @@ def configuration_of(flags: Flags, features: Features) -> SchedulerConfiguration
     path = flags["config"]
     try:
         if path:
-            configuration = config.load(_read(path), features)
+            configuration = configuration_file.load(path, features)
         else:
             configuration = _with_deprecated(config.default(features), flags)
         election = replace(configuration.leaderElection, **_given(flags, _LEADER_ELECTION))
@@ -118,15 +119,6 @@ def write_configuration(path: str, configuration: SchedulerConfiguration) -> Non
         Path(path).write_text(config.dump(configuration), encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"--write-config-to: cannot write {path}: {error.strerror}") from None
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}")]) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError([Problem("", f"is not UTF-8 text: {error.reason} at byte {error.start}")]) from None
 
 
 def _with_deprecated(configuration: SchedulerConfiguration, flags: Flags) -> SchedulerConfiguration:
