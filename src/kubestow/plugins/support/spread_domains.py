@@ -130,10 +130,12 @@ class Distributions:
         if included is None:
             sums = np.zeros(size, np.int32) if counts is None else counts.by_domain(constraint.key)
             return Domains(sums, None if len(column.id_of) == size - 1 else column.members > 0)
-        ids = column.ids[: self._cluster.nodes.size][included]
+        nodes = self._cluster.nodes
+        # Multiplied, rows that are left out have no label and no pods: much faster than picking the others.
+        ids = column.ids[: nodes.size] * included
         present = np.bincount(ids, minlength=size) > 0
         present[0] = False
         if counts is None or not counts.total:
             return Domains(np.zeros(size, np.int32), present)
-        on_rows = counts.by_row(self._cluster.nodes.size)[included]
+        on_rows = counts.by_row(nodes.size) * included
         return Domains(np.bincount(ids, weights=on_rows, minlength=size).astype(np.int32), present)

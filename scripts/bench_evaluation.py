@@ -1,0 +1,125 @@
+"""What it costs to judge every node for one pod: PreFilter, Filter, PreScore, Score, all default plugins.
+
+Nodes are in ten zones, with two running pods each; the pod to be judged is one more of those that run already. Nothing
+is remembered from one judgement to the next.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench_rows import Row, micros, seconds_per_call
+from kubestow import config
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.framework.profile import Profile
+from kubestow.model.codec import convert
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.queue.nominator import Nominator
+from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import in_tree_registry
+
+SIZES = (5_000, 50_000)
+
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_ZONES = 10
+_SELECTOR = {"matchLabels": {"app": "web"}}
+
+
+def _spread(action: str) -> dict[str, Any]:
+    constraint = {"maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": action, "labelSelector": _SELECTOR}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def _term(key: str) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": _SELECTOR}
+
+
+_ON_SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
+_NODE_AFFINITY = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [_ON_SSD]}]}}}}
+_TOLERATIONS = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
+
+WORKLOADS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "node affinity": _NODE_AFFINITY,
+    "taints": _TOLERATIONS,
+    "hard spread over zones": _spread("DoNotSchedule"),
+    "soft spread over zones": _spread("ScheduleAnyway"),
+    "required zone affinity": {"affinity": {"podAffinity": {REQUIRED: [_term(ZONE)]}}},
+    "required hostname anti-affinity": {"affinity": {"podAntiAffinity": {REQUIRED: [_term(HOSTNAME)]}}},
+    "preferred hostname affinity": {
+        "affinity": {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": _term(HOSTNAME)}]}}
+    },
+    "mixed": _NODE_AFFINITY | _TOLERATIONS | _spread("DoNotSchedule"),
+}
+
+
+def rows() -> Iterator[Row]:
+    """The section's measurements."""
+    for size in SIZES:
+        for workload, spec in WORKLOADS.items():
+            judge = judgement(size, spec)
+            feasible = judge()
+            yield Row(f"{size} nodes: {workload}", micros(seconds_per_call(judge)), f"{feasible} feasible")
+
+
+def judgement(size: int, spec: dict[str, Any]) -> Callable[[], int]:
+    """A call that judges all nodes of a cluster for a pod, and returns how many are feasible."""
+    cluster = Cluster()
+    for number in range(size):
+        cluster.set_node(_node(number, tainted="tolerations" in spec and number % 4 == 1))
+    apart = "podAntiAffinity" in spec.get("affinity", {})
+    # Pods that keep apart leave half of the nodes free.
+    for number in range(size // 2 if apart else 2 * size):
+        cluster.set_pod(_pod(f"running-{number}", spec, on=f"node-{number % size}"))
+    nominator = Nominator()
+    handle = offline_handle(cluster, nominator=nominator)
+    profile: Profile = next(
+        iter(build_profiles(config.default(), in_tree_registry(), handle, NoObserver(), lambda: 0.0).values())
+    )
+    pod = PodInfo(_pod("new", spec))
+    pod.prepare()
+
+    def judge() -> int:
+        evaluation = Evaluation(profile, cluster, nominator, pod)
+        assert evaluation.pre_filter()
+        feasible = evaluation.filter()
+        evaluation.score(feasible)
+        return len(feasible)
+
+    return judge
+
+
+def _node(number: int, *, tainted: bool) -> Node:
+    name = f"node-{number}"
+    labels = {HOSTNAME: name, ZONE: f"zone-{number % _ZONES}", "disk": "ssd" if number % 3 else "hdd"}
+    taints = [{"key": "dedicated", "value": "web", "effect": "NoSchedule"}] if tainted else []
+    allocatable = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    return convert(
+        Node,
+        {
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": taints},
+            "status": {"allocatable": allocatable},
+        },
+    )
+
+
+def _pod(name: str, spec: dict[str, Any], on: str = "") -> Pod:
+    requests = {"cpu": "100m", "memory": "200Mi"}
+    return convert(
+        Pod,
+        {
+            "metadata": {"name": name, "uid": name, "namespace": "default", "labels": {"app": "web"}},
+            "spec": {
+                "nodeName": on,
+                "containers": [{"name": "main", "image": "web:1", "resources": {"requests": requests}}],
+                **spec,
+            },
+        },
+    )
