@@ -32,6 +32,7 @@ class ZoneOrder:
         self._zones: dict[str, dict[int, None]] = {}
         self._zone_of_row: dict[int, str] = {}
         self._rows: IntArray | None = None
+        self._twice: IntArray = np.zeros(0, np.int64)
 
     def set(self, row: int, node: Node) -> None:
         zone = zone_of(node.metadata.labels)
@@ -63,4 +64,10 @@ class ZoneOrder:
                 turn = np.concatenate([np.arange(len(members)) for members in zones])
                 # A stable sort by turn keeps the zones in order within each turn.
                 self._rows = np.concatenate(zones)[np.argsort(turn, kind="stable")]
+            self._twice = np.concatenate((self._rows, self._rows))
         return self._rows
+
+    def rows_from(self, start: int) -> IntArray:
+        """All rows in order, from the one at `start` on and around."""
+        count = len(self.rows())
+        return self._twice[start : start + count]

@@ -1,6 +1,6 @@
 """A pod with everything about it that is computed once: requests, ports, affinity terms, priority."""
 
-from functools import cached_property
+import msgspec
 
 from kubestow.cluster.affinity_terms import AffinityTerms, affinity_terms
 from kubestow.model.claims import claim_names_of
@@ -11,7 +11,25 @@ from kubestow.model.standing import pod_priority
 
 
 class PodInfo:
-    """A pod as the cluster and the plugins handle it. A new version of the pod is a new PodInfo."""
+    """A pod as the cluster and the plugins handle it. A new version of the pod is a new PodInfo.
+
+    What is computed is computed when first asked for, and kept. (Not with functools.cached_property, whose lock costs
+    more than most of the values, in Python 3.11.)
+    """
+
+    __slots__ = (
+        "_claim_names",
+        "_ports",
+        "_requests",
+        "_terms",
+        "labels",
+        "name",
+        "namespace",
+        "pod",
+        "priority",
+        "terminating",
+        "uid",
+    )
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
@@ -22,31 +40,57 @@ class PodInfo:
         self.labels = meta.labels
         self.terminating = meta.deletionTimestamp is not None
         self.priority = pod_priority(pod)
+        self._requests: PodRequests | None = None
+        self._ports: tuple[HostPort, ...] | None = None
+        self._terms: AffinityTerms | None = None
+        self._claim_names: tuple[str, ...] | None = None
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    @cached_property
+    @property
     def requests(self) -> PodRequests:
-        return pod_requests(self.pod)
+        found = self._requests
+        if found is None:
+            found = self._requests = pod_requests(self.pod)
+        return found
 
-    @cached_property
+    @property
     def ports(self) -> tuple[HostPort, ...]:
-        return host_ports(self.pod)
+        found = self._ports
+        if found is None:
+            found = self._ports = host_ports(self.pod)
+        return found
 
-    @cached_property
+    @property
     def terms(self) -> AffinityTerms:
-        return affinity_terms(self.namespace, self.pod.spec.affinity)
+        found = self._terms
+        if found is None:
+            found = self._terms = affinity_terms(self.namespace, self.pod.spec.affinity)
+        return found
 
-    @cached_property
+    @property
     def claim_names(self) -> tuple[str, ...]:
         """Names of the persistent volume claims its volumes name, each once, generic ephemeral ones included."""
-        return tuple(dict.fromkeys(claim_names_of(self.pod)))
+        found = self._claim_names
+        if found is None:
+            found = self._claim_names = tuple(dict.fromkeys(claim_names_of(self.pod))) if self.pod.spec.volumes else ()
+        return found
 
     def prepare(self) -> None:
         """Compute now what can fail on bad input; raises ValueError."""
         _ = self.requests, self.ports, self.terms
+
+    def placed_on(self, node: str) -> "PodInfo":
+        """The pod as it will be once bound to a node."""
+        spec = msgspec.structs.replace(self.pod.spec, nodeName=node)
+        placed = PodInfo(msgspec.structs.replace(self.pod, spec=spec))
+        placed._requests = self._requests
+        placed._ports = self._ports
+        placed._terms = self._terms
+        placed._claim_names = self._claim_names
+        return placed
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, Rows
-from kubestow.cluster.order import enough_nodes
+from kubestow.cluster.arrays import IntArray, Rows, row_count
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
@@ -171,7 +170,10 @@ class Evaluation:
         wants = dict(self.wants)
         for bound in self.profile.pre_filter:
             if bound.name in wants and bound.name in self.profile.adapting:
-                wants[bound.name] = bound.plugin.with_changes(wants[bound.name], self.pod, changes)
+                want = wants[bound.name]
+                wants[bound.name] = self.profile.caller.call_aside(
+                    bound.plugin, "with_changes", want, self.pod, changes
+                )
         return wants
 
     @cached_property
@@ -237,14 +239,16 @@ class Evaluation:
         """What one plugin says of rows that passed: raw, and normalized."""
         view = self.cluster.nodes
         # Rows by number are copies: when most rows passed it costs less to score them all.
-        everywhere = 2 * len(rows) > view.size
+        everywhere = 2 * len(rows) > view.size and not bound.costly_rows
         scored: Rows = slice(0, view.size) if everywhere else rows
         raw = self.profile.caller.call(bound, want, self.pod, view, scored, rows=len(rows))
+        check_form(bound, raw, row_count(scored))
         if everywhere and len(rows) < view.size:
             raw = raw[rows]
         normalized = raw
         if hasattr(bound.plugin, "normalize"):
-            normalized = bound.plugin.normalize(want, self.pod, view, rows, raw)
+            normalized = self.profile.caller.call_aside(bound.plugin, "normalize", want, self.pod, view, rows, raw)
+            check_form(bound, normalized, len(rows))
         check_range(bound, normalized, view, rows)
         return raw, normalized
 
@@ -281,6 +285,15 @@ class Evaluation:
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
 
 
+def check_form(bound: Bound, scores: Any, count: int) -> None:
+    """Raises PluginError unless scores are so many whole numbers."""
+    if not isinstance(scores, np.ndarray) or scores.dtype != np.int64:
+        found = scores.dtype if isinstance(scores, np.ndarray) else type(scores).__name__
+        raise PluginError(bound.name, bound.point, f"scores must be an array of int64, not {found}")
+    if len(scores) != count:
+        raise PluginError(bound.name, bound.point, f"was asked about {count} rows and scored {len(scores)}")
+
+
 def check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) -> None:
     """Raises PluginError if a score is not between 0 and MAX_SCORE."""
     # As unsigned numbers, negative ones are larger than any score.
@@ -288,19 +301,16 @@ def check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) 
         position = int(np.flatnonzero((scores > MAX_SCORE) | (scores < 0))[0])
         raise PluginError(
             bound.name,
-            "Score",
+            bound.point,
             f"score {int(scores[position])} of node {view.names[int(rows[position])]} is not between 0 and {MAX_SCORE}",
         )
 
 
-def sample(feasible: IntArray, order: IntArray, start: int, percentage: int | None) -> tuple[IntArray, int]:
-    """The first feasible rows in searching order from `start`, as many as are enough; and how many were searched."""
-    count = len(order)
-    enough = enough_nodes(count, percentage)
+def sample(feasible: IntArray, order: IntArray, size: int, enough: int) -> tuple[IntArray, int]:
+    """The first `enough` of the feasible rows (of `size`) in searching order; and how many rows were searched."""
     if len(feasible) <= enough:
-        return feasible, count
-    is_feasible = np.zeros(int(order.max()) + 1, np.bool_)
+        return feasible, len(order)
+    is_feasible = np.zeros(size, np.bool_)
     is_feasible[feasible] = True
-    rotated = np.concatenate((order[start:], order[:start]))
-    found = np.flatnonzero(is_feasible[rotated])[:enough]
-    return rotated[found], int(found[-1]) + 1
+    found = np.flatnonzero(is_feasible[order])[:enough]
+    return order[found], int(found[-1]) + 1

@@ -8,10 +8,10 @@ A cycle never waits: it sees the live cluster, and what it decides is in the clu
 
 from collections.abc import Callable
 
-import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.order import enough_nodes
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.classes import PodClasses
@@ -84,7 +84,7 @@ class SchedulingCycles:
         judged = self._classes.evaluate(evaluation)
         if judged is None:
             return None
-        rows = self._enough(evaluation.profile, judged.rows)
+        rows = self._enough(evaluation, judged.rows)
         return self._best(rows, judged.score), self._cluster.nodes.count, len(rows)
 
     def _find(self, evaluation: Evaluation) -> tuple[str, int, int] | None:
@@ -96,20 +96,23 @@ class SchedulingCycles:
             rows = evaluation.filter(only=nominated)
             if len(rows):
                 return self._best(rows, evaluation.score), 1, 1
-        rows = self._enough(evaluation.profile, evaluation.filter())
+        rows = self._enough(evaluation, evaluation.filter())
         if not len(rows):
             return None
         assert evaluation.verdicts is not None
         return self._best(rows, evaluation.score), len(evaluation.verdicts.rows), len(rows)
 
-    def _enough(self, profile: Profile, rows: IntArray) -> IntArray:
+    def _enough(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
         """As many of the rows that pass as are enough, in searching order."""
-        percentage = profile.percentage_of_nodes_to_score
-        order = self._cluster.order.rows()
-        found, searched = sample(
-            rows, order, self._next_start % len(order), self._percentage if percentage is None else percentage
-        )
-        self._next_start = (self._next_start + searched) % len(order)
+        table, percentage = self._cluster.nodes, evaluation.profile.percentage_of_nodes_to_score
+        start = self._next_start % table.count
+        order = self._cluster.order.rows_from(start)
+        if evaluation.narrowed_to is not None and evaluation.verdicts is not None:
+            order = order[np.isin(order, evaluation.verdicts.rows)]
+        # Where nothing is scored, the first node that will do is as good as any.
+        enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
+        found, searched = sample(rows, order, table.size, enough if evaluation.profile.score else 1)
+        self._next_start = (start + searched) % table.count
         return found
 
     def _best(self, rows: IntArray, score: Callable[[IntArray], IntArray]) -> str:
@@ -145,7 +148,7 @@ class SchedulingCycles:
 
     def _take(self, evaluation: Evaluation, node: str, evaluated: int, feasible: int) -> Outcome:
         profile, wants = evaluation.profile, evaluation.wants
-        pod = _placed_on(evaluation.pod, node)
+        pod = evaluation.pod.placed_on(node)
         self._cluster.assume(pod, node)
         refused = self._reserve(profile, wants, pod, node)
         if refused is None:
@@ -220,9 +223,3 @@ def refusal(refused: Rejection | PluginError) -> Failed:
     if refused.code is Code.ERROR:
         return Failed(refused.code, refused.message)
     return Failed(refused.code, message, frozenset((refused.plugin,)))
-
-
-def _placed_on(pod: PodInfo, node: str) -> PodInfo:
-    """The pod as it will be once bound."""
-    spec = msgspec.structs.replace(pod.pod.spec, nodeName=node)
-    return PodInfo(msgspec.structs.replace(pod.pod, spec=spec))
