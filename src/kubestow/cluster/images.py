@@ -18,11 +18,8 @@ class ImageIndex:
 
     def __init__(self) -> None:
         self.by_name: dict[str, Image] = {}
-        self.version = 0
-        """Grows with every change."""
 
     def add(self, row: int, node: Node) -> None:
-        self.version += 1
         for held in node.status.images:
             for name in held.names:
                 image = self.by_name.get(name)
@@ -31,7 +28,6 @@ class ImageIndex:
                 image.rows.add(row)
 
     def remove(self, row: int, node: Node) -> None:
-        self.version += 1
         for held in node.status.images:
             for name in held.names:
                 image = self.by_name.get(name)

@@ -14,16 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown, row_count, row_numbers
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import Evaluation, check_range
-from kubestow.framework.caller import Bound
+from kubestow.cycle.evaluation import Evaluation, check_form, check_range
+from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.filtering import ask_filter
 from kubestow.framework.plugin import PodsRead, pods_read_by
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import Code, Narrowed, Rejection, Skip
+from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, Rejection, Skip
 
-_MOST_CLASSES = 512
+_MOST_ROWS = 2_000_000
+"""How many rows all classes together may remember, at some 40 bytes each."""
 _FEW_ROWS = 4
 """Up to so many changed rows are judged one by one, in plain numbers where a plugin can."""
 
@@ -39,8 +41,10 @@ class _Scored:
         self.want = want
         self.raw: IntArray = np.zeros(0, np.int64)
 
-    def judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> IntArray:
-        scores: IntArray = self.bound.function(self.want, pod, table, rows)
+    def judge(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: Rows) -> IntArray:
+        count = row_count(rows)
+        scores: IntArray = caller.call(self.bound, self.want, pod, table, rows, rows=count)
+        check_form(self.bound, scores, count)
         return scores
 
 
@@ -58,6 +62,7 @@ class PodClass:
         self.skipped: set[str] = set()
         self.passing: BoolArray = np.zeros(0, np.bool_)
         self._profile = profile
+        self._caller = profile.caller
         self._signing = signing
         self._seen = -1
         self._passing_steadily: BoolArray = np.zeros(0, np.bool_)
@@ -123,7 +128,7 @@ class PodClass:
             self._judge(pod, table, slice(0, table.size))
         else:
             changed = np.flatnonzero(table.version[: table.size] > self._seen)
-            if len(changed) > _FEW_ROWS:
+            if len(changed) > _FEW_ROWS or self._caller.timing:
                 self._judge(pod, table, changed)
             else:
                 for row in changed.tolist():
@@ -141,26 +146,34 @@ class PodClass:
     def _judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
         steadily = table.live[rows].copy()
         for bound in self._filters:
-            answer = bound.function(self.wants.get(bound.name), pod, table, rows)
-            if answer is not None:
-                steadily &= answer.kinds == 0
+            self._filter(bound, pod, table, rows, steadily)
         passing = steadily.copy()
         for bound in self._moving_filters:
-            answer = bound.function(self.wants.get(bound.name), pod, table, rows)
-            if answer is not None:
-                passing &= answer.kinds == 0
+            self._filter(bound, pod, table, rows, passing)
         self._passing_steadily[rows] = steadily
         self.passing[rows] = passing
         total: IntArray = np.zeros(len(passing), np.int64)
         for scored in self._scores:
-            total += scored.weight * scored.judge(pod, table, rows)
+            total += self._weighted(scored, pod, table, rows, passing)
         self._steady_sum[rows] = total
         for scored in self._moving_scores:
-            total += scored.weight * scored.judge(pod, table, rows)
+            total += self._weighted(scored, pod, table, rows, passing)
         self._sum[rows] = total
         for scored in self._normalizing:
-            scored.raw[rows] = scored.judge(pod, table, rows)
+            scored.raw[rows] = scored.judge(self._caller, pod, table, rows)
         self._normalized = None
+
+    def _filter(self, bound: Bound, pod: PodInfo, table: NodeTable, rows: Rows, passing: BoolArray) -> None:
+        """Take from `passing` what a filter refuses."""
+        want = self.wants.get(bound.name)
+        answer = ask_filter(self._caller, bound, want, pod, table, rows, len(passing))
+        if answer is not None:
+            passing &= answer.kinds == 0
+
+    def _weighted(self, scored: _Scored, pod: PodInfo, table: NodeTable, rows: Rows, passing: BoolArray) -> IntArray:
+        scores = scored.judge(self._caller, pod, table, rows)
+        check_range(scored.bound, np.where(passing, scores, 0), table, row_numbers(rows))
+        return scores * scored.weight
 
     def _judge_row(self, pod: PodInfo, table: NodeTable, row: int) -> None:
         """The same for one row of which most likely only the pods have changed."""
@@ -170,7 +183,7 @@ class PodClass:
             self._judge(pod, table, np.array([row]))
             return
         passes = bool(self._passing_steadily[row]) and all(
-            _passes(bound, self.wants.get(bound.name), pod, table, row) for bound in self._moving_filters
+            self._passes(bound, pod, table, row) for bound in self._moving_filters
         )
         if passes != self.passing[row]:
             self.passing[row] = passes
@@ -178,8 +191,38 @@ class PodClass:
         if passes:
             total = int(self._steady_sum[row])
             for scored in self._moving_scores:
-                total += scored.weight * _score(scored, pod, table, row)
+                total += scored.weight * self._score(scored, pod, table, row)
             self._sum[row] = total
+
+    def _score(self, scored: _Scored, pod: PodInfo, table: NodeTable, row: int) -> int:
+        bound = scored.bound
+        row_score = getattr(bound.plugin, "row_score", None)
+        if row_score is not None:
+            bound.evaluations += 1
+            try:
+                found = row_score(scored.want, table, row)
+            except Exception as error:
+                raise PluginError(bound.name, bound.point, error) from error
+            if found is not None:
+                if not 0 <= found <= MAX_SCORE:
+                    check_range(bound, np.array([found]), table, np.array([row]))
+                return int(found)
+        only = np.array([row])
+        scores = scored.judge(self._caller, pod, table, only)
+        check_range(bound, scores, table, only)
+        return int(scores[0])
+
+    def _passes(self, bound: Bound, pod: PodInfo, table: NodeTable, row: int) -> bool:
+        want = self.wants.get(bound.name)
+        row_passes = getattr(bound.plugin, "row_passes", None)
+        if row_passes is not None:
+            bound.evaluations += 1
+            try:
+                return bool(row_passes(want, table, row))
+            except Exception as error:
+                raise PluginError(bound.name, bound.point, error) from error
+        answer = ask_filter(self._caller, bound, want, pod, table, np.array([row]), 1)
+        return answer is None or not answer.kinds[0]
 
     def totals(self, pod: PodInfo, table: NodeTable, rows: IntArray, *, all_passing: bool) -> IntArray:
         """The scores of rows that pass; `all_passing`: these are all of them."""
@@ -197,8 +240,10 @@ class PodClass:
     def _normalize(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
         total: IntArray = np.zeros(len(rows), np.int64)
         for scored in self._normalizing:
-            plugin = scored.bound.plugin
-            scores = plugin.normalize(scored.want, pod, table, rows, scored.raw[rows])
+            scores = self._caller.call_aside(
+                scored.bound.plugin, "normalize", scored.want, pod, table, rows, scored.raw[rows]
+            )
+            check_form(scored.bound, scores, len(rows))
             check_range(scored.bound, scores, table, rows)
             total += scored.weight * scores
         return total
@@ -217,7 +262,7 @@ class PodClasses:
         signing, key = _sign(profile, evaluation.pod)
         found = self._classes.pop(key, None)
         if found is None:
-            if len(self._classes) >= _MOST_CLASSES:
+            if (len(self._classes) + 1) * table.capacity > _MOST_ROWS and self._classes:
                 del self._classes[next(iter(self._classes))]
             found = PodClass(profile, signing)
             found.prepare(evaluation.pod, table)
@@ -270,23 +315,23 @@ class ClassEvaluation:
         return True
 
     def filter(self) -> bool:
-        """The filters that did not sign; False if no row passes, or a filter wants to be asked about few rows only."""
+        """The filters that did not sign; False if no row passes."""
         evaluation, table = self._evaluation, self._evaluation.cluster.nodes
         passing = self._class.passing[: table.size]
         everywhere = slice(0, table.size)
         for bound in evaluation.profile.filter:
             if bound.name in self._signing or bound.name in evaluation.skipped:
                 continue
-            if getattr(bound.plugin, "costly_rows", False):
-                return False
-            want = evaluation.wants.get(bound.name)
-            answer = evaluation.profile.caller.call(bound, want, evaluation.pod, table, everywhere, rows=table.count)
+            rows: Rows = np.flatnonzero(passing) if bound.costly_rows else everywhere
+            want, counted = evaluation.wants.get(bound.name), row_count(rows) if bound.costly_rows else table.count
+            answer = ask_filter(evaluation.profile.caller, bound, want, evaluation.pod, table, rows, counted)
             if answer is not None:
-                passing = passing & (answer.kinds == 0)
+                passing = passing.copy()
+                passing[rows] &= answer.kinds == 0
                 self._refused_more = True
-        for rows, _ in evaluation.refused_for_nominated():
+        for refused, _ in evaluation.refused_for_nominated():
             passing = passing.copy()
-            passing[rows] = False
+            passing[refused] = False
             self._refused_more = True
         self._rows = np.flatnonzero(passing)
         return len(self._rows) > 0
@@ -318,26 +363,13 @@ def _sign(profile: Profile, pod: PodInfo) -> tuple[frozenset[str], Hashable]:
     """The plugins whose answers depend on the pod and the row alone, and the pod's signature among them."""
     parts: list[Hashable] = [profile.name]
     signing = []
-    for name, plugin in profile.signing:
-        part = plugin.sign(pod)
-        parts.append(part)
-        if part is not None:
-            signing.append(name)
+    name = ""
+    try:
+        for name, plugin in profile.signing:
+            part = plugin.sign(pod)
+            parts.append(part)
+            if part is not None:
+                signing.append(name)
+    except Exception as error:
+        raise PluginError(name, "sign", error) from error
     return frozenset(signing), tuple(parts)
-
-
-def _passes(bound: Bound, want: Any, pod: PodInfo, table: NodeTable, row: int) -> bool:
-    row_passes = getattr(bound.plugin, "row_passes", None)
-    if row_passes is not None:
-        return bool(row_passes(want, table, row))
-    answer = bound.function(want, pod, table, np.array([row]))
-    return answer is None or not answer.kinds[0]
-
-
-def _score(scored: _Scored, pod: PodInfo, table: NodeTable, row: int) -> int:
-    row_score = getattr(scored.bound.plugin, "row_score", None)
-    if row_score is not None:
-        found = row_score(scored.want, table, row)
-        if found is not None:
-            return int(found)
-    return int(scored.judge(pod, table, np.array([row]))[0])

@@ -10,6 +10,7 @@ import numpy as np
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.framework.filtering import ask_filter
 from kubestow.framework.results import Rejection
 
 
@@ -111,9 +112,8 @@ def _ask_every_filter(evaluation: Evaluation, rows: IntArray) -> dict[str, list[
     for bound in profile.filter:
         if bound.name in evaluation.skipped:
             continue
-        answer = profile.caller.call(
-            bound, evaluation.wants.get(bound.name), evaluation.pod, evaluation.cluster.nodes, rows, rows=len(rows)
-        )
+        want = evaluation.wants.get(bound.name)
+        answer = ask_filter(profile.caller, bound, want, evaluation.pod, evaluation.cluster.nodes, rows, len(rows))
         judged[bound.name] = (
             [answer.words(int(kind))._replace(plugin=bound.name) if kind else None for kind in answer.kinds]
             if answer is not None

@@ -21,15 +21,17 @@ class CallObserver(Protocol):
 class Bound:
     """A plugin at one of its points."""
 
-    __slots__ = ("evaluations", "function", "name", "plugin", "point")
+    __slots__ = ("costly_rows", "evaluations", "function", "name", "plugin", "point")
 
-    def __init__(self, plugin: Any, point: str, function: Callable[..., Any]) -> None:
+    def __init__(self, plugin: Any, point: str, function: Callable[..., Any], *, costly_rows: bool = False) -> None:
         self.plugin = plugin
         self.name: str = plugin.name
         self.point = point
         self.function = function
         self.evaluations = 0
         """How often it was called; for filters and scores, counted per node."""
+        self.costly_rows = costly_rows
+        """Whether it is to be asked only about rows that still matter."""
 
 
 class Caller:
@@ -66,6 +68,15 @@ class Caller:
         finally:
             self._observer.plugin_called(bound.point, bound.name, status.label, self._stopwatch() - start)
         return result
+
+    def call_aside(self, plugin: Any, method: str, *args: Any) -> Any:
+        """Call a method that belongs to a point but is none itself: attributed, neither counted nor timed."""
+        try:
+            return getattr(plugin, method)(*args)
+        except PluginError:
+            raise
+        except Exception as error:
+            raise PluginError(plugin.name, method, error) from error
 
     async def call_async(self, bound: Bound, *args: Any) -> Any:
         """The same for a plugin that awaits."""

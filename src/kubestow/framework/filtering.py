@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, Rows
+from kubestow.cluster.arrays import IntArray, Rows, row_count
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
+from kubestow.framework.caller import Bound, Caller
 from kubestow.framework.profile import Profile
+from kubestow.framework.results import PluginError, Rejections
 from kubestow.framework.verdicts import Verdicts
 
 _COMPRESS_BELOW = 0.5
@@ -35,11 +37,26 @@ def run_filters(
             continue
         if not passing:
             break
-        if getattr(bound.plugin, "costly_rows", False) or passing < _COMPRESS_BELOW * len(verdicts.rows):
+        if bound.costly_rows or passing < _COMPRESS_BELOW * len(verdicts.rows):
             positions = np.flatnonzero(verdicts.passing)
             judged = verdicts.rows[positions]
             passing = len(positions)
-        answer = profile.caller.call(bound, wants.get(bound.name), pod, view, judged, rows=passing)
+        answer = ask_filter(profile.caller, bound, wants.get(bound.name), pod, view, judged, passing)
         if answer is not None:
             passing -= verdicts.add(number, answer, positions)
     return verdicts.only_live(view) if rows is None else verdicts
+
+
+def ask_filter(
+    caller: Caller, bound: Bound, want: Any, pod: PodInfo, view: NodeView, rows: Rows, counted: int
+) -> Rejections | None:
+    """What a filter says of rows, of which `counted` matter; raises PluginError if that is no answer for these rows."""
+    answer = caller.call(bound, want, pod, view, rows, rows=counted)
+    if answer is None:
+        return None
+    if not isinstance(answer, Rejections):
+        raise PluginError(bound.name, bound.point, f"must return Rejections or None, not {type(answer).__name__}")
+    if len(answer.kinds) != row_count(rows):
+        problem = f"was asked about {row_count(rows)} rows and answered for {len(answer.kinds)}"
+        raise PluginError(bound.name, bound.point, problem)
+    return answer

@@ -15,6 +15,7 @@ class OnlyEvenNodes:
 """
 
 from collections.abc import Collection
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -113,8 +114,18 @@ def score_rows_of(plugin: Any) -> Any:
     def score_rows(want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         live = view.live
         return np.asarray(
-            [plugin.score(want, pod, NodeRow(view, row)) if live[row] else 0 for row in row_numbers(rows).tolist()],
+            [
+                _whole(plugin.score(want, pod, NodeRow(view, row))) if live[row] else 0
+                for row in row_numbers(rows).tolist()
+            ],
             np.int64,
         )
 
     return score_rows
+
+
+def _whole(score: Any) -> int:
+    try:
+        return index(score)
+    except TypeError:
+        raise TypeError(f"score must return a whole number (int), not {type(score).__name__}") from None

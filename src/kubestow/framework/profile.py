@@ -84,7 +84,7 @@ def _make_plugins(config: configuration.Profile, registry: Registry, handle: Han
             made[name] = registry.make(name, config.args_of(name), handle)
         except RegistryError as error:
             raise ProfileError(f"profile {config.schedulerName}: {error}") from None
-        except (TypeError, ValueError) as error:
+        except Exception as error:
             raise ProfileError(f"profile {config.schedulerName}: initializing plugin {name}: {error}") from error
     return made
 
@@ -100,8 +100,10 @@ def _bind(plugin: Any, point: str) -> Bound:
     method = _METHOD.get(point) or _snake(point)
     function = getattr(plugin, method, None)
     if function is None:
+        # In plain form every row costs a call.
         function = plain.filter_rows_of(plugin) if point == "filter" else plain.score_rows_of(plugin)
-    return Bound(plugin, _title(point), function)
+        return Bound(plugin, _title(point), function, costly_rows=True)
+    return Bound(plugin, _title(point), function, costly_rows=getattr(plugin, "costly_rows", False))
 
 
 def _signing(plugins: Mapping[str, Any], points: expansion.ResolvedPlugins) -> tuple[tuple[str, Signs], ...]:

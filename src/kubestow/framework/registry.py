@@ -5,12 +5,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import POINTS, Requeues
+from kubestow.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, Requeues, Signs
 
 Factory = Callable[[Any, Handle], Any]
 """Makes a plugin from its arguments and a handle; a plugin's class is one."""
 
-_PLAIN = {"filter": ("filter", ("state", "pod", "node")), "score": ("score", ("state", "pod", "node"))}
+_PLAIN = {"filter": "filter_rows", "score": "score_rows"}
+"""The methods of the plain form, named as their points, and those of the vector form that they stand in for."""
+_PLAIN_PARAMETERS = ("state", "pod", "node")
+_OPTIONAL = (NormalizeScore, AdaptsToChanges, Signs, Requeues)
+"""What a plugin may have beside its points."""
+_ASYNC = ("pre_bind", "bind")
 
 
 class RegistryError(ValueError):
@@ -42,6 +47,8 @@ class Registry:
         if getattr(plugin, "name", None) != name:
             raise RegistryError(f"plugin {name} calls itself {getattr(plugin, 'name', None)!r}: set `name = {name!r}`")
         check_signatures(plugin)
+        if not points_of(plugin):
+            raise RegistryError(f"plugin {name} has no method of any extension point; there are: {', '.join(POINTS)}")
         return plugin
 
 
@@ -56,7 +63,7 @@ def points_of(plugin: Any) -> frozenset[str]:
 
 def check_signatures(plugin: Any) -> None:
     """Raises RegistryError naming the method whose parameters are not those of its extension point."""
-    for protocol in (*(protocol for (protocol,) in POINTS.values()), Requeues):
+    for protocol in (*(protocol for (protocol,) in POINTS.values()), *_OPTIONAL):
         methods = _methods(protocol)
         present = [method for method in methods if hasattr(plugin, method)]
         if present and len(present) < len(methods):
@@ -65,9 +72,11 @@ def check_signatures(plugin: Any) -> None:
         for method in present:
             wanted = tuple(inspect.signature(getattr(protocol, method)).parameters)[1:]
             _check_method(plugin, method, wanted)
-    for method, parameters in _PLAIN.values():
+    for method, vector in _PLAIN.items():
         if hasattr(plugin, method):
-            _check_method(plugin, method, parameters)
+            if hasattr(plugin, vector):
+                raise RegistryError(f"plugin {plugin.name} has both {method} and {vector}: keep one")
+            _check_method(plugin, method, _PLAIN_PARAMETERS)
 
 
 def _methods(protocol: type) -> list[str]:
@@ -80,6 +89,5 @@ def _check_method(plugin: Any, method: str, wanted: tuple[str, ...]) -> None:
         inspect.signature(function).bind(*wanted)
     except TypeError as error:
         raise RegistryError(f"plugin {plugin.name}: {method} must take ({', '.join(wanted)}): {error}") from None
-    protocol_is_async = method in ("pre_bind", "bind")
-    if protocol_is_async and not inspect.iscoroutinefunction(function):
+    if method in _ASYNC and not inspect.iscoroutinefunction(function):
         raise RegistryError(f"plugin {plugin.name}: {method} must be declared with `async def`")

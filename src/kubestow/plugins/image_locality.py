@@ -29,11 +29,12 @@ class ImageLocality:
 
     def sign(self, pod: PodInfo) -> Hashable:
         names = tuple(_image_names(pod))
-        images = self._cluster.images
-        if not any(name in images.by_name for name in names):
+        found = [self._cluster.images.by_name.get(name) for name in names]
+        if not any(found):
             return names
-        # How many nodes have an image counts, too.
-        return names, images.version, self._cluster.nodes.count
+        # A node's score depends on how many others have the image, too.
+        spread = tuple([image and (image.size, len(image.rows)) for image in found])
+        return names, spread, self._cluster.nodes.count
 
     def score_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         sums: IntArray | None = None
