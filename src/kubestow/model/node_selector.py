@@ -9,6 +9,7 @@ The conditions are open (`terms`), so that an evaluator can go through all nodes
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kubestow.model.label_syntax import aggregate, invalid, unsupported
 from kubestow.model.labels import (
@@ -140,8 +141,14 @@ def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
         required = spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution
     if required is None and not spec.nodeSelector:
         return _NO_AFFINITY
+    return _required_affinity(tuple(spec.nodeSelector.items()), required)
+
+
+@lru_cache(maxsize=1024)
+def _required_affinity(labels: tuple[tuple[str, str], ...], required: NodeSelector | None) -> RequiredNodeAffinity:
+    """Pods of one controller ask for the same: compiled once."""
     return RequiredNodeAffinity(
-        selector_from_set(spec.nodeSelector) if spec.nodeSelector else None,
+        selector_from_set(dict(labels)) if labels else None,
         compile_node_selector(required) if required is not None else None,
     )
 
