@@ -50,6 +50,8 @@ class Options:
     """Whether nodes act: pods bound to them run and end."""
     nodes: int = 0
     """How many plain nodes to create, if there are none of that name."""
+    nodes_if_none: int = 0
+    """How many plain nodes to create if there is no node at all."""
     nodes_file: Path | None = None
     """Nodes to create: Node manifests, or a description of groups of nodes."""
     pace: Pace = field(default_factory=Pace)
@@ -136,11 +138,14 @@ class ControlPlane:
         writer, remover = self.application.mutations.writer, self.application.mutations.remover
         bootstrap.fill(writer)
         bootstrap.add_nodes(writer, described)
+        if not self.store.collection("nodes").objects:
+            bootstrap.add_nodes(writer, description.plain(options.nodes_if_none))
         if options.controllers:
             self._controllers = standard.start(writer, remover)
         if options.kubelets:
             self._fleet = Fleet(writer, options.pace)
-        self._server = Server(self.application, max_body=options.max_body)
+        flag = "--port, 0 for any that is free"
+        self._server = Server(self.application, max_body=options.max_body, port_flag=flag)
         self.port = await self._server.start(options.bind_address, options.port, self._certificates.server_context())
         host = "127.0.0.1" if options.bind_address in ("0.0.0.0", "::", "") else options.bind_address  # noqa: S104
         self.url = f"https://[{host}]:{self.port}" if ":" in host else f"https://{host}:{self.port}"
