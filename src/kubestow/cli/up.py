@@ -1,0 +1,45 @@
+"""`kubestow up`: a whole cluster in one process: API server, nodes that act, and the scheduler."""
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command("up", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--nodes", type=click.IntRange(0), help="Plain nodes to create. [default: 10, unless there are others]")
+@click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep objects here; else in memory.")
+@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
+@click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
+@click.option(
+    "-f",
+    "--filename",
+    "manifests",
+    metavar="MANIFEST",
+    multiple=True,
+    help="Objects to apply at the start: a file, a folder or - for standard input; repeatable.",
+)
+def command(
+    nodes: int | None,
+    nodes_file: Path | None,
+    data_dir: Path | None,
+    configuration: str | None,
+    port: int,
+    kubeconfig: Path | None,
+    manifests: tuple[str, ...],
+) -> None:
+    """Run a cluster: an API server with stand-in nodes, and the scheduler in it.
+
+    It prints where the kubeconfig is and shows what happens; Ctrl-C stops it.
+    """
+    # Imported only now: help and usage errors must not pay for a cluster.
+    from kubestow.cli.up_process import Settings, UpError, run
+
+    try:
+        run(Settings(nodes, nodes_file, data_dir, configuration, port, kubeconfig, manifests))
+    except UpError as error:
+        for line in str(error).splitlines():
+            click.echo(f"Error: {line}", err=True)
+        sys.exit(1)

@@ -1,0 +1,217 @@
+"""The process of `kubestow up`: everything is read and checked, then started in order, shown, and stopped in order.
+
+    files -> API server with nodes -> scheduler -> manifests applied -> the screen, or lines, until a signal
+
+A signal cancels the task that does all this: the scheduler ends what is under way while the API server still answers,
+then the API server stops. A second one ends the process at once with 1.
+"""
+
+import asyncio
+import io
+import os
+import shlex
+import signal
+import sys
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import uvloop
+from msgspec.structs import replace
+from rich.console import Console
+
+from kubestow import config
+from kubestow.apiserver import ControlPlane, Options, StartError
+from kubestow.cli import configuration_file, up_lines, up_manifests, up_view
+from kubestow.cli.up_manifests import Manifest, ManifestError
+from kubestow.cli.up_overview import Overview
+from kubestow.client.access import Access, open_channel
+from kubestow.client.api import ApiClient
+from kubestow.client.errors import ClientError
+from kubestow.client.kubeconfig import find_access
+from kubestow.config import ConfigError, Features, SchedulerConfiguration
+from kubestow.framework.profile import ProfileError
+from kubestow.reporting.log_setup import LogOptions, LogOutput
+from kubestow.wiring.clients import user_agent
+from kubestow.wiring.live import LiveOptions, LiveScheduler, WallClock
+
+DEFAULT_NODES = 10
+COMMANDS = (
+    "kubectl create deployment hello --image=nginx --replicas=5",
+    "kubectl get pods -o wide",
+    "kubectl describe nodes",
+)
+"""Worth typing first."""
+
+_KEPT_WARNINGS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line says."""
+
+    nodes: int | None
+    nodes_file: Path | None
+    data_dir: Path | None
+    configuration: str | None
+    port: int
+    kubeconfig: Path | None
+    manifests: tuple[str, ...]
+
+
+class UpError(Exception):
+    """The cluster cannot be started, or has failed; each line of the message says why."""
+
+
+def run(settings: Settings) -> None:
+    """Run a cluster until a signal comes; raises UpError."""
+    configuration = _configuration(settings.configuration)
+    try:
+        manifests = up_manifests.read(settings.manifests)
+    except ManifestError as error:
+        raise UpError(str(error)) from None
+    console = Console()
+    full_screen = console.is_terminal and not console.is_dumb_terminal
+    warnings = _Warnings(passed_on=not full_screen)
+    output = LogOutput(LogOptions(split_stream=True), out=io.StringIO(), err=warnings)
+    output.open()
+    try:
+        uvloop.run(_main(settings, configuration, manifests, console if full_screen else None, warnings))
+    finally:
+        output.close()
+        warnings.pass_on()
+
+
+def _configuration(file: str | None) -> SchedulerConfiguration:
+    features = Features()
+    if file is None:
+        configuration = config.default(features)
+        # The API server is our own and lives off the same core: there is nobody to be spared by asking slowly.
+        unlimited = replace(configuration.clientConnection, qps=-1.0)
+        configuration = replace(configuration, clientConnection=unlimited)
+    else:
+        try:
+            configuration = configuration_file.load(file, features)
+        except ConfigError as error:
+            raise UpError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
+    # There is no other scheduler to agree with, and after a crash no lease to wait for.
+    return replace(configuration, leaderElection=replace(configuration.leaderElection, leaderElect=False))
+
+
+async def _main(
+    settings: Settings,
+    configuration: SchedulerConfiguration,
+    manifests: list[Manifest],
+    console: Console | None,
+    warnings: "_Warnings",
+) -> None:
+    serving = asyncio.create_task(_serve(settings, configuration, manifests, console, warnings), name="cluster")
+    _handle_signals(serving)
+    try:
+        await serving
+    except asyncio.CancelledError:
+        click.echo("stopped")
+    except (StartError, ManifestError, ProfileError, ClientError) as error:
+        raise UpError(str(error)) from None
+
+
+def _handle_signals(serving: asyncio.Task[None]) -> None:
+    def stop() -> None:
+        if serving.cancelling():
+            os._exit(1)
+        serving.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+async def _serve(
+    settings: Settings,
+    configuration: SchedulerConfiguration,
+    manifests: list[Manifest],
+    console: Console | None,
+    warnings: "_Warnings",
+) -> None:
+    async with ControlPlane(_options(settings, manifests)) as plane:
+        access = find_access(str(plane.kubeconfig_path), "")
+        scheduler = LiveScheduler(LiveOptions(configuration, access))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                scheduling = tasks.create_task(scheduler.run(), name="scheduler")
+                await scheduler.synced.wait()
+                await _apply(manifests, access)
+                overview = Overview(plane.store, scheduler)
+                kubeconfig = shlex.quote(str(plane.kubeconfig_path.absolute()))
+                click.echo(_banner(plane.url, kubeconfig, overview.node_count, len(manifests)))
+                if console is not None:
+                    head = up_view.Head(plane.url, kubeconfig, COMMANDS)
+                    await up_view.show(console, overview, head, warnings.last)
+                else:
+                    await _tell(plane, scheduler)
+                scheduling.cancel()
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+
+def _options(settings: Settings, manifests: list[Manifest]) -> Options:
+    chosen = settings.nodes is not None or settings.nodes_file is not None
+    brings_nodes = any(manifest.resource.kind == "Node" for manifest in manifests)
+    return Options(
+        port=settings.port,
+        data_dir=settings.data_dir,
+        kubeconfig=settings.kubeconfig,
+        nodes=settings.nodes or 0,
+        nodes_if_none=0 if chosen or brings_nodes else DEFAULT_NODES,
+        nodes_file=settings.nodes_file,
+    )
+
+
+async def _apply(manifests: list[Manifest], access: Access) -> None:
+    channel = open_channel(access, clock=WallClock())
+    try:
+        await up_manifests.apply(manifests, ApiClient(channel, user_agent=user_agent("up")))
+    finally:
+        channel.close()
+
+
+def _banner(url: str, kubeconfig: str, nodes: int, applied: int) -> str:
+    lines = [f"Kubestow is up at {url}: {nodes} nodes" + (f", {applied} objects applied" if applied else "")]
+    lines += ["", f"  export KUBECONFIG={kubeconfig}", *(f"  {command}" for command in COMMANDS), ""]
+    lines += ["Ctrl-C stops it."]
+    return "\n".join(lines)
+
+
+async def _tell(plane: ControlPlane, scheduler: LiveScheduler) -> None:
+    """Write lines; ends when nobody reads them any more."""
+    try:
+        await up_lines.tell(plane.store, scheduler.decisions, click.echo)
+    except BrokenPipeError:
+        # Python would complain again when it flushes on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Warnings(io.StringIO):
+    """Where warnings and errors are logged to: passed on to standard error, at once or when the screen is gone."""
+
+    def __init__(self, *, passed_on: bool) -> None:
+        super().__init__()
+        self._kept: deque[str] | None = None if passed_on else deque(maxlen=_KEPT_WARNINGS)
+
+    def write(self, text: str) -> int:
+        if self._kept is None:
+            return sys.stderr.write(text)
+        self._kept.append(text)
+        return len(text)
+
+    def last(self) -> str:
+        """The last one, without time and place."""
+        if not self._kept:
+            return ""
+        return self._kept[-1].splitlines()[0].partition("] ")[2]
+
+    def pass_on(self) -> None:
+        """From now on, and all that was kept, to standard error."""
+        kept, self._kept = self._kept, None
+        for text in kept or ():
+            sys.stderr.write(text)
