@@ -1,0 +1,86 @@
+"""A small cluster in which pods preempt others."""
+
+import random
+from typing import Any
+
+import msgspec
+
+from kubestow import config
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.features import Features
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.post_filter import run_post_filter
+from kubestow.framework.results import PostFilterResult
+from kubestow.model.codec import convert
+from kubestow.model.pod import Pod
+from kubestow.model.timestamps import format_time
+from kubestow.model.workloads import PodDisruptionBudget
+from kubestow.queue.nominator import Nominator
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import NoObserver, StillClock, offline_handle
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import in_tree_registry
+
+NOW = 1_000_000.0
+
+
+class World:
+    """Nodes of 4 CPUs with pods on them, and the default profile."""
+
+    def __init__(self, *nodes: str, seed: int = 0, configuration: str = "", **features: bool) -> None:
+        self.cluster = Cluster()
+        self.nominator = Nominator()
+        self.preempting: set[str] = set()
+        for name in nodes:
+            self.cluster.set_node(make_node(name))
+        handle = offline_handle(
+            self.cluster,
+            Features(**features),
+            nominator=self.nominator,
+            clock=StillClock(NOW),
+            rng=random.Random(seed),
+            is_preempting=self.preempting.__contains__,
+        )
+        loaded = config.load(configuration) if configuration else config.default()
+        profiles = build_profiles(loaded, in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+        self.profile = profiles["default-scheduler"]
+
+    def run(self, name: str, node: str, *, started: float | None = 1_000.0, **pod: Any) -> Pod:
+        """Have a pod run on a node."""
+        status = {"phase": "Running", **pod.pop("status", {})}
+        if started is not None:
+            status["startTime"] = format_time(started)
+        made = make_pod(name, node=node, status=status, **pod)
+        self.cluster.set_pod(made)
+        return made
+
+    def run_as(self, pod: Pod, node: str) -> None:
+        """Have this very pod run on a node."""
+        spec = msgspec.structs.replace(pod.spec, nodeName=node)
+        self.cluster.set_pod(msgspec.structs.replace(pod, spec=spec))
+
+    def budget(self, name: str, allowed: int, *, namespace: str = "default", **fields: Any) -> None:
+        """Protect pods by a disruption budget; `selector` defaults to app=web."""
+        selector = fields.get("selector", {"matchLabels": {"app": "web"}})
+        manifest = {
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"selector": selector},
+            "status": {"disruptionsAllowed": allowed, "disruptedPods": fields.get("disrupted", {})},
+        }
+        self.cluster.set_object(convert(PodDisruptionBudget, manifest))
+
+    def evaluate(self, pod: Pod) -> Evaluation:
+        """A cycle of a pod that fits nowhere."""
+        evaluation = Evaluation(self.profile, self.cluster, self.nominator, PodInfo(pod))
+        if evaluation.pre_filter():
+            assert not len(evaluation.filter()), "the pod fits without preempting"
+        return evaluation
+
+    def preempt(self, pod: Pod) -> PostFilterResult:
+        """What makes room for a pod."""
+        return run_post_filter(self.profile, self.evaluate(pod))
+
+    def victims(self, pod: Pod) -> list[str]:
+        """Who must leave for a pod, most important first."""
+        return [victim.name for victim in self.preempt(pod).victims]

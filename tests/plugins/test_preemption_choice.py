@@ -1,0 +1,159 @@
+"""Which of several nodes is chosen, how many are looked at, and whose nomination is lost."""
+
+import pytest
+
+from kubestow.testing.builders import make_pod
+from plugins.preemption_world import NOW, World
+
+VIP = make_pod("vip", cpu="4", priority=100)
+SEEDS = range(4)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_highest_priority_of_the_victims_counts_first(seed: int) -> None:
+    """Many victims of low priority are better than one of a higher."""
+    world = World("a", "b", seed=seed)
+    world.run("higher", "a", cpu="4", priority=6)
+    for i in range(4):
+        world.run(f"lower-{i}", "b", cpu="1", priority=5)
+    assert world.preempt(VIP).nominated_node == "b"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_then_the_sum_of_priorities(seed: int) -> None:
+    """Of nodes with the same highest priority, the one whose victims matter less together."""
+    world = World("a", "b", seed=seed)
+    for node, second in (("a", 5), ("b", 4)):
+        world.run(f"{node}-1", node, cpu="2", priority=5)
+        world.run(f"{node}-2", node, cpu="2", priority=second)
+    assert world.preempt(VIP).nominated_node == "b"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_more_victims_of_negative_priority_are_not_better(seed: int) -> None:
+    """Priorities are added up from the lowest possible, so each further victim makes it worse."""
+    world = World("a", "b", seed=seed)
+    world.run("a-1", "a", cpu="4", priority=-5)
+    world.run("b-1", "b", cpu="2", priority=-5)
+    world.run("b-2", "b", cpu="2", priority=-5)
+    assert world.preempt(VIP).nominated_node == "a"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_then_who_was_started_last(seed: int) -> None:
+    """All else equal, the node whose longest running victim of the highest priority runs for the shortest time."""
+    world = World("a", "b", seed=seed)
+    for node, first, second, lower in (("a", 2_000.0, 9_000.0, 9_000.0), ("b", 3_000.0, 4_000.0, 1_000.0)):
+        world.run(f"{node}-1", node, cpu="1", priority=5, started=first)
+        world.run(f"{node}-2", node, cpu="1", priority=5, started=second)
+        world.run(f"{node}-3", node, cpu="2", priority=1, started=lower)
+    assert world.preempt(VIP).nominated_node == "b"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_pod_that_has_not_started_counts_as_started_now(seed: int) -> None:
+    """Later than any that runs."""
+    world = World("a", "b", seed=seed)
+    world.run("running", "a", cpu="4", priority=0, started=NOW - 1)
+    world.run("unstarted", "b", cpu="4", priority=0, started=None)
+    assert world.preempt(VIP).nominated_node == "b"
+
+
+def test_chance_decides_only_between_equals() -> None:
+    """Where all nodes are the same, the seed picks one; the same seed picks the same."""
+
+    def chosen(seed: int) -> str | None:
+        world = World(*(f"n{i}" for i in range(8)), seed=seed)
+        for i in range(8):
+            world.run(f"low-{i}", f"n{i}", cpu="4", priority=0)
+        return world.preempt(VIP).nominated_node
+
+    assert len({chosen(seed) for seed in range(16)}) > 1
+    assert chosen(3) == chosen(3)
+
+
+FEW_CANDIDATES = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: DefaultPreemption
+    args: {minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 2}
+"""
+
+
+def crowd(seed: int, count: int, best: int, configuration: str = "") -> World:
+    """Nodes that all could do, of which one is best."""
+    world = World(*(f"n{i}" for i in range(count)), seed=seed, configuration=configuration)
+    for i in range(count):
+        world.run(f"low-{i}", f"n{i}", cpu="4", priority=0 if i == best else 1)
+    return world
+
+
+def test_up_to_a_hundred_nodes_the_best_is_always_found() -> None:
+    """So many candidates are looked for by default."""
+    assert {crowd(seed, 100, best=70).preempt(VIP).nominated_node for seed in SEEDS} == {"n70"}
+
+
+def test_the_search_ends_when_there_are_enough_candidates() -> None:
+    """With two wanted of twenty, the best is found only if the search starts near it."""
+    found = [crowd(seed, 20, best=7, configuration=FEW_CANDIDATES).preempt(VIP).nominated_node for seed in range(30)]
+    assert "n7" in found
+    assert len(set(found)) > 1
+
+
+def test_the_search_goes_on_until_a_node_breaks_no_budget() -> None:
+    """However many candidates that break one were found before."""
+    world = World(*(f"n{i}" for i in range(300)), configuration=FEW_CANDIDATES)
+    for i in range(300):
+        world.run(
+            f"low-{i}", f"n{i}", cpu="4", priority=5 if i == 150 else 0, labels={} if i == 150 else {"app": "web"}
+        )
+    world.budget("web", allowed=0)
+    assert world.preempt(VIP).nominated_node == "n150"
+
+
+def test_nodes_without_candidates_do_not_end_the_search() -> None:
+    """One node among many where anybody can be evicted is found, also when asked again."""
+    world = World(*(f"n{i}" for i in range(300)))
+    for i in range(300):
+        world.run(f"pod-{i}", f"n{i}", cpu="4", priority=0 if i == 123 else 100)
+    assert world.preempt(VIP).nominated_node == "n123"
+    assert world.preempt(VIP).nominated_node == "n123"
+    world.cluster.remove_pod("pod-default-pod-123")
+    world.run("peer", "n123", cpu="4", priority=100)
+    assert "300 No preemption victims found" in world.preempt(VIP).message
+
+
+def test_lower_pods_nominated_to_the_node_lose_it() -> None:
+    """Those of equal or higher priority keep it, and nominations elsewhere are not touched."""
+    world = World("a", "b")
+    world.run("low-a", "a", cpu="4", priority=0)
+    world.run("low-b", "b", cpu="4", priority=50)
+    for name, node, priority in (("lower", "a", 5), ("elsewhere", "b", 5)):
+        world.nominator.nominate(make_pod(name, cpu="1", priority=priority), node)
+    result = world.preempt(make_pod("vip", cpu="3", priority=100))
+    assert result.nominated_node == "a"
+    assert [pod.name for pod in result.to_unnominate] == ["lower"]
+
+
+def test_room_is_left_for_nominated_pods() -> None:
+    """A node must do also with the pods that are expected there: more victims, or another node."""
+    world = World("a")
+    world.run("one", "a", cpu="2", priority=0)
+    world.run("two", "a", cpu="2", priority=1)
+    pod = make_pod("vip", cpu="2", priority=10)
+    assert world.victims(pod) == ["one"]
+    world.nominator.nominate(make_pod("expected", cpu="2", priority=10), "a")
+    assert world.victims(pod) == ["two", "one"]
+    world.nominator.nominate(make_pod("expected-too", cpu="1", priority=10), "a")
+    assert "0/1 nodes are available: 1 Insufficient cpu." in world.preempt(pod).message
+
+
+def test_a_pod_makes_no_room_for_its_own_nomination() -> None:
+    """A pod that was nominated before does not stand in its own way."""
+    world = World("a")
+    world.run("low", "a", cpu="4", priority=0)
+    pod = make_pod("vip", cpu="4", priority=10)
+    world.nominator.nominate(pod, "a")
+    assert world.victims(pod) == ["low"]

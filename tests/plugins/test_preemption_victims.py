@@ -1,0 +1,120 @@
+"""Which pods of a node must leave, and what is said if none can help."""
+
+from kubestow.framework.results import Code
+from kubestow.testing.builders import make_node, make_pod
+from plugins.preemption_world import World
+
+
+def test_only_as_many_leave_as_needed_the_least_important_first() -> None:
+    """The most important of the lower pods are let stay as long as there is room."""
+    world = World("a")
+    world.run("important", "a", cpu="1", priority=5)
+    world.run("middling", "a", cpu="1", priority=3)
+    world.run("least", "a", cpu="2", priority=1)
+    result = world.preempt(make_pod("vip", cpu="2", priority=10))
+    assert result.code is Code.SUCCESS
+    assert result.nominated_node == "a"
+    assert [victim.name for victim in result.victims] == ["least"]
+    assert result.message == ""
+
+
+def test_a_less_important_pod_stays_if_it_fits_beside() -> None:
+    """A more important pod that is too big to stay leaves, a smaller, less important one stays."""
+    world = World("a")
+    world.run("big", "a", cpu="3", priority=5)
+    world.run("small", "a", cpu="1", priority=1)
+    assert world.victims(make_pod("vip", cpu="3", priority=10)) == ["big"]
+
+
+def test_of_equal_priority_the_longest_running_stays() -> None:
+    """Pods that have not started yet are the first to go."""
+    world = World("a")
+    world.run("young", "a", cpu="1", started=5_000.0)
+    world.run("old", "a", cpu="2", started=1_000.0)
+    world.run("unstarted", "a", cpu="1", started=None)
+    assert world.victims(make_pod("vip", cpu="1", priority=10)) == ["unstarted"]
+    assert world.victims(make_pod("vip", cpu="2", priority=10)) == ["young", "unstarted"]
+
+
+def test_pods_of_the_same_priority_are_never_evicted() -> None:
+    """Equal priority is not lower; nodes without lower pods are counted as such."""
+    world = World("a", "b")
+    for node in ("a", "b"):
+        world.run(f"peer-{node}", node, cpu="4", priority=10)
+    result = world.preempt(make_pod("vip", cpu="2", priority=10))
+    assert result.code is Code.UNSCHEDULABLE
+    assert result.message == (
+        "no new claims to deallocate, preemption: 0/2 nodes are available: "
+        "2 No preemption victims found for incoming pod."
+    )
+    assert result.nominated_node == ""
+
+
+def test_every_node_is_accounted_for_when_nothing_helps() -> None:
+    """No victims, not helpful, and what the filters say with all victims gone: each with its number of nodes."""
+    world = World("peer", "mixed", "other")
+    world.cluster.set_node(make_node("small", cpu="1"))
+    world.run("peer", "peer", cpu="4", priority=10)
+    world.run("mixed-high", "mixed", cpu="3", priority=10)
+    world.run("mixed-low", "mixed", cpu="1", priority=0)
+    world.cluster.set_node(make_node("other", unschedulable=True))
+    result = world.preempt(make_pod("vip", cpu="2", priority=10))
+    assert result.message == (
+        "no new claims to deallocate, preemption: 0/4 nodes are available: 1 Insufficient cpu, "
+        "1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
+    )
+
+
+def test_pods_with_taken_ports_leave() -> None:
+    """The victim is whoever holds the host port, not whoever is least important."""
+    world = World("a")
+    world.run("holder", "a", cpu="1", priority=5, host_ports=[80])
+    world.run("bystander", "a", cpu="1", priority=0)
+    assert world.victims(make_pod("vip", cpu="1", priority=10, host_ports=[80])) == ["holder"]
+
+
+def test_pods_that_object_leave() -> None:
+    """A pod whose anti-affinity keeps the preemptor away from its host is evicted, and its neighbours stay."""
+    world = World("a", "b")
+    apart = {
+        "labelSelector": {"matchLabels": {"app": "vip"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    objecting = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}}
+    world.run("guard-a", "a", cpu="1", priority=5, spec=objecting)
+    world.run("neighbour", "a", cpu="1", priority=0)
+    world.run("guard-b", "b", cpu="1", priority=10, spec=objecting)
+    result = world.preempt(make_pod("vip", cpu="1", priority=10, labels={"app": "vip"}))
+    assert result.nominated_node == "a"
+    assert [victim.name for victim in result.victims] == ["guard-a"]
+
+
+def test_pods_in_a_crowded_zone_leave() -> None:
+    """With a spread constraint, evicting a counted pod makes room in its zone."""
+    world = World()
+    for name, zone in (("a", "west"), ("b", "east")):
+        world.cluster.set_node(make_node(name, zone=zone))
+    world.run("counted", "a", cpu="1", priority=0, labels={"app": "vip"})
+    world.run("other", "a", cpu="1", priority=0)
+    world.run("filler", "b", cpu="4", priority=10)
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "vip"}},
+    }
+    pod = make_pod("vip", cpu="1", priority=10, labels={"app": "vip"}, spec={"topologySpreadConstraints": [constraint]})
+    assert world.victims(pod) == ["counted"]
+
+
+def test_a_pod_refused_before_device_claims_are_looked_at_is_told_so_oddly() -> None:
+    """As in kube-scheduler, DynamicResources then fails, and preemption is not tried."""
+    world = World("a")
+    world.run("low", "a", cpu="4", priority=0)
+    pod = make_pod("vip", cpu="1", priority=10, claims=["nosuch"])
+    evaluation = world.evaluate(pod)
+    result = world.preempt(pod)
+    assert result.code is Code.ERROR
+    assert evaluation.message(result.message) == (
+        '0/1 nodes are available: persistentvolumeclaim "nosuch" not found. not found'
+    )
