@@ -102,6 +102,19 @@ def test_the_search_ends_when_there_are_enough_candidates() -> None:
     assert len(set(found)) > 1
 
 
+def test_no_more_candidates_are_kept_than_wanted() -> None:
+    """Where every node breaks a budget all are tried, but only the first two found are chosen from."""
+    found = set()
+    for seed in range(30):
+        world = World(*(f"n{i}" for i in range(20)), seed=seed, configuration=FEW_CANDIDATES)
+        for i in range(20):
+            world.run(f"low-{i}", f"n{i}", cpu="4", priority=0 if i == 7 else 1, labels={"app": "web"})
+        world.budget("web", allowed=0)
+        found.add(world.preempt(VIP).nominated_node)
+    assert "n7" in found
+    assert len(found) > 1
+
+
 def test_the_search_goes_on_until_a_node_breaks_no_budget() -> None:
     """However many candidates that break one were found before."""
     world = World(*(f"n{i}" for i in range(300)), configuration=FEW_CANDIDATES)
@@ -148,6 +161,16 @@ def test_room_is_left_for_nominated_pods() -> None:
     assert world.victims(pod) == ["two", "one"]
     world.nominator.nominate(make_pod("expected-too", cpu="1", priority=10), "a")
     assert "0/1 nodes are available: 1 Insufficient cpu." in world.preempt(pod).message
+
+
+def test_a_node_that_fails_with_and_without_nominated_pods_is_counted_once() -> None:
+    """What is said with them counts."""
+    world = World("a")
+    world.run("peer", "a", cpu="3", priority=10)
+    world.run("low", "a", cpu="1", priority=0)
+    world.nominator.nominate(make_pod("expected", memory="32Gi", priority=10), "a")
+    result = world.preempt(make_pod("vip", cpu="2", memory="1Gi", priority=10))
+    assert "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory." in result.message
 
 
 def test_a_pod_makes_no_room_for_its_own_nomination() -> None:
