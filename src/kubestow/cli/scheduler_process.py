@@ -7,23 +7,29 @@ log what it knows, and compare that with the API server. A lost lease, or anythi
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import asdict
 
 import click
 
 from kubestow.cli.scheduler_flags import FLAGS
+from kubestow.cli.scheduler_serving import listening_of, serving_of, written
 from kubestow.cli.scheduler_settings import Flags, SettingsError
 from kubestow.client.election import LeaseLostError
 from kubestow.client.errors import ClientError
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.profile import ProfileError
+from kubestow.http.server import ListenError
 from kubestow.reporting.build import KUBERNETES, BuildInfo
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.options import MetricOptions
+from kubestow.server.tls import TlsError
 from kubestow.wiring.clients import access_of
-from kubestow.wiring.live import LiveOptions, LiveScheduler
+from kubestow.wiring.inspection import compare_with_server, tell_what_is_known
+from kubestow.wiring.live import WALL_CLOCK, LiveOptions, LiveScheduler
+from kubestow.wiring.serving import Serving, ServingOptions
 
 log = get_logger(__name__)
 
@@ -46,82 +52,108 @@ def run(
         access = access_of(configuration, flags["master"])
     except ClientError as error:
         raise SettingsError(str(error)) from None
+    output = LogOutput(log_options)
+    listening = listening_of(flags)
+    serving = None if listening is None else serving_of(flags, listening, output.set_verbosity)
     options = LiveOptions(
         configuration,
         access,
         features,
         longest_unschedulable=flags["pod-max-in-unschedulable-pods-duration"].seconds,
     )
-    output = LogOutput(log_options)
     output.open()
     try:
         _tell_flags(flags)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(_main(options, metric_options, output, flags["log-flush-frequency"].seconds))
+            process = _Process(output, flags["log-flush-frequency"].seconds)
+            return runner.run(process.run(options, metric_options, serving))
     finally:
         output.close()
 
 
-def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:
         return None
-    loop: type[asyncio.AbstractEventLoop] = uvloop.Loop
-    return loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 def _tell_flags(flags: Flags) -> None:
-    for name, value in flags.items():
-        line = f'FLAG: --{name}="{FLAGS[name].type.write(value)}"'
+    for name, value in written(flags).items():
+        line = f'FLAG: --{name}="{value}"'
         log.info(line, v=1)
     for name in sorted(flags.given):
         if FLAGS[name].ignored:
             log.info("Flag has no effect", v=1, flag=f"--{name}", reason=FLAGS[name].ignored)
 
 
-async def _main(options: LiveOptions, metric_options: MetricOptions, output: LogOutput, flush_seconds: float) -> int:
-    log.info("Starting Kubernetes Scheduler", version=BuildInfo().git_version)
-    try:
-        scheduler = LiveScheduler(options, Metrics(options.features, metric_options))
-    except (ClientError, ProfileError) as error:
-        log.error("The scheduler cannot be set up", err=error)
+class _Process:
+    """One run of the scheduler."""
+
+    def __init__(self, output: LogOutput, flush_seconds: float) -> None:
+        self._output = output
+        self._flush_seconds = max(flush_seconds, 0.1)
+        self._live: LiveScheduler | None = None
+        self._comparing: asyncio.Task[list[str]] | None = None
+
+    async def run(self, options: LiveOptions, metric_options: MetricOptions, serving: ServingOptions | None) -> int:
+        """Until it is stopped or fails; returns the exit code."""
+        log.info("Starting Kubernetes Scheduler", version=BuildInfo().git_version)
+        flushing = asyncio.create_task(self._flush(), name="flush logs")
+        running = asyncio.create_task(self._schedule(options, metric_options, serving), name="scheduler")
+        self._stop_on_signals(running)
+        try:
+            await running
+        except asyncio.CancelledError:
+            log.info("Requested to terminate, exiting")
+            return 0
+        except LeaseLostError as error:
+            log.error("Leaderelection lost", err=error)
+        except (ClientError, ProfileError, ListenError, TlsError) as error:
+            log.error("The scheduler cannot run", err=error)
+        except Exception as error:
+            log.unexpected("The scheduler has failed", err=error)
+        finally:
+            flushing.cancel()
         return 1
-    running = asyncio.create_task(scheduler.run(), name="scheduler")
-    flushing = asyncio.create_task(_flush(output, flush_seconds), name="flush logs")
-    _handle_signals(running, output)
-    try:
-        await running
-    except asyncio.CancelledError:
-        log.info("Requested to terminate, exiting")
-        return 0
-    except LeaseLostError as error:
-        log.error("Leaderelection lost", err=error)
-    except (ClientError, OSError) as error:
-        log.error("The scheduler has failed", err=error)
-    except Exception as error:
-        log.unexpected("The scheduler has failed", err=error)
-    finally:
-        flushing.cancel()
-    return 1
 
+    async def _schedule(
+        self, options: LiveOptions, metric_options: MetricOptions, serving: ServingOptions | None
+    ) -> None:
+        live = self._live = LiveScheduler(options, Metrics(options.features, metric_options))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, self._inspect, live)
+        if serving is None:
+            await live.run()
+            return
+        server = Serving(serving, live, WALL_CLOCK)
+        try:
+            await server.start()
+            await live.run()
+        finally:
+            await server.stop()
 
-def _handle_signals(running: asyncio.Task[None], output: LogOutput) -> None:
-    loop = asyncio.get_running_loop()
+    def _stop_on_signals(self, running: asyncio.Task[None]) -> None:
+        def stop(name: str) -> None:
+            if running.cancelling():
+                log.error("Asked to stop again, exiting at once", signal=name)
+                self._output.flush()
+                os._exit(1)
+            log.info("Stopping", signal=name)
+            if self._live is not None:
+                self._live.stopping = True
+            running.cancel()
 
-    def stop(name: str) -> None:
-        if running.cancelling():
-            log.error("Asked to stop again, exiting at once", signal=name)
-            output.flush()
-            os._exit(1)
-        log.info("Stopping", signal=name)
-        running.cancel()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop, number.name)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number.name)
+    def _inspect(self, live: LiveScheduler) -> None:
+        tell_what_is_known(live)
+        if self._comparing is None or self._comparing.done():
+            self._comparing = asyncio.create_task(compare_with_server(live), name="compare with the API server")
 
-
-async def _flush(output: LogOutput, seconds: float) -> None:
-    while True:
-        await asyncio.sleep(max(seconds, 0.1))
-        output.flush()
+    async def _flush(self) -> None:
+        while True:
+            await asyncio.sleep(self._flush_seconds)
+            self._output.flush()

@@ -36,7 +36,15 @@ class Server:
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
 
-    async def start(self, address: str, port: int, tls: ssl.SSLContext) -> int:
+    async def start(
+        self,
+        address: str,
+        port: int,
+        tls: ssl.SSLContext,
+        *,
+        share_address: bool | None = None,
+        share_port: bool | None = None,
+    ) -> int:
         """Listens; returns the port, which the system chooses if 0 was asked for."""
         loop = asyncio.get_running_loop()
         try:
@@ -45,6 +53,8 @@ class Server:
                 address,
                 port,
                 ssl=tls,
+                reuse_address=share_address,
+                reuse_port=share_port,
                 backlog=1024,
             )
         except OSError as error:

@@ -51,6 +51,9 @@ class WallClock:
         return time.time()
 
 
+WALL_CLOCK = WallClock()
+
+
 def _identity() -> str:
     # A process of its own each: two on one host must not take each other for themselves.
     return f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -79,7 +82,7 @@ class LiveScheduler:
         self.decisions = Decisions()
         self.synced = asyncio.Event()
         self.stopping = False
-        configuration, clock, chance = options.configuration, WallClock(), random.Random()
+        configuration, clock, chance = options.configuration, WALL_CLOCK, random.Random()
         self.clients = open_clients(
             configuration, options.access, clock, self.metrics.requests, self.metrics.credentials
         )

@@ -1,0 +1,78 @@
+"""Certificates for those who bring none: self-signed, for localhost and the address listened on, good for a year."""
+
+import ipaddress
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+PAIR_NAME = "kube-scheduler"
+_LIFETIME = timedelta(days=365)
+
+
+class Pair(NamedTuple):
+    """A certificate and its private key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+def self_signed(hosts: list[str], now: datetime | None = None) -> Pair:
+    """A new certificate for names and addresses."""
+    now = now or datetime.now(UTC)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{hosts[0]}@{int(now.timestamp())}")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + _LIFETIME)
+        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys(hosts)]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return Pair(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    )
+
+
+def ensure_in(folder: Path, hosts: list[str]) -> tuple[str, str]:
+    """Paths of the certificate and key in a folder; made there unless both exist. Raises OSError."""
+    certificate, key = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
+    if not (certificate.exists() and key.exists()):
+        pair = self_signed(hosts)
+        folder.mkdir(parents=True, exist_ok=True)
+        key.unlink(missing_ok=True)
+        with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(pair.key)
+        certificate.write_bytes(pair.certificate)
+    return str(certificate), str(key)
+
+
+def names_in(pem: bytes) -> tuple[str, ...]:
+    """The names and addresses a certificate is for."""
+    certificate = x509.load_pem_x509_certificate(pem)
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        return tuple(str(name.value) for name in common)
+    addresses = (str(address) for address in names.get_values_for_type(x509.IPAddress))
+    return (*names.get_values_for_type(x509.DNSName), *addresses)
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,66 @@
+"""Health pages: /healthz, /livez, /readyz, with a page for each check below them.
+
+A page says `ok`, or with ?verbose how each check fares; ?exclude=NAME leaves a check out. Reasons are withheld from the
+page itself, which everybody may read, and told on the check's own page and in the log.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from kubestow.http.messages import Request, Response
+from kubestow.reporting.logs import get_logger
+
+log = get_logger(__name__)
+
+TEXT = b"text/plain; charset=utf-8"
+
+
+class Check(NamedTuple):
+    """Something that can be unwell: `problem` says what is wrong, or None."""
+
+    name: str
+    problem: Callable[[], str | None]
+
+
+PING = Check("ping", lambda: None)
+
+
+class HealthPage:
+    """One of the pages, by its name without the slash."""
+
+    def __init__(self, name: str, checks: Sequence[Check]) -> None:
+        self.name = name
+        self.checks = tuple(checks) or (PING,)
+
+    def answer(self, request: Request) -> Response:
+        """The page itself."""
+        wanted = parse_qsl(request.raw_query.decode("latin-1"), keep_blank_values=True)
+        excluded = {value for key, value in wanted if key == "exclude"}
+        lines, failed = [], []
+        for check in self.checks:
+            if check.name in excluded:
+                lines.append(f"[+]{check.name} excluded: ok\n")
+            elif (problem := check.problem()) is None:
+                lines.append(f"[+]{check.name} ok\n")
+            else:
+                lines.append(f"[-]{check.name} failed: reason withheld\n")
+                failed.append(f"{check.name}: {problem}")
+        unknown = sorted(excluded - {check.name for check in self.checks})
+        if unknown:
+            names = ",".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
+        if failed:
+            log.info("Health check failed", v=2, page=self.name, failed=failed)
+            return Response(500, f"{''.join(lines)}{self.name} check failed\n".encode(), content_type=TEXT)
+        if any(key == "verbose" for key, _ in wanted):
+            return Response(200, f"{''.join(lines)}{self.name} check passed\n".encode(), content_type=TEXT)
+        return Response(200, b"ok", content_type=TEXT)
+
+    @staticmethod
+    def answer_check(check: Check) -> Response:
+        """The page of one check."""
+        problem = check.problem()
+        if problem is None:
+            return Response(200, b"ok", content_type=TEXT)
+        return Response(500, f"internal server error: {problem}\n".encode(), content_type=TEXT)

@@ -1,0 +1,115 @@
+"""Which path is what."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+import msgspec
+import yaml
+
+from kubestow import config
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.http.errors import ApiError
+from kubestow.http.messages import Request, Response
+from kubestow.reporting.build import BuildInfo
+from kubestow.reporting.metrics.catalogue import Metrics
+from kubestow.server import zpages
+from kubestow.server.health import TEXT, Check, HealthPage
+
+Page = Callable[[Request], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the pages are about."""
+
+    configuration: SchedulerConfiguration
+    features: Features
+    flags: Mapping[str, str]
+    metrics: Metrics
+    health_checks: tuple[Check, ...]
+    ready_checks: tuple[Check, ...]
+    set_verbosity: Callable[[int], None]
+
+
+class Pages:
+    """All pages; only GET and HEAD, save where a page takes PUT."""
+
+    def __init__(self, subject: Subject, now: Callable[[], float] = time.time) -> None:
+        self._subject = subject
+        self._now = now
+        self._started = now()
+        self._configz = _configz(subject.configuration)
+        self._pages: dict[str, Page] = {
+            "/configz": lambda _: Response(200, self._configz),
+            "/metrics": self._metrics,
+            "/version": lambda _: Response(200, _version()),
+        }
+        self._taking: dict[str, Page] = {}
+        for page in (
+            HealthPage("healthz", subject.health_checks),
+            HealthPage("livez", ()),
+            HealthPage("readyz", subject.ready_checks),
+        ):
+            self._add_health(page)
+        if subject.features.component_flagz:
+            self._pages["/flagz"] = lambda request: zpages.flagz(request, subject.flags)
+        if subject.features.component_statusz:
+            self._pages["/statusz"] = self._statusz
+        if subject.configuration.enableProfiling:
+            self._taking["/debug/flags/v"] = self._set_verbosity
+
+    @property
+    def paths(self) -> list[str]:
+        """Every path that is served."""
+        return sorted(self._pages.keys() | self._taking.keys())
+
+    def answer(self, request: Request) -> Response:
+        """The page of a path; raises ApiError where there is none."""
+        path = request.path
+        if request.method in ("GET", "HEAD"):
+            page = self._pages.get(path)
+        elif request.method == "PUT":
+            page = self._taking.get(path)
+        else:
+            page = None
+        if page is not None:
+            return page(request)
+        if path in self._pages or path in self._taking:
+            message = f"the server does not allow the method {request.method} on {path}"
+            raise ApiError(405, "MethodNotAllowed", message)
+        raise ApiError(404, "NotFound", f"there is no page {path}; there are: {' '.join(self.paths)}")
+
+    def _add_health(self, page: HealthPage) -> None:
+        self._pages[f"/{page.name}"] = page.answer
+        for check in page.checks:
+            self._pages[f"/{page.name}/{check.name}"] = lambda _, check=check: page.answer_check(check)  # type: ignore[misc]
+
+    def _metrics(self, request: Request) -> Response:
+        body, content_type = self._subject.metrics.render(request.header(b"accept"))
+        return Response(200, body, content_type=content_type.encode())
+
+    def _statusz(self, request: Request) -> Response:
+        return zpages.statusz(request, self._started, self._now(), self.paths)
+
+    def _set_verbosity(self, request: Request) -> Response:
+        text = request.body.decode("ascii", "replace").strip()
+        if not text.isdecimal():
+            raise ApiError(400, "BadRequest", f"the body must be a number such as 4, not {text[:20]!r}")
+        self._subject.set_verbosity(int(text))
+        return Response(200, f"successfully set the verbosity of logs to {text}".encode(), content_type=TEXT)
+
+
+def _configz(configuration: SchedulerConfiguration) -> bytes:
+    return msgspec.json.encode({"componentconfig": yaml.safe_load(config.dump(configuration))})
+
+
+def _version() -> bytes:
+    build = BuildInfo()
+    named = {_camel(key): value for key, value in asdict(build).items()}
+    return msgspec.json.encode({"major": build.major, "minor": build.minor, **named})
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,108 @@
+"""Listens; every request is authenticated, then authorized, then answered."""
+
+import asyncio
+import socket
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from kubestow.http.connection import Connection
+from kubestow.http.errors import ApiError
+from kubestow.http.messages import Request, Response
+from kubestow.http.server import Server
+from kubestow.reporting.logs import get_logger
+from kubestow.server.authentication import Authenticator
+from kubestow.server.authorization import Authorizer
+from kubestow.server.pages import Pages
+from kubestow.server.tls import ServerContexts
+
+log = get_logger(__name__)
+
+_MAX_BODY = 1024 * 1024
+_REFRESH_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where to listen."""
+
+    address: str = "0.0.0.0"  # noqa: S104 kube-scheduler's default
+    port: int = 10259
+    share_address: bool = False
+    share_port: bool = False
+
+    @property
+    def certificate_hosts(self) -> list[str]:
+        """Names for a certificate that is made up."""
+        unspecified = self.address in ("0.0.0.0", "::", "")  # noqa: S104
+        return ["localhost", "127.0.0.1", *([] if unspecified else [self.address]), socket.gethostname()]
+
+
+@dataclass(slots=True)
+class SecureServer:
+    """The server of the scheduler's pages."""
+
+    pages: Pages
+    authenticator: Authenticator
+    authorizer: Authorizer
+    contexts: ServerContexts
+    listening: Listening = field(default_factory=Listening)
+    port: int = 0
+    _server: Server | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def start(self) -> None:
+        """Listen; raises ListenError."""
+        self._server = Server(
+            self._take,
+            max_body=_MAX_BODY,
+            kept_headers=self.authenticator.kept_headers(),
+            port_flag="--secure-port",
+        )
+        where = self.listening
+        self.port = await self._server.start(
+            where.address,
+            where.port,
+            self.contexts.context,
+            share_address=where.share_address or None,
+            share_port=where.share_port or None,
+        )
+        self._spawn(self._refresh())
+        log.info("Serving securely", address=where.address, port=self.port)
+
+    async def stop(self) -> None:
+        """Stop listening and close all connections."""
+        for task in self._tasks:
+            task.cancel()
+        if self._server is not None:
+            await self._server.stop()
+
+    def _take(self, request: Request, connection: Connection) -> None:
+        self._spawn(self._answer(request, connection))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, request: Request, connection: Connection) -> None:
+        try:
+            user = await self.authenticator.user_of(request, connection)
+            await self.authorizer.check(user, request)
+            response = self.pages.answer(request)
+        except ApiError as error:
+            response = Response(error.code, msgspec.json.encode(error.status()), headers=error.headers)
+        except Exception as error:
+            log.unexpected("Request failed", err=error, method=request.method)
+            refusal = ApiError(500, "InternalError", "something went wrong here; the scheduler's log tells more")
+            response = Response(500, msgspec.json.encode(refusal.status()))
+        if request.method == "HEAD":
+            response.body = b""
+        connection.respond(response)
+
+    async def _refresh(self) -> None:
+        while True:
+            await asyncio.sleep(_REFRESH_SECONDS)
+            self.contexts.refresh()

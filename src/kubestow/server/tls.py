@@ -1,0 +1,156 @@
+"""TLS towards those who read: the certificates shown, and whose certificates are looked at.
+
+Files are read again when they change, so that a rotated certificate is shown to the next client.
+"""
+
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubestow.reporting.logs import get_logger
+from kubestow.server.certificates import Pair, ensure_in, names_in, self_signed
+
+log = get_logger(__name__)
+
+VERSIONS = {
+    "VersionTLS10": ssl.TLSVersion.TLSv1,
+    "VersionTLS11": ssl.TLSVersion.TLSv1_1,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+_OPENSSL_WORDS = {"AES_128": "AES128", "AES_256": "AES256", "CHACHA20_POLY1305_SHA256": "CHACHA20-POLY1305"}
+_ALWAYS_ON = "TLS_AES_", "TLS_CHACHA20_"
+"""How the suites of TLS 1.3 begin, which cannot be chosen."""
+
+
+class TlsError(Exception):
+    """Settings that cannot be used; the message names the flag."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """What the flags say."""
+
+    cert_file: str = ""
+    key_file: str = ""
+    cert_dir: str = ""
+    sni: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    min_version: str = ""
+    cipher_suites: tuple[str, ...] = ()
+    client_authorities: bytes = b""
+    """PEM of all authorities whose certificates clients may show."""
+
+
+class ServerContexts:
+    """The context of the listening socket; `refresh` reads changed files again."""
+
+    def __init__(self, settings: ServerTls, hosts: list[str]) -> None:
+        """Raises TlsError."""
+        self._settings = settings
+        self._files: list[tuple[ssl.SSLContext, str, str, str]] = []
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._by_name: dict[str, ssl.SSLContext] = {}
+        self.context = self._default(hosts)
+        for certificate, key, domains in settings.sni:
+            context = self._with_files(certificate, key, "--tls-sni-cert-key")
+            for domain in domains or names_in(Path(certificate).read_bytes()):
+                self._by_name[domain.lower()] = context
+        if self._by_name:
+            self.context.sni_callback = self._choose
+
+    def _default(self, hosts: list[str]) -> ssl.SSLContext:
+        settings = self._settings
+        if bool(settings.cert_file) != bool(settings.key_file):
+            raise TlsError("--tls-cert-file and --tls-private-key-file must be given both, or neither")
+        if settings.cert_file:
+            return self._with_files(settings.cert_file, settings.key_file, "--tls-cert-file")
+        if settings.cert_dir:
+            try:
+                certificate, key = ensure_in(Path(settings.cert_dir), hosts)
+            except OSError as error:
+                raise TlsError(f"--cert-dir: cannot use {settings.cert_dir}: {error.strerror}") from None
+            return self._with_files(certificate, key, "--cert-dir")
+        context = self._bare()
+        _load_pair(context, self_signed(hosts))
+        return context
+
+    def _bare(self) -> ssl.SSLContext:
+        settings = self._settings
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_alpn_protocols(["http/1.1"])
+        if settings.min_version and settings.min_version not in VERSIONS:
+            raise TlsError(f"--tls-min-version: {settings.min_version!r} is none of {', '.join(VERSIONS)}")
+        context.minimum_version = VERSIONS[settings.min_version or "VersionTLS12"]
+        chosen = [suite for suite in settings.cipher_suites if not suite.startswith(_ALWAYS_ON)]
+        if chosen:
+            try:
+                context.set_ciphers(":".join(_openssl_name(suite) for suite in chosen))
+            except ssl.SSLError:
+                raise TlsError(f"--tls-cipher-suites: none of {', '.join(chosen)} is known here") from None
+        if settings.client_authorities:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.load_verify_locations(cadata=settings.client_authorities.decode("ascii"))
+        return context
+
+    def _with_files(self, certificate: str, key: str, flag: str) -> ssl.SSLContext:
+        context = self._bare()
+        try:
+            context.load_cert_chain(certificate, key, password="")
+        except (OSError, ValueError) as error:
+            # SSLError is an OSError.
+            raise TlsError(f"{flag}: cannot use {certificate} with {key}: {error}") from None
+        self._files.append((context, certificate, key, flag))
+        self._changed(certificate, key)
+        return context
+
+    def _changed(self, *paths: str) -> bool:
+        changed = False
+        for path in paths:
+            try:
+                stat = os.stat(path)
+            except OSError:
+                continue
+            mark = (stat.st_mtime_ns, stat.st_ino)
+            changed |= self._seen.get(path) != mark
+            self._seen[path] = mark
+        return changed
+
+    def refresh(self) -> None:
+        """Read again what has changed; what cannot be read is told, and the old one kept."""
+        for context, certificate, key, flag in self._files:
+            if self._changed(certificate, key):
+                try:
+                    context.load_cert_chain(certificate, key, password="")
+                except (OSError, ValueError) as error:
+                    log.error("Keeping the old certificate: the new one cannot be used", err=error, flag=flag)
+                else:
+                    log.info("Certificate read again", certificate=certificate)
+
+    def _choose(self, connection: ssl.SSLObject, name: str | None, _: Any) -> None:
+        asked = (name or "").lower()
+        wildcard = "*." + asked.partition(".")[2]
+        context = self._by_name.get(asked) or self._by_name.get(wildcard)
+        if context is not None:
+            connection.context = context
+
+
+def _openssl_name(suite: str) -> str:
+    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` as OpenSSL calls it: `ECDHE-RSA-AES128-GCM-SHA256`."""
+    name = suite.removeprefix("TLS_")
+    for word, short in _OPENSSL_WORDS.items():
+        name = name.replace(word, short)
+    return name.removeprefix("RSA_WITH_").replace("_WITH_", "-").replace("_CBC", "").replace("_", "-")
+
+
+def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
+    # OpenSSL's binding takes a path only; the file is readable by its owner alone and gone a moment later.
+    descriptor, path = tempfile.mkstemp(prefix="kubestow-", suffix=".pem")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pair.certificate + pair.key)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
