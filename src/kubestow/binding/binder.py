@@ -87,8 +87,8 @@ class Binder:
             self._observer.binding_failed(attempt, placed, failed)
 
     async def _bind(self, profile: Profile, placed: Placed) -> Failed | None:
-        pod, node, wants = placed.pod, placed.node, placed.wants
-        to_prepare = [b for b in profile.pre_bind if b.plugin.pre_bind_needed(wants.get(b.name), pod, node)]
+        pod, node = placed.pod, placed.node
+        to_prepare = [bound for bound in profile.pre_bind if _is_needed(bound, placed)]
         if self._announces_expectation and (to_prepare or placed.waits):
             # Others (an autoscaler, say) should know where the pod is going while this takes its time.
             self._dispatcher.patch_status(pod.pod, nominated_node=node)
@@ -190,6 +190,14 @@ class Binder:
         """Stop what is left; those pods go back to the queue."""
         for task in self._tasks.values():
             task.cancel()
+
+
+def _is_needed(bound: Bound, placed: Placed) -> bool:
+    try:
+        needed: bool = bound.plugin.pre_bind_needed(placed.wants.get(bound.name), placed.pod, placed.node)
+    except Exception as error:
+        raise PluginError(bound.name, "PreBindPreFlight", error) from error
+    return needed
 
 
 def _failure_of(task: asyncio.Task[Failed | None]) -> Failed | None:
