@@ -1,9 +1,8 @@
 """The events that a scheduler recorded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 
 
@@ -16,19 +15,20 @@ class RecordedEvent(NamedTuple):
     action: str
     note: str
     time: float
+    """On the loop's clock."""
     related: str | None = None
 
 
 class EventLog:
     """Keeps every event, in order."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
         self._events: list[RecordedEvent] = []
 
     def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
         about = None if related is None else related.key
-        self._events.append(RecordedEvent(pod.key, kind, reason, action, note, self._clock.now(), about))
+        self._events.append(RecordedEvent(pod.key, kind, reason, action, note, self._time(), about))
 
     def __iter__(self) -> Iterator[RecordedEvent]:
         return iter(self._events)

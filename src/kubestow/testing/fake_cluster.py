@@ -37,7 +37,17 @@ class Binding(NamedTuple):
     pod: str
     node: str
     time: float
+    """On the loop's clock."""
     uid: str
+
+
+class ApiCall(NamedTuple):
+    """A call of the scheduler, whether it succeeded or not."""
+
+    call: str
+    object: str
+    time: float
+    """On the loop's clock."""
 
 
 class FakeCluster:
@@ -50,10 +60,11 @@ class FakeCluster:
         self.feed = ChangeFeed(loop, delay)
         self.faults = Faults()
         self.latency = latency
+        self.slow: dict[str, float] = {}
+        """Latency of calls that differ from the others, by call."""
         self.bindings: list[Binding] = []
         """In the order in which they were made."""
-        self.calls: list[tuple[str, str]] = []
-        """Every call as (call, object), those that failed included."""
+        self.calls: list[ApiCall] = []
         self._loop = loop
         self._clock = clock
         self._objects: dict[tuple[type, str], Any] = {}
@@ -159,7 +170,7 @@ class FakeCluster:
                 current.status, nominatedNodeName="", conditions=_with_condition(current.status.conditions, scheduled)
             )
             self._put(replace(current, spec=replace(current.spec, nodeName=node), status=status))
-            self.bindings.append(Binding(pod.key, node, self._clock.now(), pod.metadata.uid))
+            self.bindings.append(Binding(pod.key, node, self._loop.time(), pod.metadata.uid))
 
         await self._call("bind", pod, do)
 
@@ -196,8 +207,8 @@ class FakeCluster:
         return await self._call(call, claim, lambda: self._merge(call, claim, changes))
 
     async def _call(self, call: str, obj: Any, do: Callable[[], T]) -> T:
-        self.calls.append((call, key_of(obj)))
-        await asyncio.sleep(self.latency)
+        self.calls.append(ApiCall(call, key_of(obj), self._loop.time()))
+        await asyncio.sleep(self.slow.get(call, self.latency))
         if self._loop.time() < self._gone_until:
             raise failure(call, "ConnectionRefused")
         fault = self.faults.striking(call)

@@ -13,7 +13,7 @@ same seed gives the same run. Given an event loop of another kind, it runs on th
 import asyncio
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -66,7 +66,7 @@ class SchedulerHarness:
         self.loop = VirtualLoop() if loop is None else loop
         self.clock: Clock = self.loop.clock if isinstance(self.loop, VirtualLoop) else WallClock()
         self.cluster = FakeCluster(self.loop, self.clock, delay=delay, latency=latency)
-        self.events = EventLog(self.clock)
+        self.events = EventLog(self.loop.time)
         self.attempts = DecisionLog()
         """What each attempt came to, and what went wrong beside."""
         features = features or config.Features()
@@ -94,19 +94,28 @@ class SchedulerHarness:
 
     # Time
 
+    @property
+    def time(self) -> float:
+        """Seconds on the loop's clock; virtual time begins with 0."""
+        return self.loop.time()
+
     def run_for(self, seconds: float) -> None:
         """Let so much virtual time pass."""
         with self._driving() as loop:
             loop.run_for(seconds)
+
+    def run_until(self, condition: Callable[[], bool], limit: float = 3600.0) -> None:
+        """Run until a condition holds when nothing more is to be done at that moment; StuckError if it never does."""
+        with self._driving() as loop:
+            if not loop.run_until(condition, limit):
+                raise StuckError(f"not so after {limit:g} s of virtual time: {self._busy_with()}")
 
     def run_until_idle(self, limit: float = 3600.0) -> None:
         """Run until nothing will happen any more but the retry, after minutes, of pods that cannot be scheduled.
 
         Raises StuckError if that is not so after `limit` seconds of virtual time.
         """
-        with self._driving() as loop:
-            if not loop.run_until(lambda: self.is_idle, limit):
-                raise StuckError(f"not idle after {limit:g} s of virtual time: {self._busy_with()}")
+        self.run_until(lambda: self.is_idle, limit)
 
     async def until_idle(self) -> None:
         """The same from within a running loop of any kind, in that loop's time."""

@@ -1,0 +1,31 @@
+"""Schedulers in virtual time; whatever a scenario did, at its end nothing may be lost or miscounted."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kubestow.testing import SchedulerHarness
+from scenarios import consistency
+
+Start = Callable[..., SchedulerHarness]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a scheduler; takes the arguments of SchedulerHarness."""
+    harnesses: list[SchedulerHarness] = []
+
+    def start_one(*args: Any, **options: Any) -> SchedulerHarness:
+        harnesses.append(SchedulerHarness(*args, **options))
+        return harnesses[-1]
+
+    try:
+        yield start_one
+        for harness in harnesses:
+            consistency.check(harness)
+            if harness.is_idle:
+                consistency.check_settled(harness)
+    finally:
+        for harness in harnesses:
+            harness.close()

@@ -1,0 +1,60 @@
+"""What must hold of a scheduler at any moment, whatever has happened."""
+
+from cluster.comparing import described
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.standing import pod_is_terminal
+from kubestow.testing import SchedulerHarness
+
+
+def check(harness: SchedulerHarness) -> None:
+    """Nothing lost, nothing twice, nothing miscounted."""
+    check_places(harness)
+    check_columns(harness)
+
+
+def check_places(harness: SchedulerHarness) -> None:
+    """Every pod that waits for a node is in exactly one place; no other pod is in the queue."""
+    places = harness.places()
+    told = [obj for obj in harness.cluster.feed.told.values() if isinstance(obj, Pod)]
+    pending = {pod.metadata.uid: pod for pod in told if _is_ours_to_place(harness, pod)}
+    for uid, pod in pending.items():
+        found = places.get(uid, [])
+        # A pod that is being deleted leaves the queue when its turn comes.
+        assert len(found) == 1 or (not found and pod.metadata.deletionTimestamp), f"{pod.key} is in {found}"
+    for uid, found in places.items():
+        if uid not in pending:
+            assert found in (["waiting"], ["binding"], ["in flight"]), f"{uid} is no more, but in {found}"
+    assert {pod.metadata.uid for pod in harness.core.intake.pending_pods()} == pending.keys()
+
+
+def check_columns(harness: SchedulerHarness) -> None:
+    """The columns are what they would be, had the cluster just been read."""
+    cluster, fresh = harness.core.cluster, Cluster()
+    for obj in harness.cluster.feed.told.values():
+        if isinstance(obj, Node):
+            fresh.set_node(obj)
+        elif isinstance(obj, Pod):
+            if obj.spec.nodeName and not pod_is_terminal(obj):
+                fresh.set_pod(obj)
+        else:
+            fresh.set_object(obj)
+    for info in [placed.pod for placed in cluster._placed.values() if placed.assumed]:
+        fresh.assume(PodInfo(info.pod), info.pod.spec.nodeName)
+    assert described(cluster) == described(fresh)
+
+
+def check_settled(harness: SchedulerHarness) -> None:
+    """An idle scheduler assumes nothing, keeps no events for pods in flight, and no pod was bound twice."""
+    check(harness)
+    assert harness.core.cluster.assumed_count == 0
+    assert harness.core.queue.in_flight_counts() == {}
+    assert len(harness.core.waiting_pods) == 0
+    uids = [binding.uid for binding in harness.cluster.bindings]
+    assert len(uids) == len(set(uids))
+
+
+def _is_ours_to_place(harness: SchedulerHarness, pod: Pod) -> bool:
+    return not pod.spec.nodeName and not pod_is_terminal(pod) and pod.spec.schedulerName in harness.core.profiles

@@ -1,0 +1,24 @@
+"""A plugin that refuses as long as it likes."""
+
+from typing import Any
+
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.handle import Handle
+from kubestow.framework.plain import NodeRow
+
+
+class Moody:
+    """Refuses every node until told otherwise; a new node may change its mind."""
+
+    name = "Moody"
+    refuses = True
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        Moody.refuses = True
+
+    def requeue_on(self) -> list[Registration]:
+        return [on(Resource.NODE, Action.ADD)]
+
+    def filter(self, state: Any, pod: PodInfo, node: NodeRow) -> str | None:
+        return "not in the mood" if self.refuses else None

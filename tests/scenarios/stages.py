@@ -1,0 +1,53 @@
+"""A scheduler in which every stage of a pod's way takes five seconds, so that things can happen in between."""
+
+import asyncio
+from typing import Any
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Wait
+from kubestow.testing import SchedulerHarness
+
+STAGE = 5.0
+WAITING, PRE_BINDING, BINDING = (0.5 * STAGE, 1.5 * STAGE, 2.5 * STAGE)
+"""Moments, in seconds after a pod was placed, at which it is in the middle of a stage."""
+STAGES = {"waiting": WAITING, "pre-binding": PRE_BINDING, "binding": BINDING}
+
+
+class Slow:
+    """Permits after five seconds, and takes five seconds in PreBind; keeps what it was called for."""
+
+    name = "Slow"
+    calls: list[str] = []
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._handle = handle
+        self.calls.clear()
+
+    def reserve(self, want: Any, pod: PodInfo, node: str) -> None:
+        self.calls.append(f"reserve {pod.name}")
+
+    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+        self.calls.append(f"unreserve {pod.name}")
+
+    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait:
+        asyncio.get_running_loop().call_later(STAGE, self._allow, pod.uid)
+        return Wait(60.0)
+
+    def _allow(self, uid: str) -> None:
+        waiting = self._handle.waiting_pods.get(uid)
+        if waiting is not None:
+            waiting.allow(self.name)
+
+    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+        return True
+
+    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+        self.calls.append(f"pre_bind {pod.name}")
+        await asyncio.sleep(STAGE)
+        self.calls.append(f"pre_bound {pod.name}")
+
+
+def slow_bindings(harness: SchedulerHarness) -> None:
+    """Make bindings, too, take their time; not the other calls."""
+    harness.cluster.slow["bind"] = STAGE

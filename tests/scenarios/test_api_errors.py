@@ -1,0 +1,136 @@
+"""The API server refuses, fails, or is away: nothing is lost, and nothing is bound twice."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kubestow.cycle.outcome import Failed, Placed
+from kubestow.model.pod import Pod
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios.moody import Moody
+
+Start = Callable[..., SchedulerHarness]
+
+PROBLEMS = ["Conflict", "NotFound", "Forbidden", "Timeout", "InternalError", "TooManyRequests", "ConnectionLost"]
+CALLS = ["bind", "patch_pod_status", "delete_pod"]
+
+
+def crowded(start: Start, **options: float) -> SchedulerHarness:
+    """Every call is needed: pods to bind, pods that do not fit, and one that must preempt."""
+    harness = start(**options)
+    for number in range(2):
+        harness.cluster.add(make_node(f"n{number}", cpu="2"))
+    for number in range(4):
+        harness.cluster.add(make_pod(f"low{number}", cpu="1", priority=0, grace_seconds=5))
+    harness.cluster.add(make_pod("huge", cpu="64", priority=50))
+    return harness
+
+
+def add_important(harness: SchedulerHarness) -> None:
+    for number in range(2):
+        harness.cluster.add(make_pod(f"high{number}", cpu="1", priority=100))
+
+
+@pytest.mark.parametrize("takes_effect", [False, True], ids=["refused", "done-all-the-same"])
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_call_that_fails_once(start: Start, problem: str, call: str, takes_effect: bool) -> None:
+    """Each kind of failure at each kind of call, whether or not the server did what was asked."""
+    harness = crowded(start, delay=0.01)
+    harness.cluster.faults.fail(call, problem, takes_effect=takes_effect)
+    harness.run_until_idle()
+    add_important(harness)
+    harness.run_until_idle()
+    assert all(harness.cluster.node_of(f"high{number}") for number in range(2))
+    assert harness.place_of("huge") == "unschedulable"
+    assert len([pod for pod in harness.cluster.all(Pod) if pod.spec.nodeName]) == 4
+
+
+@pytest.mark.parametrize("skip", range(12))
+def test_the_nth_call_is_not_answered(start: Start, skip: int) -> None:
+    """Whichever call of a whole run it is."""
+    harness = crowded(start, latency=0.1, delay=0.2)
+    harness.cluster.faults.fail("*", "Timeout", skip=skip)
+    harness.run_until_idle()
+    add_important(harness)
+    harness.run_until_idle()
+    assert all(harness.cluster.node_of(f"high{number}") for number in range(2))
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.15, 0.25, 1.0])
+def test_the_server_is_gone_for_a_minute(start: Start, after: float) -> None:
+    """Calls fail and nothing is heard; when the server is back, everything is as it should be."""
+    harness = crowded(start, latency=0.1, delay=0.1)
+    harness.run_for(after)
+    harness.cluster.go_away_for(60.0)
+    harness.run_for(30.0)
+    add_important(harness)
+    harness.run_until_idle()
+    assert all(harness.cluster.node_of(f"high{number}") for number in range(2))
+    assert harness.cluster.conditions("huge")["PodScheduled"].reason == "Unschedulable"
+
+
+def test_a_binding_that_fails_once(start: Start) -> None:
+    """The pod goes back, its place is free for others meanwhile, and the next attempt succeeds."""
+    harness = start()
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("p1", cpu="1"))
+    harness.cluster.faults.fail("bind", "Conflict")
+    harness.run_for(1.0)
+    assert harness.place_of("p1") == "errorBackoff"
+    assert harness.core.cluster.pod_count == 0
+    condition = harness.cluster.conditions("p1")["PodScheduled"]
+    assert (condition.status, condition.reason) == ("False", "SchedulerError")
+    assert "running Bind plugin 'DefaultBinder': bind: 409 Conflict" in condition.message
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p1") == "n1"
+    assert [type(outcome) for outcome in harness.attempts.about("p1")] == [Placed, Placed]
+    assert [event.reason for event in harness.events.about("p1")] == ["FailedScheduling", "Scheduled"]
+
+
+def test_a_binding_that_was_done_but_not_answered(start: Start) -> None:
+    """The pod is seen bound before the call fails: it is not tried again, and keeps its place."""
+    harness = start()
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(make_node("n2"))
+    harness.cluster.add(make_pod("p1", cpu="1"))
+    harness.cluster.faults.fail("bind", "Timeout", takes_effect=True)
+    harness.run_until_idle()
+    assert len(harness.cluster.bindings) == 1
+    assert len(harness.attempts.about("p1")) == 1
+    assert harness.core.cluster.node_name_of(harness.cluster.pod("p1").metadata.uid) == harness.cluster.node_of("p1")
+
+
+def test_a_binding_that_was_done_is_heard_of_late(start: Start) -> None:
+    """The call fails first, so the pod is placed again; the second binding is refused, and the first one counts."""
+    harness = start(delay=20.0)
+    for number in range(5):
+        harness.cluster.add(make_node(f"n{number}"))
+    harness.cluster.add(make_pod("p1", cpu="1"))
+    harness.cluster.faults.fail("bind", "ConnectionLost", takes_effect=True)
+    harness.run_until_idle()
+    assert len(harness.cluster.bindings) == 1
+    assert len(harness.attempts.about("p1")) > 1
+    assert harness.core.cluster.node_name_of(harness.cluster.pod("p1").metadata.uid) == harness.cluster.node_of("p1")
+
+
+def test_status_writes_are_merged_and_reported_when_lost(start: Start) -> None:
+    """While the server is busy only the newest condition waits; what is refused for good is told, not hidden."""
+    harness = start(plugins=[Moody])
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.faults.fail("patch_pod_status", "Forbidden")
+    harness.cluster.add(make_pod("p1"))
+    harness.run_until_idle()
+    assert "PodScheduled" not in harness.cluster.conditions("p1")
+    assert any("pod_status_patch of default/p1" in failure for failure in harness.attempts.failures)
+    assert isinstance(harness.attempts.about("p1")[-1], Failed)
+
+    harness.cluster.slow["patch_pod_status"] = 5.0
+    before = len(harness.cluster.calls)
+    for number in range(2, 6):
+        harness.cluster.add(make_node(f"n{number}"))
+        harness.run_for(0.5)
+    harness.run_until_idle()
+    patches = [call for call in harness.cluster.calls[before:] if call.call == "patch_pod_status"]
+    assert len(patches) == 2
+    assert harness.cluster.conditions("p1")["PodScheduled"].message.startswith("0/5 nodes")

@@ -1,0 +1,117 @@
+"""Permit: a plugin that holds pods until their whole gang is there, and what becomes of those that wait in vain."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kubestow.cluster.events import Registration
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Rejection, Wait, unschedulable
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+Start = Callable[..., SchedulerHarness]
+
+
+class Gang:
+    """Holds the pods of a gang until as many have a place as the gang is large; one that fails takes all with it."""
+
+    name = "Gang"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._handle = handle
+
+    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait | None:
+        gang = pod.labels.get("gang")
+        if gang is None:
+            return None
+        waiting = [other for other in self._handle.waiting_pods if other.pod.labels.get("gang") == gang]
+        if len(waiting) + 1 < int(pod.labels["size"]):
+            return Wait(30.0)
+        for other in waiting:
+            other.allow(self.name)
+        return None
+
+    def reserve(self, want: Any, pod: PodInfo, node: str) -> None:
+        return None
+
+    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+        for other in self._handle.waiting_pods:
+            if other.pod.labels.get("gang") == pod.labels.get("gang"):
+                other.reject(self.name, "another pod of the gang failed")
+
+
+class Refusing:
+    """Permits nothing, and nothing changes its mind."""
+
+    name = "Refusing"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def requeue_on(self) -> list[Registration]:
+        return []
+
+    def permit(self, want: Any, pod: PodInfo, node: str) -> Rejection:
+        return unschedulable("the office is closed")
+
+
+def add_gang(harness: SchedulerHarness, size: int, present: range) -> None:
+    for number in present:
+        harness.cluster.add(make_pod(f"g{number}", cpu="1", labels={"gang": "g", "size": str(size)}))
+
+
+def test_a_gang_is_bound_together(start: Start) -> None:
+    """The first pods wait, holding their places; the last one lets all of them go."""
+    harness = start(plugins=[Gang])
+    harness.cluster.add(make_node("n1", cpu="3"))
+    add_gang(harness, 3, range(2))
+    harness.run_for(10.0)
+    assert [harness.place_of(f"g{n}") for n in range(2)] == ["waiting", "waiting"]
+    assert harness.bindings == {}
+    assert harness.cluster.pod("g0").status.nominatedNodeName == "n1"
+    add_gang(harness, 3, range(2, 3))
+    harness.run_until_idle()
+    assert sorted(harness.bindings) == ["default/g0", "default/g1", "default/g2"]
+    assert harness.time == 10.0
+
+
+def test_a_gang_that_stays_incomplete_gives_its_places_back(start: Start) -> None:
+    """After thirty seconds the wait is over for all; others take the room; the pods wait for something to change."""
+    harness = start(plugins=[Gang])
+    harness.cluster.add(make_node("n1", cpu="2"))
+    add_gang(harness, 3, range(2))
+    harness.run_for(1.0)
+    harness.cluster.add(make_pod("other", cpu="1"))
+    harness.run_for(28.0)
+    assert harness.place_of("other") == "unschedulable"
+    harness.run_for(2.0)
+    assert harness.cluster.node_of("other") == "n1"
+    condition = harness.cluster.conditions("g0")["PodScheduled"]
+    assert (condition.status, condition.reason) == ("False", "Unschedulable")
+    waited = "0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Gang."
+    assert waited in [event.note for event in harness.events.about("g0")]
+    assert harness.cluster.pod("g0").status.nominatedNodeName == ""
+
+
+def test_what_waits_can_be_rejected_by_its_plugin(start: Start) -> None:
+    """A pod of the gang is deleted while it waits: its Unreserve rejects the rest, at once."""
+    harness = start(plugins=[Gang])
+    harness.cluster.add(make_node("n1", cpu="2"))
+    add_gang(harness, 3, range(2))
+    harness.run_for(5.0)
+    harness.cluster.delete(harness.cluster.pod("g1"))
+    harness.run_for(0.5)
+    words = [event.note for event in harness.events.about("g0")]
+    assert words == ["0/1 nodes are available: 1 another pod of the gang failed."]
+    assert harness.bindings == {}
+
+
+def test_a_refusal_undoes_the_placement(start: Start) -> None:
+    """The pod is unschedulable in the words of the plugin, and nothing is taken on the node."""
+    harness = start(plugins=[Refusing])
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(make_pod("p1", cpu="1"))
+    harness.run_until_idle()
+    assert harness.place_of("p1") == "unschedulable"
+    assert harness.events.notes("FailedScheduling") == ["0/1 nodes are available: 1 the office is closed."]
+    assert harness.core.cluster.pod_count == 0

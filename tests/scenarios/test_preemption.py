@@ -1,0 +1,205 @@
+"""Preemption from end to end: victims chosen, told and deleted, the preemptor nominated, held back, and placed."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.handle import Handle
+from kubestow.model.pod import Pod
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios import stages
+
+Start = Callable[..., SchedulerHarness]
+
+
+def full(start: Start, nodes: int = 1, grace: int = 10, **options: Any) -> SchedulerHarness:
+    """Nodes of two CPUs, each with two pods of low priority."""
+    harness = start(**options)
+    for number in range(nodes):
+        harness.cluster.add(make_node(f"n{number}", cpu="2"))
+    for number in range(2 * nodes):
+        harness.cluster.add(make_pod(f"low{number}", cpu="1", priority=0, node=f"n{number // 2}", grace_seconds=grace))
+    harness.run_until_idle()
+    return harness
+
+
+def test_the_whole_way(start: Start) -> None:
+    """Victims get a condition and a deletion; the preemptor is nominated, waits for them to end, and is bound."""
+    harness = full(start)
+    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.run_for(5.0)
+    high = harness.cluster.pod("high")
+    assert high.status.nominatedNodeName == "n0"
+    assert harness.core.queue.nominator.node_of(high.metadata.uid) == "n0"
+    for name in ("low0", "low1"):
+        assert harness.cluster.pod(name).metadata.deletionTimestamp is not None
+        condition = harness.cluster.conditions(name)["DisruptionTarget"]
+        assert (condition.status, condition.reason) == ("True", "PreemptionByScheduler")
+        assert condition.message == "default-scheduler: preempting to accommodate a higher priority pod"
+        (event,) = harness.events.about(name)
+        assert event.note == f"Preempted by pod {high.metadata.uid} on node n0"
+        assert (event.kind, event.reason, event.action) == ("Normal", "Preempted", "Preempting")
+        assert event.related == "default/high"
+    assert len(harness.attempts.about("high")) == 1
+    harness.run_until_idle()
+    assert harness.time == 10.0
+    assert harness.cluster.node_of("high") == "n0"
+    assert harness.cluster.pod("high").status.nominatedNodeName == ""
+    assert len(harness.core.queue.nominator) == 0
+    assert [event.reason for event in harness.events.about("high")] == ["FailedScheduling", "Scheduled"]
+
+
+def test_the_room_is_kept_for_the_preemptor(start: Start) -> None:
+    """A pod of lower priority that comes while victims terminate does not take their place."""
+    harness = full(start)
+    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.run_for(1.0)
+    harness.cluster.add(make_pod("sneaky", cpu="1", priority=5))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("high") == "n0"
+    assert harness.place_of("sneaky") == "unschedulable"
+
+
+def test_as_few_as_possible_have_to_go(start: Start) -> None:
+    """One node, one victim: the other pods stay where they are."""
+    harness = full(start, nodes=3)
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("high")
+    assert len([pod for pod in harness.cluster.all(Pod) if pod.metadata.name.startswith("low")]) == 5
+
+
+def test_a_higher_preemptor_takes_the_nomination_away(start: Start) -> None:
+    """The lower one loses its nomination, and is placed later where there is room again."""
+    harness = full(start)
+    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.run_for(1.0)
+    harness.cluster.add(make_pod("higher", cpu="2", priority=20))
+    harness.run_for(1.0)
+    assert harness.cluster.pod("higher").status.nominatedNodeName == "n0"
+    assert harness.cluster.pod("high").status.nominatedNodeName == ""
+    harness.run_until_idle()
+    assert harness.cluster.node_of("higher") == "n0"
+    assert harness.place_of("high") == "unschedulable"
+    harness.cluster.add(make_node("n1", cpu="2"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("high") == "n1"
+
+
+def test_nobody_of_the_same_priority_has_to_go(start: Start) -> None:
+    """And a pod that must never preempt does not either; each says why."""
+    harness = full(start)
+    harness.cluster.add(make_pod("equal", cpu="1", priority=0))
+    harness.cluster.add(make_pod("meek", cpu="1", priority=10, spec={"preemptionPolicy": "Never"}))
+    harness.run_until_idle()
+    assert harness.place_of("equal") == harness.place_of("meek") == "unschedulable"
+    assert len(harness.bindings) == 0
+    said = {event.pod: event.note for event in harness.events}
+    assert said["default/equal"].endswith("1 No preemption victims found for incoming pod.")
+    assert said["default/meek"].endswith("not eligible due to preemptionPolicy=Never.")
+
+
+def test_a_pod_that_waits_for_permission_is_preempted_in_memory(start: Start) -> None:
+    """It has no place yet that would have to be deleted: it goes back to the queue instead."""
+    harness = start(plugins=[stages.Slow])
+    stages.slow_bindings(harness)
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("low", cpu="1", priority=0))
+    harness.run_for(stages.WAITING)
+    assert harness.place_of("low") == "waiting"
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/high": "n1"}
+    uid = harness.cluster.pod("high").metadata.uid
+    notes = [event.note for event in harness.events.about("low")]
+    assert notes[:2] == [
+        f"Preempted by pod {uid} on node n1 (in kube-scheduler memory).",
+        "waiting on permit for pod: preempted",
+    ]
+    assert harness.place_of("low") == "unschedulable"
+    assert "delete_pod" not in [call.call for call in harness.cluster.calls]
+    assert stages.Slow.calls[:2] == ["reserve low", "unreserve low"]
+
+
+def test_a_pod_in_pre_bind_is_cancelled(start: Start) -> None:
+    """Its PreBind is stopped, what it reserved is given back, and it goes back to the queue."""
+    harness = start(plugins=[stages.Slow])
+    stages.slow_bindings(harness)
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("low", cpu="1", priority=0))
+    harness.run_for(stages.PRE_BINDING)
+    assert stages.Slow.calls == ["reserve low", "pre_bind low"]
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.run_for(0.5)
+    assert stages.Slow.calls[:3] == ["reserve low", "pre_bind low", "unreserve low"]
+    assert harness.cluster.conditions("low")["PodScheduled"].message == "preempted by DefaultPreemption"
+    harness.run_until_idle()
+    assert harness.bindings == {"default/high": "n1"}
+
+
+class Stubborn:
+    """Finishes PreBind, cancelled or not."""
+
+    name = "Stubborn"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+        return pod.name == "low"
+
+    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+        try:
+            await asyncio.sleep(60.0)
+        except asyncio.CancelledError:
+            await asyncio.sleep(1.0)
+
+
+def test_a_pod_that_finished_pre_bind_in_spite_of_it_has_lost_its_place_all_the_same(start: Start) -> None:
+    """Two pods must not end up where there is room for one."""
+    harness = start(plugins=[Stubborn])
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("low", cpu="1", priority=0))
+    harness.run_for(1.0)
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/high": "n1"}
+
+
+def test_a_victim_that_is_being_bound_is_deleted(start: Start) -> None:
+    """Too late to stop it in memory: its deletion is asked of the API server."""
+    harness = start(plugins=[stages.Slow])
+    stages.slow_bindings(harness)
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("low", cpu="1", priority=0, grace_seconds=3))
+    harness.run_for(stages.BINDING)
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("high") == "n1"
+    assert harness.cluster.get(Pod, "default/low") is None
+
+
+def test_victims_that_are_gone_already(start: Start) -> None:
+    """Somebody else deletes the victims before the scheduler does: the preemptor is placed without delay."""
+    harness = full(start, latency=1.0)
+    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.run_for(0.5)
+    for name in ("low0", "low1"):
+        harness.cluster.delete(harness.cluster.pod(name), 0)
+    harness.run_until_idle()
+    assert harness.cluster.node_of("high") == "n0"
+    assert harness.time < 10.0
+    assert harness.events.notes("Preempted") == []
+
+
+def test_a_preemptor_that_is_deleted_leaves_its_victims_to_their_fate(start: Start) -> None:
+    """Deletions under way are not taken back; the room is for whoever comes."""
+    harness = full(start)
+    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.run_for(1.0)
+    harness.cluster.delete(harness.cluster.pod("high"))
+    harness.cluster.add(make_pod("next", cpu="1", priority=0))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("next") == "n0"
+    assert len(harness.core.queue.nominator) == 0

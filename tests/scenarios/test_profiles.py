@@ -1,0 +1,77 @@
+"""Several profiles in one scheduler: each pod is scheduled by the plugins of the profile it names."""
+
+from collections.abc import Callable
+
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+Start = Callable[..., SchedulerHarness]
+
+TWO_PROFILES = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+podInitialBackoffSeconds: 2
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: packing
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+        resources: [{name: cpu, weight: 1}]
+  plugins:
+    filter:
+      disabled: [{name: TaintToleration}]
+    score:
+      disabled: [{name: "*"}]
+      enabled: [{name: NodeResourcesFit}]
+"""
+
+
+def test_each_pod_by_its_profile(start: Start) -> None:
+    """One profile spreads, the other one packs; both see each other's pods."""
+    harness = start(TWO_PROFILES)
+    for number in range(4):
+        harness.cluster.add(make_node(f"n{number}", cpu="4"))
+    for number in range(4):
+        harness.cluster.add(make_pod(f"spread{number}", cpu="1"))
+    harness.run_until_idle()
+    assert len(set(harness.bindings.values())) == 4
+    for number in range(3):
+        harness.cluster.add(make_pod(f"packed{number}", cpu="1", scheduler="packing"))
+    harness.run_until_idle()
+    assert len({harness.cluster.node_of(f"packed{number}") for number in range(3)}) == 1
+
+
+def test_a_profile_may_lack_a_filter(start: Start) -> None:
+    """Taints do not count for the pods of a profile that has switched them off; they do for the others."""
+    harness = start(TWO_PROFILES)
+    harness.cluster.add(make_node("n1", taints=["busy:NoSchedule"]))
+    harness.cluster.add(make_pod("careful"))
+    harness.cluster.add(make_pod("careless", scheduler="packing"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/careless": "n1"}
+    assert harness.place_of("careful") == "unschedulable"
+
+
+def test_pods_of_other_schedulers_are_left_alone(start: Start) -> None:
+    """They are counted where they run, and never queued."""
+    harness = start(TWO_PROFILES)
+    harness.cluster.add(make_node("n1", cpu="2"))
+    harness.cluster.add(make_pod("foreign", scheduler="elsewhere", cpu="1"))
+    harness.cluster.add(make_pod("foreign-bound", scheduler="elsewhere", cpu="2", node="n1"))
+    harness.cluster.add(make_pod("ours", cpu="1"))
+    harness.run_until_idle()
+    assert harness.bindings == {}
+    assert harness.place_of("foreign") == ""
+    assert harness.place_of("ours") == "unschedulable"
+
+
+def test_the_configured_backoff_counts(start: Start) -> None:
+    """The first retry after an error comes after two seconds, rounded up to the end of the second."""
+    harness = start(TWO_PROFILES)
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(make_pod("p1"))
+    harness.cluster.faults.fail("bind", "Conflict")
+    harness.run_until_idle()
+    assert harness.cluster.bindings[0].time == 3.0

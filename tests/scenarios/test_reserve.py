@@ -1,0 +1,110 @@
+"""Reserve: plugins take what a pod needs one after the other; should one fail, all give back in reverse order."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Rejection, Wait, unschedulable
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+Start = Callable[..., SchedulerHarness]
+
+LOG: list[str] = []
+
+
+class Reserving:
+    """Writes down what it is asked; what it answers depends on the pod's label of its name."""
+
+    name = ""
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        LOG.clear()
+
+    def requeue_on(self) -> list[Any]:
+        return []
+
+    def reserve(self, want: Any, pod: PodInfo, node: str) -> Rejection | None:
+        LOG.append(f"{self.name} reserve")
+        mood = pod.labels.get(self.name)
+        if mood == "fails":
+            raise RuntimeError("no idea")
+        return unschedulable("sold out") if mood == "refuses" else None
+
+    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+        LOG.append(f"{self.name} unreserve")
+        if pod.labels.get(self.name) == "cannot-undo":
+            raise RuntimeError("stuck")
+
+
+class First(Reserving):
+    name = "First"
+
+
+class Second(Reserving):
+    name = "Second"
+
+
+class Third(Reserving):
+    """Also has a say in Permit and PreBind."""
+
+    name = "Third"
+
+    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait | Rejection | None:
+        moods: dict[str, Wait | Rejection] = {"waits": Wait(5.0), "forbids": unschedulable("forbidden")}
+        return moods.get(pod.labels.get("permit", ""))
+
+    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+        if pod.labels.get("pre-bind") == "unsure":
+            raise RuntimeError("who knows")
+        return "pre-bind" in pod.labels
+
+    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> Rejection | None:
+        return unschedulable("the disk is broken")
+
+
+RESERVED = ["First reserve", "Second reserve", "Third reserve"]
+UNDONE = ["Third unreserve", "Second unreserve", "First unreserve"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "reserved", "words"),
+    [
+        ({"Second": "refuses"}, RESERVED[:2], "0/1 nodes are available: 1 sold out."),
+        ({"Second": "fails"}, RESERVED[:2], "running Reserve plugin 'Second': no idea"),
+        ({"First": "refuses", "Third": "cannot-undo"}, RESERVED[:1], "0/1 nodes are available: 1 sold out."),
+        ({"permit": "forbids"}, RESERVED, "0/1 nodes are available: 1 forbidden."),
+        (
+            {"permit": "waits"},
+            RESERVED,
+            "0/1 nodes are available: 1 rejected due to timeout after waiting 5s at plugin Third.",
+        ),
+        ({"pre-bind": "fails"}, RESERVED, "running PreBind plugin 'Third': the disk is broken"),
+        ({"pre-bind": "unsure"}, RESERVED, "running PreBindPreFlight plugin 'Third': who knows"),
+    ],
+    ids=["refused", "failed", "undo-fails", "forbidden", "timed-out", "pre-bind-refused", "pre-bind-failed"],
+)
+def test_everything_is_given_back_in_reverse_order(
+    start: Start, labels: dict[str, str], reserved: list[str], words: str
+) -> None:
+    """By all plugins, those not asked included, wherever it failed; the pod says why it waits."""
+    harness = start(plugins=[First, Second, Third])
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("p1", cpu="1", labels=labels))
+    harness.run_for(5.5 if "permit" in labels else 0.5)
+    assert LOG[: len(reserved) + 3] == reserved + UNDONE
+    assert harness.events.about("p1")[0].note == words
+    assert harness.core.cluster.pod_count == 0
+    assert harness.place_of("p1") in ("unschedulable", "errorBackoff")
+
+
+def test_nothing_is_given_back_when_all_goes_well(start: Start) -> None:
+    """Every plugin reserves once, in order."""
+    harness = start(plugins=[First, Second, Third])
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(make_pod("p1", cpu="1"))
+    harness.run_until_idle()
+    assert LOG == RESERVED
+    assert harness.cluster.node_of("p1") == "n1"
