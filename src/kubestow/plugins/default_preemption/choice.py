@@ -44,8 +44,8 @@ class Candidates:
 
     @property
     def missing(self) -> int:
-        """How many are still wanted."""
-        return max(self._wanted - len(self), 0)
+        """How many more to look for; as many again, if all that were found break a budget."""
+        return self._wanted - len(self) or self._wanted
 
     def add(self, run: DryRun) -> None:
         """Take the candidates of a dry run, no more than are needed."""
