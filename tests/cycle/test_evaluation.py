@@ -1,0 +1,294 @@
+"""One evaluation: PreFilter and what it switches off, narrowing, expected pods, scores, and the words for a failure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.plugin import Change
+from kubestow.framework.results import (
+    SKIP,
+    Code,
+    Narrowed,
+    PluginError,
+    Rejection,
+    Rejections,
+    unresolvable,
+    unschedulable,
+)
+from kubestow.queue.nominator import Nominator
+from kubestow.testing.builders import make_pod
+
+
+class Prepares(Refuses):
+    """Refuses every node, unless its PreFilter says otherwise."""
+
+    def __init__(self, name: str, answer: Any) -> None:
+        super().__init__(name, {f"n{i}": "refused" for i in range(9)})
+        self._answer = answer
+
+    def pre_filter(self, pod: PodInfo) -> Any:
+        return self._answer
+
+
+def narrowing(name: str, *allowed: str) -> Any:
+    """A plugin whose PreFilter leaves only these nodes, and whose filter lets all pass."""
+    plugin = Prepares(name, Narrowed(frozenset(allowed)))
+    plugin._kind = {}
+    return plugin
+
+
+# PreFilter
+
+
+def test_skip_switches_the_filter_off() -> None:
+    """A plugin whose PreFilter skips is not asked about nodes; others are."""
+    skipping, other = Prepares("Skipping", SKIP), Refuses("Other", {"n0": "no"})
+    evaluation = evaluation_of(nodes(), skipping, other)
+    assert judged(evaluation) == ["n1", "n2"]
+    assert skipping.asked == []
+    assert evaluation.skipped == {"Skipping"}
+
+
+def test_a_refusal_of_the_pod_as_a_whole() -> None:
+    """Ends PreFilter; the message is the plugin's own."""
+    later = Prepares("Later", SKIP)
+    evaluation = evaluation_of(nodes(), Prepares("No", unresolvable("pod is odd", "and late")), later)
+    assert not evaluation.pre_filter()
+    assert evaluation.rejected == unresolvable("pod is odd", "and late")._replace(plugin="No")
+    assert evaluation.message() == "0/3 nodes are available: pod is odd, and late."
+    assert evaluation.rejecting_plugins == {"No"}
+    assert evaluation.skipped == set()
+
+
+def test_narrowing_leaves_nodes_out() -> None:
+    """Nodes that are not named are not asked about; the message counts them."""
+    evaluation = evaluation_of(nodes(5), narrowing("A", "n1", "n3", "gone"), Refuses("B", {"n1": "no", "n3": "no"}))
+    assert judged(evaluation) == []
+    assert evaluation.message() == "0/5 nodes are available: 2 no, 3 node(s) didn't satisfy plugin(s) [A]."
+    assert evaluation.rejecting_plugins == {"A", "B"}
+
+
+def test_several_plugins_narrow_to_what_they_share() -> None:
+    """The nodes that all of them name."""
+    evaluation = evaluation_of(nodes(5), narrowing("B", "n1", "n2"), narrowing("A", "n2", "n3"))
+    assert judged(evaluation) == ["n2"]
+    assert evaluation.left_out_reason == "node(s) didn't satisfy plugin(s) [A B]"
+
+
+def test_several_plugins_narrow_to_nothing() -> None:
+    """The pod is refused as a whole, and the message names them all, sorted."""
+    later = Prepares("Later", SKIP)
+    evaluation = evaluation_of(nodes(5), narrowing("B", "n1"), narrowing("A", "n2"), later)
+    assert not evaluation.pre_filter()
+    assert evaluation.message() == "0/5 nodes are available: node(s) didn't satisfy plugin(s) [A B] simultaneously."
+    assert evaluation.rejected is not None
+    assert evaluation.rejected.code is Code.UNRESOLVABLE
+    assert evaluation.rejecting_plugins == {"A", "B"}
+    assert evaluation.skipped == set()
+
+
+def test_one_plugin_narrows_to_nothing() -> None:
+    """In the singular."""
+    evaluation = evaluation_of(nodes(2), narrowing("A"))
+    assert not evaluation.pre_filter()
+    assert evaluation.message() == "0/2 nodes are available: node(s) didn't satisfy plugin A."
+
+
+def test_narrowing_to_nodes_that_do_not_exist() -> None:
+    """Is no refusal by itself, but no node is left."""
+    evaluation = evaluation_of(nodes(2), narrowing("A", "elsewhere"))
+    assert judged(evaluation) == []
+    assert evaluation.message() == "0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [A]."
+
+
+# Filter
+
+
+def test_reasons_are_sorted_and_counted() -> None:
+    """As texts, number first."""
+    refusals: dict[str, Rejection | str] = {
+        "n0": "b",
+        "n1": unschedulable("a", "b"),
+        **{f"n{i}": "c" for i in range(2, 12)},
+    }
+    evaluation = evaluation_of(nodes(12), Refuses("A", refusals))
+    assert judged(evaluation) == []
+    assert evaluation.message() == "0/12 nodes are available: 1 a, 10 c, 2 b."
+    assert evaluation.message("preemption: no luck.") == (
+        "0/12 nodes are available: 1 a, 10 c, 2 b. preemption: no luck."
+    )
+
+
+class NoneBeside:
+    """Refuses a node that has pods; how many, its PreFilter counts over all nodes, and adapts to changes."""
+
+    name = "NoneBeside"
+
+    def __init__(self) -> None:
+        self.changes: list[Sequence[Change]] = []
+
+    def pre_filter(self, pod: PodInfo) -> int:
+        return 0
+
+    def with_changes(self, want: int, pod: PodInfo, changes: Sequence[Change]) -> int:
+        self.changes.append(changes)
+        return want + len(changes)
+
+    def filter_rows(self, want: int, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        crowded = view.pod_count[rows] + want > 0
+        return Rejections(crowded.astype(np.int64), lambda _: unschedulable("crowded"))
+
+
+def nominations(**priority_on: int) -> Nominator:
+    nominator = Nominator()
+    for node, priority in priority_on.items():
+        nominator.nominate(make_pod(f"for-{node}", priority=priority), node)
+    return nominator
+
+
+class Crowded:
+    """Refuses a node that has pods."""
+
+    name = "Crowded"
+
+    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        return Rejections((view.pod_count[rows] > 0).astype(np.int64), lambda _: unschedulable("crowded"))
+
+
+@pytest.mark.parametrize("plugin", [Crowded, NoneBeside])
+def test_expected_pods_count_on_their_node(plugin: Any) -> None:
+    """A node must do with the pods nominated to it, if they are at least as important; others do not count."""
+    nominator = nominations(n0=0, n1=-1, gone=0)
+    evaluation = evaluation_of(nodes(4), plugin(), nominator=nominator)
+    assert judged(evaluation) == ["n1", "n2", "n3"]
+    assert evaluation.verdicts is not None
+    assert evaluation.verdicts.rejection(0) == unschedulable("crowded")._replace(plugin=plugin.name)
+
+
+def test_a_node_must_do_without_the_expected_pods_too() -> None:
+    """They may never come."""
+
+    class Lonely:
+        name = "Lonely"
+
+        def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+            return Rejections((view.pod_count[rows] == 0).astype(np.int64), lambda _: unschedulable("lonely"))
+
+    evaluation = evaluation_of(nodes(2), Lonely(), nominator=nominations(n0=0))
+    assert judged(evaluation) == []
+    assert evaluation.message() == "0/2 nodes are available: 2 lonely."
+
+
+def test_a_pod_is_not_in_its_own_way() -> None:
+    """Its own nomination does not count."""
+    nominator = Nominator()
+    nominator.nominate(make_pod("p"), "n0")
+    assert judged(evaluation_of(nodes(1), Crowded(), nominator=nominator)) == ["n0"]
+
+
+def test_wants_that_count_pods_adapt_to_expected_ones() -> None:
+    """For each node separately: pods expected elsewhere are not there yet."""
+    plugin = NoneBeside()
+    judged(evaluation_of(nodes(3), plugin, nominator=nominations(n0=0, n2=5)))
+    told = [[(change.pod.name, change.row, change.added) for change in changes] for changes in plugin.changes]
+    assert told == [[("for-n0", 0, True)], [("for-n2", 2, True)]]
+
+
+def test_a_plugin_that_cannot_adapt() -> None:
+    """Is named."""
+
+    class Clumsy(NoneBeside):
+        name = "Clumsy"
+
+        def with_changes(self, want: int, pod: PodInfo, changes: Sequence[Change]) -> int:
+            raise KeyError("lost count")
+
+    evaluation = evaluation_of(nodes(1), Clumsy(), nominator=nominations(n0=0))
+    with pytest.raises(PluginError, match="running with_changes plugin 'Clumsy': 'lost count'"):
+        judged(evaluation)
+
+
+def test_only_some_rows_can_be_judged() -> None:
+    """The nominated node of a pod is tried alone first."""
+    plugin = Refuses("A", {"n0": "no"})
+    evaluation = evaluation_of(nodes(3), plugin)
+    assert evaluation.filter(only=np.array([2])).tolist() == [2]
+    assert plugin.asked == [["n2"]]
+
+
+# Score
+
+
+class PreScores(Scores):
+    """Scores, unless its PreScore says otherwise."""
+
+    def __init__(self, name: str, answer: Any) -> None:
+        super().__init__(name, {"n0": 10, "n1": 5})
+        self._answer = answer
+
+    def pre_score(self, pod: PodInfo, view: Any, rows: Any) -> Any:
+        return self._answer
+
+
+def test_skip_switches_the_score_off() -> None:
+    """A plugin whose PreScore skips adds nothing and is not listed."""
+    evaluation = evaluation_of(nodes(2), PreScores("Skipping", SKIP), PreScores("Other", None))
+    assert evaluation.score(evaluation.filter()).tolist() == [10, 5]
+    assert [score.plugin for score in evaluation.scores] == ["Other"]
+
+
+def test_totals_are_weighted_sums() -> None:
+    """Raw, normalized and weighted scores are kept by plugin."""
+
+    class Halves(Scores):
+        def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+            return scores // 2
+
+    evaluation = evaluation_of(
+        nodes(2), Halves("Halves", {"n0": 200, "n1": 100}), Scores("Plain", {"n1": 7}), weights={"Halves": 3}
+    )
+    assert evaluation.score(evaluation.filter()).tolist() == [300, 157]
+    halves, plain = evaluation.scores
+    assert (halves.raw.tolist(), halves.normalized.tolist(), halves.weighted.tolist()) == (
+        [200, 100],
+        [100, 50],
+        [300, 150],
+    )
+    assert (plain.raw.tolist(), plain.weighted.tolist()) == ([0, 7], [0, 7])
+
+
+def test_scores_of_nodes_that_did_not_pass_do_not_matter() -> None:
+    """Neither for the range, nor for the result, whether many passed or few."""
+    for refused in (1, 4):
+        names = {f"n{i}": "no" for i in range(refused)}
+        scores = Scores("S", {"n0": 1000, "n5": 42})
+        evaluation = evaluation_of(nodes(6), Refuses("A", names), scores)
+        assert evaluation.score(evaluation.filter()).tolist() == [0] * (5 - refused) + [42]
+
+
+@pytest.mark.parametrize("score", [101, -1, 10**12])
+@pytest.mark.parametrize("normalizes", [False, True])
+def test_scores_must_be_in_range(score: int, normalizes: bool) -> None:
+    """After normalizing, a score outside 0..100 is an error that names plugin, score and node."""
+
+    class Normalizes(Scores):
+        def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+            return scores
+
+    made = (Normalizes if normalizes else Scores)("S", {"n1": score})
+    evaluation = evaluation_of(nodes(3), made)
+    with pytest.raises(
+        PluginError, match=f"running Score plugin 'S': score {score} of node n1 is not between 0 and 100"
+    ):
+        evaluation.score(evaluation.filter())
+
+
+@pytest.mark.parametrize("score", [0, 100])
+def test_the_ends_of_the_range_are_in_it(score: int) -> None:
+    """0 and 100 are scores like others."""
+    evaluation = evaluation_of(nodes(2), Scores("S", {"n1": score}))
+    assert evaluation.score(evaluation.filter()).tolist() == [0, score]

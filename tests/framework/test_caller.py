@@ -1,0 +1,168 @@
+"""The caller: every plugin call is counted and attributed, and timed in the cycles that are to be timed."""
+
+import asyncio
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
+from kubestow.testing.builders import make_pod
+
+
+class Notes:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str, str, float]] = []
+        self.points: list[tuple[str, str, str]] = []
+
+    def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None:
+        self.calls.append((point, plugin, status, seconds))
+
+    def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
+        self.points.append((profile, point, status))
+
+
+class Counting:
+    """A stopwatch that goes on by one second whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        self.seconds += 1.0
+        return self.seconds
+
+
+class Answers:
+    """Answers, or raises, what it is told."""
+
+    name = "Answers"
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def permit(self, want: Any, pod: PodInfo, node: str) -> Any:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    async def bind(self, pod: PodInfo, node: str) -> Any:
+        return self.permit(None, pod, node)
+
+
+def caller() -> tuple[Caller, Notes]:
+    notes = Notes()
+    return Caller("troupe", notes, Counting()), notes
+
+
+def bound(answer: Any) -> Bound:
+    plugin = Answers(answer)
+    return Bound(plugin, "Permit", plugin.permit)
+
+
+POD = PodInfo(make_pod("p"))
+
+
+def test_filters_and_scores_are_counted_per_node() -> None:
+    """A filter counts the nodes that had not been refused before it; a score those that passed."""
+    first = Refuses("First", {"n0": "no"})
+    second = Refuses("Second", {"n1": "no"})
+    evaluation = evaluation_of(nodes(4), first, second, Scores("Third", {}))
+    evaluation.score(evaluation.filter())
+    counted = {b.name: b.evaluations for b in (*evaluation.profile.filter, *evaluation.profile.score)}
+    assert counted == {"First": 4, "Second": 3, "Third": 2}
+
+
+def test_other_points_are_counted_per_call() -> None:
+    """Two calls are two evaluations."""
+    calls, _ = caller()
+    permitting = bound(None)
+    for _ in range(2):
+        calls.call(permitting, None, POD, "n0")
+    assert permitting.evaluations == 2
+
+
+@pytest.mark.parametrize(("timing", "calls"), [(False, []), (True, [("Permit", "Answers", "Success", 1.0)])])
+def test_calls_are_timed_only_when_asked(timing: bool, calls: list[Any]) -> None:
+    """In most cycles nobody looks at the clock."""
+    call, notes = caller()
+    call.timing = timing
+    call.call(bound(None), None, POD, "n0")
+    assert notes.calls == calls
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (None, "Success"),
+        (SKIP, "Skip"),
+        (Wait(3.0), "Wait"),
+        (unschedulable("no"), "Unschedulable"),
+        (unresolvable("never"), "UnschedulableAndUnresolvable"),
+        (PostFilterResult(Code.UNSCHEDULABLE), "Unschedulable"),
+        (PostFilterResult(Code.SUCCESS), "Success"),
+        (KeyError("x"), "Error"),
+    ],
+)
+def test_what_an_answer_amounts_to(answer: Any, status: str) -> None:
+    """Timed calls are told with their status, failed ones too, whether they await or not."""
+    call, notes = caller()
+    call.timing = True
+    plugin = Answers(answer)
+    permitting, binding = Bound(plugin, "Permit", plugin.permit), Bound(plugin, "Bind", plugin.bind)
+    with pytest.raises(PluginError) if status == "Error" else nullcontext():
+        call.call(permitting, None, POD, "n0")
+    with pytest.raises(PluginError) if status == "Error" else nullcontext():
+        asyncio.run(call.call_async(binding, POD, "n0"))
+    assert [(point, told) for point, _, told, _ in notes.calls] == [("Permit", status), ("Bind", status)]
+
+
+@pytest.mark.parametrize("timing", [False, True])
+def test_exceptions_are_attributed(timing: bool) -> None:
+    """Whatever a plugin raises comes out as an error that names plugin and point, with the cause."""
+    call, _ = caller()
+    call.timing = timing
+    with pytest.raises(PluginError, match="running Permit plugin 'Answers': no luck") as caught:
+        call.call(bound(RuntimeError("no luck")), None, POD, "n0")
+    assert (caught.value.plugin, caught.value.point) == ("Answers", "Permit")
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_an_attributed_error_stays_as_it_is() -> None:
+    """An error that already names a plugin is not wrapped again."""
+    call, _ = caller()
+    with pytest.raises(PluginError, match=r"^running Filter plugin 'Other': deep inside$"):
+        call.call(bound(PluginError("Other", "Filter", "deep inside")), None, POD, "n0")
+
+
+def test_methods_beside_a_point_are_attributed_too() -> None:
+    """`normalize` is part of Score; when it fails, the plugin and the method are named."""
+
+    class Fails(Scores):
+        def normalize(self, want: Any, pod: Any, view: Any, rows: Any, scores: Any) -> Any:
+            raise ZeroDivisionError("nothing to divide by")
+
+    evaluation = evaluation_of(nodes(), Fails("Fails", {}))
+    with pytest.raises(PluginError, match="running normalize plugin 'Fails': nothing to divide by"):
+        evaluation.score(evaluation.filter())
+
+
+def test_points_are_timed_as_a_whole() -> None:
+    """Every point that runs is told with its status and the profile's name, also when a plugin fails."""
+    notes = Notes()
+    evaluation = evaluation_of(nodes(), Refuses("A", {"n0": "no"}), Scores("S", {"n1": 1000}), observer=notes)
+    passed = judged(evaluation)
+    assert passed == ["n1", "n2"]
+    with pytest.raises(PluginError):
+        evaluation.score(evaluation.verdicts.feasible())  # type: ignore[union-attr]
+    assert notes.points == [
+        ("troupe", "PreFilter", "Success"),
+        ("troupe", "Filter", "Success"),
+        ("troupe", "PreScore", "Success"),
+        ("troupe", "Score", "Error"),
+    ]

@@ -1,0 +1,207 @@
+"""Plugins in plain form: written node by node, run like the others."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cluster.whatif import what_if
+from kubestow.framework.plain import NodeRow
+from kubestow.framework.results import Code, PluginError, Rejection, Rejections, unresolvable
+from kubestow.testing.builders import make_node, make_pod
+
+
+class Picky:
+    """Refuses nodes by name; scores by the number of pods."""
+
+    name = "Picky"
+
+    def __init__(self, answers: dict[str, Any] | None = None, score: Any = None) -> None:
+        self._answers = answers or {}
+        self._score = score
+        self.filtered: list[str] = []
+        self.scored: list[str] = []
+
+    def filter(self, state: Any, pod: PodInfo, node: NodeRow) -> Any:
+        self.filtered.append(node.name)
+        return self._answers.get(node.name)
+
+    def score(self, state: Any, pod: PodInfo, node: NodeRow) -> Any:
+        self.scored.append(node.name)
+        return len(node.pods) if self._score is None else self._score
+
+
+def test_reasons_and_rejections() -> None:
+    """A text is a reason that preempting may mend; a Rejection says more; None lets the node pass."""
+    never = unresolvable("never", "ever")
+    evaluation = evaluation_of(nodes(4), Picky({"n0": "not now", "n1": never, "n2": "not now"}))
+    assert judged(evaluation) == ["n3"]
+    assert evaluation.verdicts is not None
+    assert evaluation.verdicts.reasons() == {"not now": 2, "never": 1, "ever": 1}
+    assert evaluation.verdicts.rejection(1) == never._replace(plugin="Picky")
+    assert evaluation.verdicts.rejection(0) == Rejection(("not now",), Code.UNSCHEDULABLE, "Picky")
+
+
+def test_scores() -> None:
+    """What the plugin says of each node that passed."""
+    cluster = nodes(3)
+    cluster.set_pod(make_pod("x", node="n1"))
+    evaluation = evaluation_of(cluster, Picky(), weights={"Picky": 3})
+    assert evaluation.score(evaluation.filter()).tolist() == [0, 3, 0]
+
+
+def test_only_nodes_that_still_matter_are_looked_at() -> None:
+    """Every node costs a call, so filters skip nodes that were refused, and scores those that did not pass."""
+    cluster = nodes(5)
+    cluster.remove_node("n4")
+    plugin = Picky({"n1": "no"})
+    evaluation = evaluation_of(cluster, Refuses("First", {"n0": "no"}), plugin)
+    evaluation.score(evaluation.filter())
+    assert plugin.filtered == ["n1", "n2", "n3"]
+    assert plugin.scored == ["n2", "n3"]
+
+
+@pytest.mark.parametrize("answer", [True, 0, ["why not"], b"no"])
+def test_a_filter_that_answers_something_else(answer: Any) -> None:
+    """The error says what was returned, and what would have been right."""
+    evaluation = evaluation_of(nodes(1), Picky({"n0": answer}))
+    words = (
+        rf"Filter plugin 'Picky': filter must return a reason \(str\), a Rejection or None, not {type(answer).__name__}"
+    )
+    with pytest.raises(PluginError, match=words):
+        judged(evaluation)
+
+
+@pytest.mark.parametrize("answer", [0.5, "10", [1]])
+def test_a_score_that_is_no_whole_number(answer: Any) -> None:
+    """It is not rounded, but refused."""
+    evaluation = evaluation_of(nodes(2), Picky(score=answer))
+    words = rf"Score plugin 'Picky': score must return a whole number \(int\), not {type(answer).__name__}"
+    with pytest.raises(PluginError, match=words):
+        evaluation.score(evaluation.filter())
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    """A plugin may well compute with NumPy."""
+    evaluation = evaluation_of(nodes(2), Picky(score=np.int64(7)))
+    assert evaluation.score(evaluation.filter()).tolist() == [7, 7]
+
+
+def test_the_state_is_what_pre_filter_returned() -> None:
+    """Filter gets the result of pre_filter, score that of pre_score."""
+
+    class Stateful:
+        name = "Stateful"
+        seen: list[Any] = []
+
+        def pre_filter(self, pod: PodInfo) -> str:
+            return f"want of {pod.name}"
+
+        def filter(self, state: Any, pod: PodInfo, node: NodeRow) -> None:
+            self.seen.append(state)
+
+        def pre_score(self, pod: PodInfo, view: Any, rows: Any) -> int:
+            return len(rows)
+
+        def score(self, state: Any, pod: PodInfo, node: NodeRow) -> int:
+            self.seen.append(state)
+            return 0
+
+    evaluation = evaluation_of(nodes(2), Stateful())
+    judged(evaluation)
+    assert evaluation.verdicts is not None
+    evaluation.score(evaluation.verdicts.feasible())
+    assert Stateful.seen == ["want of p", "want of p", 2, 2]
+
+
+def test_what_a_node_shows() -> None:
+    """Name, labels, pods, and amounts in thousandths of a CPU and whole units."""
+    cluster = Cluster()
+    cluster.set_node(make_node("n0", cpu="2", memory="1Gi", pods=5, labels={"disk": "ssd"}, resources={"x.io/gpu": 4}))
+    cluster.set_pod(make_pod("a", node="n0", cpu="500m", resources={"x.io/gpu": 1}))
+    node = NodeRow(cluster.nodes, 0)
+    assert node.name == "n0"
+    assert node.labels["disk"] == "ssd"
+    assert [pod.name for pod in node.pods] == ["a"]
+    shown = {name: (node.allocatable(name), node.requested(name)) for name in ("cpu", "memory", "pods", "x.io/gpu")}
+    assert shown == {"cpu": (2000, 500), "memory": (2**30, 0), "pods": (5, 1), "x.io/gpu": (4, 1)}
+    assert (node.allocatable("y.io/none"), node.requested("y.io/none")) == (0, 0)
+
+
+def test_a_node_in_a_what_if_shows_what_would_be() -> None:
+    """With pods added and removed, on the rows of the what-if; the cluster stays as it is."""
+    cluster = nodes(3)
+    cluster.set_pod(make_pod("a", node="n2", cpu="1"))
+    view = what_if(cluster.nodes, [2])
+    view.remove_pod(0, next(iter(view.pods[0].values())))
+    view.add_pod(0, PodInfo(make_pod("b", cpu="3")))
+    node = NodeRow(view, 0)
+    assert (node.name, node.requested("cpu"), [pod.name for pod in node.pods]) == ("n2", 3000, ["b"])
+    assert NodeRow(cluster.nodes, 2).requested("cpu") == 1000
+
+
+class Careless:
+    """A vector plugin whose answer is not what was asked for."""
+
+    name = "Careless"
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Any:
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (np.zeros(2, np.int64), "must return Rejections or None, not ndarray"),
+        (True, "must return Rejections or None, not bool"),
+        (Rejections(np.zeros(3, np.int64), lambda _: unresolvable("x")), "was asked about 2 rows and answered for 3"),
+    ],
+)
+def test_vector_filters_must_answer_for_the_rows_asked(answer: Any, words: str) -> None:
+    """The error names the plugin, and what is wrong with its answer."""
+    with pytest.raises(PluginError, match=f"running Filter plugin 'Careless': {words}"):
+        judged(evaluation_of(nodes(2), Careless(answer)))
+
+
+class CarelessRaw(Scores):
+    """Scores something else than it was asked for."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__("Careless", {})
+        self._answer = answer
+
+    def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Any:
+        return self._answer
+
+
+class CarelessNormalized(Scores):
+    """Normalizes to something else than it was given."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__("Careless", {})
+        self._answer = answer
+
+    def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (np.zeros(2), "scores must be an array of int64, not float64"),
+        ([0, 0], "scores must be an array of int64, not list"),
+        (np.zeros(1, np.int64), "was asked about 2 rows and scored 1"),
+    ],
+)
+@pytest.mark.parametrize("careless", [CarelessRaw, CarelessNormalized])
+def test_vector_scores_must_be_whole_numbers_for_the_rows_asked(careless: Any, answer: Any, words: str) -> None:
+    """The same for scores, raw and normalized."""
+    evaluation = evaluation_of(nodes(2), careless(answer))
+    with pytest.raises(PluginError, match=f"running Score plugin 'Careless': {words}"):
+        evaluation.score(evaluation.filter())

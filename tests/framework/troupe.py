@@ -1,0 +1,114 @@
+"""Profiles of a few plugins made up for a test, and a small cluster to run them on."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config import configuration
+from kubestow.config.configuration import Plugin, Plugins, PluginSet
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.framework.caller import CallObserver
+from kubestow.framework.profile import Profile
+from kubestow.framework.registry import Registry
+from kubestow.framework.results import Rejection, Rejections, unschedulable
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import NoNominations, NoObserver, offline_handle
+
+
+class Sorter:
+    """Every profile needs one."""
+
+    name = "Sorter"
+
+    def sort_key(self, pod: Any, waiting_since: float) -> float:
+        return waiting_since
+
+
+class Binder:
+    """Every profile needs one."""
+
+    name = "Binder"
+
+    async def bind(self, pod: PodInfo, node: str) -> None:
+        pass
+
+
+class Refuses:
+    """Refuses the nodes it is told, for the reasons it is told."""
+
+    def __init__(self, name: str, reasons: Mapping[str, Rejection | str]) -> None:
+        self.name = name
+        self._words = [w if isinstance(w, Rejection) else unschedulable(w) for w in reasons.values()]
+        self._kind = {node: number for number, node in enumerate(reasons, 1)}
+        self.asked: list[list[str]] = []
+
+    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        names = [view.names[row] for row in np.arange(view.size)[rows]]
+        self.asked.append(names)
+        return Rejections(np.array([self._kind.get(name, 0) for name in names], np.int64), lambda k: self._words[k - 1])
+
+
+class Scores:
+    """Scores nodes as it is told, others 0."""
+
+    def __init__(self, name: str, scores: Mapping[str, int]) -> None:
+        self.name = name
+        self._scores = scores
+
+    def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
+        return np.array([self._scores.get(view.names[row], 0) for row in np.arange(view.size)[rows]], np.int64)
+
+
+def registry_of(*plugins: Any) -> Registry:
+    """A registry that hands out these very plugins."""
+    registry = Registry()
+    for plugin in (*plugins, Sorter(), Binder()):
+        registry.register(plugin.name, _giving(plugin))
+    return registry
+
+
+def _giving(plugin: Any) -> Callable[[Any, Any], Any]:
+    return lambda _args, _handle: plugin
+
+
+def config_of(*plugins: Any, weights: Mapping[str, int] | None = None, **points: PluginSet) -> configuration.Profile:
+    """A profile with these plugins at all their points, and whatever else is said of single points."""
+    names = [*(plugin.name for plugin in plugins), "Sorter", "Binder"]
+    enabled = tuple(Plugin(name, (weights or {}).get(name, 0)) for name in names)
+    return configuration.Profile("troupe", None, Plugins(multiPoint=PluginSet(enabled), **points))
+
+
+def profile_of(
+    *plugins: Any,
+    cluster: Cluster | None = None,
+    observer: CallObserver | None = None,
+    stopwatch: Callable[[], float] = lambda: 0.0,
+    **how: Any,
+) -> Profile:
+    """A profile of these plugins; `how` is for `config_of`."""
+    handle = offline_handle(cluster or Cluster())
+    return Profile(config_of(*plugins, **how), registry_of(*plugins), handle, observer or NoObserver(), stopwatch)
+
+
+def nodes(count: int = 3) -> Cluster:
+    """A cluster of nodes n0, n1, ..."""
+    cluster = Cluster()
+    for number in range(count):
+        cluster.set_node(make_node(f"n{number}"))
+    return cluster
+
+
+def evaluation_of(cluster: Cluster, *plugins: Any, nominator: Any = None, **how: Any) -> Evaluation:
+    """An evaluation of a pod `p`, to be run step by step."""
+    profile = profile_of(*plugins, cluster=cluster, **how)
+    return Evaluation(profile, cluster, nominator or NoNominations(), PodInfo(make_pod("p")))
+
+
+def judged(evaluation: Evaluation) -> list[str]:
+    """Run PreFilter and Filter; the names of the nodes that passed."""
+    assert evaluation.pre_filter()
+    return [evaluation.cluster.nodes.names[row] for row in evaluation.filter()]
