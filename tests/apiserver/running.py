@@ -171,8 +171,9 @@ class Running:
         """Stops it in good order."""
         for client in self._clients:
             client.close()
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(30)
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(30)
 
 
 def pod(name: str = "a", **spec: Any) -> dict[str, Any]:

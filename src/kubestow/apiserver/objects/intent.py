@@ -24,6 +24,9 @@ class Intent:
     dry_run: bool = False
     validation: str = "Warn"
     trusted: bool = False
+    """Whether the object is known to fit its schema."""
+    applies: bool = False
+    """Whether the write is an apply, which says itself who owns what."""
     warnings: list[str] = field(default_factory=list)
 
 

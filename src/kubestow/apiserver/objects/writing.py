@@ -176,7 +176,8 @@ class Writer:
                 metadata["generation"] = metadata.get("generation", 0) + 1
         if new == old:
             return current
-        ownership.follow_update(resource, new, old, intent, sub)
+        if not intent.applies:
+            ownership.follow_update(resource, new, old, intent, sub)
         if intent.dry_run:
             return Record(resource, new, current.rv, encode(new))
         record = self.store.put(resource.storage, new)

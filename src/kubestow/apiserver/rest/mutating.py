@@ -95,6 +95,7 @@ class Mutations:
                 raise bad_request(f"metadata.{key} is {metadata[key]!r}, the path says {expected!r}")
         if metadata.pop("managedFields", None):
             raise bad_request("metadata.managedFields must be nil")
+        intent.applies = True
         force = is_true(request.query, "force")
         live = self.store.get(resource.storage, namespace, name)
         if live is None:

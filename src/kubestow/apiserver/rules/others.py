@@ -172,6 +172,11 @@ def validate_job_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Ca
 # Nodes, namespaces, services
 
 
+def default_node(obj: dict[str, Any]) -> None:
+    """A node may say nothing of itself."""
+    obj.setdefault("spec", {})
+
+
 def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
     """Taints that are unique by key and effect."""
     seen: set[tuple[str, str]] = set()

@@ -43,7 +43,7 @@ class Rules:
 RULES: dict[str, Rules] = {
     "pods": Rules(pods.default, pods.prepare_create, pods.admit, pods.validate, validate_update=pods.validate_update),
     # A node brings its status along: it is the node itself that registers.
-    "nodes": Rules(prepare_create=_nothing, validate=others.validate_node),
+    "nodes": Rules(others.default_node, _nothing, validate=others.validate_node),
     "namespaces": Rules(others.default_namespace, others.prepare_namespace, valid_name=names.is_dns_label),
     "services": Rules(
         others.default_service,

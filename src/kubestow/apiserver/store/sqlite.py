@@ -61,6 +61,7 @@ class SqliteJournal:
             raise StorageError(f"{self.path} belongs to another program; choose another data folder")
         verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
+            verdict = " ".join(verdict.split())
             raise StorageError(f"{self.path} is damaged ({verdict}); move it away to start empty, or restore a copy")
         layout = db.execute("PRAGMA user_version").fetchone()[0]
         if tables and layout != _LAYOUT:

@@ -1,0 +1,156 @@
+"""Who gets in, and what they may do."""
+
+import http.client
+import socket
+import ssl
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from apiserver.running import TOKEN, Client, Running, pod
+
+PODS = "/api/v1/namespaces/default/pods"
+TOKENS = 'sched-token,system:kube-scheduler,1\nreader,jane,2,"dev,qa"\n'
+
+
+@pytest.fixture
+def shared(start: Callable[..., Running], tmp_path: Path) -> Running:
+    """A server that also knows a scheduler and a reader."""
+    path = tmp_path / "tokens.csv"
+    path.write_text(TOKENS)
+    return start(token_file=path)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping", "/version"])
+def test_health_and_version_are_open(plane: Running, path: str) -> None:
+    """Nobody has to say who they are."""
+    assert plane.client(token=None).call("GET", path)[0] == 200
+
+
+@pytest.mark.parametrize("token", [None, "wrong", ""])
+@pytest.mark.parametrize("path", [PODS, "/api", "/apis", "/openapi/v3", "/nowhere"])
+def test_everything_else_is_closed(plane: Running, path: str, token: str | None) -> None:
+    """401 without a token or with a wrong one."""
+    status, body = plane.client(token=token).call("GET", path)
+    assert (status, body["reason"]) == (401, "Unauthorized")
+
+
+def test_a_client_certificate_is_an_identity(plane: Running) -> None:
+    """The administrator's certificate, without any token."""
+    config = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
+    pki = plane.control_plane.ca.parent
+    context = ssl.create_default_context(cafile=str(plane.control_plane.ca))
+    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    connection = http.client.HTTPSConnection("127.0.0.1", plane.port, context=context)
+    connection.request("GET", PODS)
+    assert connection.getresponse().status == 200
+    connection.close()
+    assert config["clusters"][0]["cluster"]["server"] == plane.control_plane.url
+
+
+def test_secrets_on_disk_are_for_the_owner_only(plane: Running) -> None:
+    """The kubeconfig and all keys have mode 0600."""
+    pki = plane.control_plane.ca.parent
+    for path in (plane.control_plane.kubeconfig_path, *pki.glob("*.key")):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_server_proves_itself(plane: Running) -> None:
+    """Its certificate holds for localhost and loopback addresses under its own authority, and no other name."""
+    for name, holds in (("localhost", True), ("127.0.0.1", True), ("example.com", False)):
+        context = ssl.create_default_context(cafile=str(plane.control_plane.ca))
+        raw = socket.create_connection(("127.0.0.1", plane.port))
+        try:
+            context.wrap_socket(raw, server_hostname=name).close()
+            assert holds
+        except ssl.SSLCertVerificationError:
+            raw.close()
+            assert not holds
+
+
+@pytest.mark.parametrize(
+    ("token", "method", "path", "status"),
+    [
+        ("reader", "GET", PODS, 200),
+        ("reader", "GET", f"{PODS}?watch=1&timeoutSeconds=1&resourceVersion=x", 400),
+        ("reader", "GET", "/api/v1/secrets", 403),
+        ("reader", "POST", PODS, 403),
+        ("reader", "DELETE", PODS, 403),
+        ("reader", "POST", f"{PODS}/a/binding", 403),
+        ("sched-token", "POST", f"{PODS}/nope/binding", 404),
+        ("sched-token", "DELETE", f"{PODS}/nope", 404),
+        ("sched-token", "POST", PODS, 403),
+        ("sched-token", "GET", "/api/v1/secrets", 403),
+        (TOKEN, "GET", "/api/v1/secrets", 200),
+    ],
+)
+def test_the_policy(shared: Running, token: str, method: str, path: str, status: int) -> None:
+    """Administrators do everything, the scheduler its work, others read what is not secret."""
+    body = {"target": {"name": "n"}} if "binding" in path else pod() if method == "POST" else None
+    assert shared.client(token=token).call(method, path, body)[0] == status
+
+
+def test_a_refusal_names_user_and_wish(shared: Running) -> None:
+    """403 in words."""
+    _, body = shared.client(token="reader").call("DELETE", f"{PODS}/a")
+    assert 'User "jane" cannot delete resource "pods" in API group "" in the namespace "default"' in body["message"]
+
+
+def test_token_review(shared: Running) -> None:
+    """The scheduler's own server asks whose token it was shown."""
+    client = shared.client(token="sched-token")
+    path = "/apis/authentication.k8s.io/v1/tokenreviews"
+    known = client.create(path, {"spec": {"token": "reader"}})["status"]
+    assert known["authenticated"]
+    assert known["user"] == {"username": "jane", "uid": "2", "groups": ["dev", "qa", "system:authenticated"]}
+    assert not client.create(path, {"spec": {"token": "x"}})["status"]["authenticated"]
+
+
+@pytest.mark.parametrize(
+    ("review", "spec", "expected"),
+    [
+        ("selfsubjectaccessreviews", {"resourceAttributes": {"verb": "create", "resource": "pods"}}, False),
+        ("selfsubjectaccessreviews", {"resourceAttributes": {"verb": "list", "resource": "nodes"}}, True),
+        ("selfsubjectaccessreviews", {"nonResourceAttributes": {"verb": "get", "path": "/metrics"}}, True),
+    ],
+)
+def test_access_reviews(shared: Running, review: str, spec: dict[str, dict[str, str]], expected: bool) -> None:
+    """The answer is what the policy would do."""
+    path = f"/apis/authorization.k8s.io/v1/{review}"
+    answer = shared.client(token="reader").create(path, {"spec": spec})
+    assert answer["status"]["allowed"] is expected
+
+
+def test_somebody_else_is_reviewed(shared: Running) -> None:
+    """SubjectAccessReview is about the user it names."""
+    spec = {"user": "x", "groups": ["system:masters"], "resourceAttributes": {"verb": "delete", "resource": "nodes"}}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    client = shared.client(token="sched-token")
+    assert client.create(path, {"spec": spec})["status"]["allowed"]
+    assert not client.create(path, {"spec": {**spec, "groups": []}})["status"]["allowed"]
+
+
+def test_a_service_account_gets_a_token(client: Client, plane: Running) -> None:
+    """TokenRequest: the token works and names the account."""
+    client.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "robot"}})
+    request = client.create("/api/v1/namespaces/default/serviceaccounts/robot/token", {"spec": {}})
+    robot = plane.client(token=request["status"]["token"])
+    me = robot.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+    assert me["status"]["userInfo"]["username"] == "system:serviceaccount:default:robot"
+
+
+def test_a_body_over_the_limit_is_refused(start: Callable[..., Running]) -> None:
+    """413, and the connection is closed."""
+    client = start(max_body=1000).client()
+    response = client.raw("POST", PODS, b"x" * 1001)
+    assert response.status == 413
+    assert response.getheader("Connection") == "close"
+
+
+def test_loopback_is_the_default(plane: Running) -> None:
+    """Nothing listens on other addresses unless told."""
+    assert plane.control_plane.options.bind_address == "127.0.0.1"
+    assert plane.control_plane.url.startswith("https://127.0.0.1:")

@@ -1,0 +1,204 @@
+"""Objects on disk: nothing acknowledged is lost, watches resume, damage is reported."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import signal
+import sqlite3
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.running import TOKEN, Running, Watching, pod
+from kubestow.apiserver import StartError
+from kubestow.apiserver.store.sqlite import SqliteJournal
+from kubestow.apiserver.store.store import Store
+
+PODS = "/api/v1/namespaces/default/pods"
+MAIN = "from kubestow.cli import main; main()"
+
+
+class Process:
+    """An API server in a process of its own, to be killed."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        arguments = ["apiserver", "--port", str(port), "--data-dir", str(folder), "--token", TOKEN]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", MAIN, *arguments, "--no-kubelets", "--no-controllers"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
+        self._context = ssl.create_default_context(cafile=str(folder / "pki" / "ca.crt"))
+        self.connection = self.connect()
+
+    def connect(self) -> http.client.HTTPSConnection:
+        """Another connection."""
+        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._context, timeout=30)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """A request that must succeed."""
+        data = json.dumps(body) if body is not None else None
+        self.connection.request(method, path, data, {"Authorization": f"Bearer {TOKEN}"})
+        response = self.connection.getresponse()
+        answer = json.loads(response.read())
+        assert response.status < 300, answer
+        return answer
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.connection.close()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+@pytest.fixture
+def processes() -> Iterator[Callable[..., Process]]:
+    """Starts processes; kills what is left."""
+    started: list[Process] = []
+
+    def start(folder: Path, port: int = 0) -> Process:
+        started.append(Process(folder, port))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.kill()
+
+
+def test_kill_loses_nothing_that_was_acknowledged(processes: Callable[..., Process], tmp_path: Path) -> None:
+    """After kill -9 in the midst of writes everything answered is there, with its version, and a watch resumes."""
+    server = processes(tmp_path)
+    acknowledged = [server.call("POST", PODS, pod(f"p{number}")) for number in range(40)]
+    server.call("DELETE", f"{PODS}/p0")
+    server.call("POST", f"{PODS}/p1/binding", {"target": {"name": "n"}})
+    flying = server.connect()
+    for number in range(5):  # written, perhaps not answered: may or may not survive
+        with contextlib.suppress(http.client.HTTPException, OSError):
+            flying.request("POST", PODS, json.dumps(pod(f"late{number}")), {"Authorization": f"Bearer {TOKEN}"})
+            flying.sock.setblocking(False)  # type: ignore[union-attr]
+            flying.getresponse()
+    flying.close()
+    server.kill()
+    server = processes(tmp_path)
+    listed = {one["metadata"]["name"]: one for one in server.call("GET", PODS)["items"]}
+    assert {f"p{number}" for number in range(1, 40)} <= set(listed)
+    assert "p0" not in listed
+    assert listed["p1"]["spec"]["nodeName"] == "n"
+    assert listed["p7"] == acknowledged[7]
+    seen = acknowledged[38]["metadata"]["resourceVersion"]
+    connection = server.connect()
+    connection.request("GET", f"{PODS}?watch=1&resourceVersion={seen}", headers={"Authorization": f"Bearer {TOKEN}"})
+    response = connection.getresponse()
+    told = [json.loads(response.readline()) for _ in range(3)]
+    assert [(one["type"], one["object"]["metadata"]["name"]) for one in told] == [
+        ("ADDED", "p39"),
+        ("DELETED", "p0"),
+        ("MODIFIED", "p1"),
+    ]
+    connection.close()
+    later = server.call("POST", PODS, pod("later"))
+    assert int(later["metadata"]["resourceVersion"]) > int(told[-1]["object"]["metadata"]["resourceVersion"])
+
+
+def test_a_restart_keeps_identity_and_token(start: Callable[..., Running], tmp_path: Path) -> None:
+    """Certificates and the made-up token stay, so that a kubeconfig outlives the process."""
+    first = start(data_dir=tmp_path, token=None)
+    token, ca = first.control_plane.admin_token, first.control_plane.ca.read_bytes()
+    first.stop()
+    second = start(data_dir=tmp_path, token=None)
+    assert (second.control_plane.admin_token, second.control_plane.ca.read_bytes()) == (token, ca)
+
+
+def test_old_changes_are_forgotten_on_disk_too(start: Callable[..., Running], tmp_path: Path) -> None:
+    """Rows do not grow with the number of writes; the floor is remembered across restarts."""
+    plane = start(data_dir=tmp_path, retained_changes=5)
+    client = plane.client()
+    client.create(PODS, pod())
+    for number in range(40):
+        client.patch(f"{PODS}/a", {"metadata": {"labels": {"n": str(number)}}})
+    floor = plane.control_plane.store.collection("pods").floor
+    plane.stop()
+    with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as db:
+        (rows,) = db.execute("SELECT count(*) FROM versions WHERE resource = 'pods'").fetchone()
+    assert rows <= 12
+    again = start(data_dir=tmp_path, retained_changes=5).client()
+    assert again.get(f"{PODS}/a")["metadata"]["labels"]["n"] == "39"
+    assert again.call("GET", f"{PODS}?watch=1&resourceVersion={floor - 1}")[0] == 410
+
+
+def test_watchers_see_only_what_is_durable(start: Callable[..., Running], tmp_path: Path) -> None:
+    """A watch on a server with a data folder tells of every write once it is answered."""
+    plane = start(data_dir=tmp_path)
+    watch: Watching = plane.watch(f"{PODS}?watch=1")
+    created = plane.client().create(PODS, pod())
+    assert watch.next()["object"] == created
+
+
+def test_a_reply_waits_for_the_disk(tmp_path: Path) -> None:
+    """Neither watchers nor the writer hear of a write before the journal has it."""
+
+    async def play() -> list[str]:
+        journal = SqliteJournal(tmp_path)
+        store = Store(journal)
+        order: list[str] = []
+        done = asyncio.Event()
+        store.collection("pods").subscribers.append(lambda change: order.append(f"published {change.rv}"))
+        store.put("pods", {"metadata": {"name": "a", "namespace": "d", "uid": "u"}})
+        store.when_durable(store.rv, lambda: (order.append("answered"), done.set())[0])
+        order.append("written")
+        await done.wait()
+        journal.close()
+        return order
+
+    assert asyncio.run(play()) == ["written", "published 2", "answered"]
+
+
+def test_a_damaged_file_is_reported_and_kept(start: Callable[..., Running], tmp_path: Path) -> None:
+    """The server does not start on it, does not empty it, and says what to do."""
+    plane = start(data_dir=tmp_path)
+    for number in range(50):
+        plane.client().create(PODS, pod(f"p{number}"))
+    plane.stop()
+    file = tmp_path / "objects.db"
+    content = bytearray(file.read_bytes())
+    content[4096 : 4096 * 3] = b"\xff" * 8192
+    file.write_bytes(content)
+    with pytest.raises(StartError, match=r"objects\.db is damaged .* move it away"):
+        start(data_dir=tmp_path)
+    assert file.read_bytes() == bytes(content)
+
+
+def test_a_file_of_another_program_is_left_alone(start: Callable[..., Running], tmp_path: Path) -> None:
+    """Its tables stay as they are."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as db:
+        db.execute("CREATE TABLE theirs (x)")
+        db.commit()
+    with pytest.raises(StartError, match="belongs to another program"):
+        start(data_dir=tmp_path)
+
+
+def test_two_servers_do_not_share_a_folder(start: Callable[..., Running], tmp_path: Path) -> None:
+    """The second is told that the folder is in use."""
+    start(data_dir=tmp_path)
+    with pytest.raises(StartError, match="in use by another process"):
+        start(data_dir=tmp_path)
+
+
+def test_a_folder_that_cannot_be_made(start: Callable[..., Running], tmp_path: Path) -> None:
+    """A file is in the way."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StartError, match="cannot use data folder"):
+        start(data_dir=tmp_path / "file" / "below")

@@ -1,0 +1,148 @@
+"""Wrong fields and values: refused, with the field in the message."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.running import Client, pod
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def causes(body: dict[str, Any]) -> list[str]:
+    """Fields that a Status complains about."""
+    return [one["field"] for one in body["details"]["causes"]]
+
+
+def test_unknown_fields_are_refused_when_strict(client: Client) -> None:
+    """400 names every one of them."""
+    wanted = pod(colour="red")
+    wanted["spec"]["containers"][0]["imagee"] = "x"
+    status, body = client.call("POST", f"{PODS}?fieldValidation=Strict", wanted)
+    assert status == 400
+    assert (
+        'strict decoding error: unknown field "spec.containers[0].imagee", unknown field "spec.colour"'
+        in body["message"]
+    )
+
+
+def test_unknown_fields_are_dropped_with_a_warning(client: Client) -> None:
+    """By default the client is told and the field is not stored."""
+    response = client.raw(
+        "POST", PODS, b'{"metadata":{"name":"a"},"colour":1,"spec":{"containers":[{"name":"c","image":"i"}]}}'
+    )
+    assert response.status == 201
+    assert response.getheader("Warning") == '299 - "unknown field \\"colour\\""'
+    assert b"colour" not in response.read()
+
+
+def test_unknown_fields_can_be_ignored(client: Client) -> None:
+    """No warning then."""
+    body = b'{"metadata":{"name":"a"},"colour":1,"spec":{"containers":[{"name":"c","image":"i"}]}}'
+    response = client.raw("POST", f"{PODS}?fieldValidation=Ignore", body)
+    response.read()
+    assert (response.status, response.getheader("Warning")) == (201, None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"hostNetwork": "yes"}, 'spec.hostNetwork: must be true or false, not "yes"'),
+        ({"priority": 1.5}, "spec.priority: must be a whole number, not 1.5"),
+        ({"priority": 2**31}, "spec.priority: must be a whole number"),
+        ({"containers": {"a": 1}}, "spec.containers: must be a list, not an object"),
+        ({"nodeSelector": {"a": 1}}, "spec.nodeSelector.a: must be a string, not 1"),
+        ({"overhead": {"cpu": "much"}}, 'spec.overhead.cpu: must be a quantity such as 100m or 2Gi, not "much"'),
+    ],
+)
+def test_a_wrong_type_is_a_bad_request(client: Client, spec: dict[str, Any], said: str) -> None:
+    """400 names the field, what it must be and what it is."""
+    status, body = client.call("POST", PODS, pod("a", **spec))
+    assert (status, body["reason"]) == (400, "BadRequest")
+    assert said in body["message"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"containers": []}, "spec.containers"),
+        ({"containers": [{"name": "a", "image": "i"}, {"name": "a", "image": "i"}]}, "spec.containers[1].name"),
+        ({"containers": [{"name": "A", "image": "i"}]}, "spec.containers[0].name"),
+        ({"containers": [{"name": "a"}]}, "spec.containers[0].image"),
+        ({"restartPolicy": "Sometimes"}, "spec.restartPolicy"),
+        ({"tolerations": [{"operator": "Equal"}]}, "spec.tolerations[0].operator"),
+        ({"tolerations": [{"key": "a", "tolerationSeconds": 1}]}, "spec.tolerations[0].effect"),
+        ({"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
+         "spec.topologySpreadConstraints[0].maxSkew"),
+        ({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}},
+         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"),
+        ({"nodeSelector": {"a b": "c"}}, "spec.nodeSelector"),
+        ({"volumes": [{"name": "v"}, {"name": "v"}]}, "spec.volumes[1].name"),
+        ({"terminationGracePeriodSeconds": -1}, "spec.terminationGracePeriodSeconds"),
+        ({"nodeName": "n", "schedulingGates": [{"name": "g"}]}, "spec.nodeName"),
+    ],
+)  # fmt: skip
+def test_a_value_that_may_not_be_is_invalid(client: Client, spec: dict[str, Any], field: str) -> None:
+    """422 with a cause for the field."""
+    status, body = client.call("POST", PODS, pod("a", **spec))
+    assert (status, body["reason"]) == (422, "Invalid")
+    assert causes(body) == [field]
+
+
+def test_requests_may_not_exceed_limits(client: Client) -> None:
+    """Compared as amounts, not as texts."""
+    wanted = pod()
+    wanted["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1001m"}, "limits": {"cpu": "1"}}
+    status, body = client.call("POST", PODS, wanted)
+    assert status == 422
+    assert 'Invalid value: "1001m": must be less than or equal to cpu limit of 1' in body["message"]
+
+
+@pytest.mark.parametrize("name", ["A", "a_b", "-a", "a" * 254])
+def test_names_have_a_form(client: Client, name: str) -> None:
+    """422 on metadata.name."""
+    status, body = client.call("POST", PODS, {**pod(), "metadata": {"name": name}})
+    assert (status, causes(body)) == (422, ["metadata.name"])
+
+
+def test_a_body_for_another_kind_is_refused(client: Client) -> None:
+    """What the body says it is must be what the path takes."""
+    status, body = client.call("POST", PODS, {**pod(), "kind": "Node"})
+    assert status == 400
+    assert "kind in the body is 'Node'" in body["message"]
+
+
+def test_another_namespace_than_the_path_is_refused(client: Client) -> None:
+    """The message shows both."""
+    wanted = pod()
+    wanted["metadata"]["namespace"] = "other"
+    status, body = client.call("POST", PODS, wanted)
+    assert status == 400
+    assert 'metadata.namespace is "other", the path says "default"' in body["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"), [(b"{", "not valid JSON"), (b"[1]", "not an object"), (b'"\xff"', "not valid JSON")]
+)
+def test_a_body_that_is_no_object(client: Client, body: bytes, said: str) -> None:
+    """400 says so."""
+    status, answer = client.call("POST", PODS, body)
+    assert status == 400
+    assert said in answer["message"]
+
+
+def test_quantities_are_written_one_way(client: Client) -> None:
+    """As Kubernetes writes them, numbers as text."""
+    wanted = pod()
+    wanted["spec"]["containers"][0]["resources"] = {"requests": {"cpu": 0.5, "memory": "1024Mi", "x.io/y": 3}}
+    created = client.create(PODS, wanted)
+    assert created["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi", "x.io/y": "3"}
+
+
+def test_workloads_need_a_selector_that_selects(client: Client) -> None:
+    """A template without the selected labels would never be found again."""
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"app": "b"}}, "spec": pod()["spec"]}
+    body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": template}}
+    status, answer = client.call("POST", path, body)
+    assert (status, causes(answer)) == (422, ["spec.template.metadata.labels"])

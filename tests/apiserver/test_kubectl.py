@@ -1,0 +1,218 @@
+"""kubectl works: the commands people type, against a server with controllers and nodes that act."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.running import Running
+from kubestow.apiserver import Pace
+
+OLDEST = (1, 32)
+
+
+def kubectl_problem() -> str | None:
+    """Why kubectl cannot be used; None if it can."""
+    if shutil.which("kubectl") is None:
+        return "kubectl is not on PATH"
+    shown = subprocess.run(
+        ["kubectl", "version", "--client", "-o", "json"], capture_output=True, text=True, check=False
+    )
+    found = re.search(r'"gitVersion":\s*"v(\d+)\.(\d+)', shown.stdout)
+    if found is None:
+        return "kubectl does not tell its version"
+    version = (int(found[1]), int(found[2]))
+    return None if version >= OLDEST else f"kubectl {version[0]}.{version[1]} is older than 1.32"
+
+
+PROBLEM = kubectl_problem()
+pytestmark = [pytest.mark.kubectl, pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")]
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeName: node-0
+      containers: [{name: c, image: "nginx:1", env: [{name: A, value: "1"}]}]
+"""
+
+
+class Kubectl:
+    """Runs kubectl with the server's kubeconfig."""
+
+    def __init__(self, plane: Running, folder: Path) -> None:
+        self.environment = {
+            **os.environ, "KUBECONFIG": str(plane.control_plane.kubeconfig_path), "HOME": str(folder),
+        }  # fmt: skip
+
+    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end."""
+        return subprocess.run(
+            ["kubectl", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=self.environment,
+            check=False,
+        )
+
+    def __call__(self, *arguments: str, stdin: str | None = None) -> str:
+        """What a command that succeeds prints."""
+        result = self.run(*arguments, stdin=stdin)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    def refused(self, *arguments: str, stdin: str | None = None) -> str:
+        """What a command that fails says."""
+        result = self.run(*arguments, stdin=stdin)
+        assert result.returncode != 0, result.stdout
+        return result.stderr
+
+    def json(self, *arguments: str) -> Any:
+        """An object or list."""
+        return json.loads(self("get", *arguments, "-o", "json"))
+
+
+@pytest.fixture
+def kubectl(start: Callable[..., Running], tmp_path: Path) -> Kubectl:
+    """kubectl for a fresh control plane with two nodes."""
+    pace = Pace(start=0, run=0, stop=0)
+    return Kubectl(start(controllers=True, kubelets=True, nodes=2, pace=pace), tmp_path)
+
+
+def test_apply_get_describe_delete(kubectl: Kubectl) -> None:
+    """The way of a deployment."""
+    assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web created\n"
+    assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web unchanged\n"
+    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
+    rows = kubectl("get", "deployments", "-o", "wide").splitlines()
+    assert rows[0].split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "CONTAINERS", "IMAGES", "SELECTOR"]
+    assert rows[1].split()[:4] == ["web", "2/2", "2", "2"]
+    pods = kubectl("get", "pods", "-A", "-o", "wide", "-l", "app=web", "--field-selector", "status.phase=Running")
+    assert [line.split()[3] for line in pods.splitlines()[1:]] == ["Running", "Running"]
+    described = kubectl("describe", "pods", "-l", "app=web")
+    assert re.search(r"Status:\s+Running", described)
+    assert re.search(r"Controlled By:\s+ReplicaSet/web-", described)
+    assert kubectl("get", "pods", "-o", "yaml").startswith("apiVersion: v1\nitems:\n")
+    assert kubectl("delete", "deployment", "web") == 'deployment.apps "web" deleted\n'
+    kubectl("wait", "--for=delete", "pods", "-l", "app=web", "--timeout=30s")
+
+
+def test_get_watch(kubectl: Kubectl) -> None:
+    """-w prints rows as things change."""
+    command = ["kubectl", "get", "pods", "-w"]
+    watching = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=kubectl.environment
+    )
+    kubectl("run", "one", "--image=x", "--overrides", '{"spec":{"nodeName":"node-1"}}')
+    assert watching.stdout is not None
+    for line in watching.stdout:
+        if line.split()[:3] == ["one", "1/1", "Running"]:
+            break
+    watching.kill()
+    watching.communicate()
+
+
+def test_changing_things(kubectl: Kubectl) -> None:
+    """patch, label, annotate, set image, scale, rollout undo, diff."""
+    kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+    env = '{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"B","value":"2"}]}]}}}}'
+    kubectl("patch", "deployment", "web", "-p", env)
+    names = kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].env[*].name}")
+    assert sorted(names.split()) == ["A", "B"]
+    kubectl("patch", "deployment", "web", "--type=json", "-p", '[{"op":"add","path":"/metadata/labels/x","value":"y"}]')
+    kubectl("label", "deployment", "web", "tier=front", "x-")
+    assert kubectl.json("deployment", "web")["metadata"]["labels"] == {"app": "web", "tier": "front"}
+    assert kubectl("scale", "deployment", "web", "--replicas=3") == "deployment.apps/web scaled\n"
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    kubectl("set", "image", "deployment/web", "c=nginx:2")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    assert "REVISION" in kubectl("rollout", "history", "deployment/web")
+    kubectl("rollout", "undo", "deployment/web")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    images = kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+    assert images == "nginx:1"
+    diff = kubectl.run("diff", "-f", "-", stdin=DEPLOYMENT.replace("nginx:1", "nginx:9"))
+    assert diff.returncode == 1
+    assert "+      - image: nginx:9" in diff.stdout or "nginx:9" in diff.stdout
+
+
+def test_server_side_apply(kubectl: Kubectl) -> None:
+    """Another manager's field is a conflict, unless forced."""
+    assert "serverside-applied" in kubectl("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT)
+    other = DEPLOYMENT.replace("replicas: 2", "replicas: 5")
+    said = kubectl.refused("apply", "--server-side", "--field-manager=other", "-f", "-", stdin=other)
+    assert 'conflict with "kubectl": .spec.replicas' in said
+    kubectl("apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", "-", stdin=other)
+    assert kubectl.json("deployment", "web")["spec"]["replicas"] == 5
+
+
+def test_nodes_are_tainted_cordoned_and_drained(kubectl: Kubectl) -> None:
+    """Drain evicts, and the budget is honoured."""
+    kubectl("taint", "nodes", "node-1", "dedicated=x:NoSchedule")
+    kubectl("cordon", "node-1")
+    assert "Ready,SchedulingDisabled" in kubectl("get", "node", "node-1")
+    kubectl("uncordon", "node-1")
+    kubectl("taint", "nodes", "node-1", "dedicated-")
+    kubectl("run", "one", "--image=x", "--overrides", '{"spec":{"nodeName":"node-0"}}')
+    kubectl("wait", "--for=condition=Ready", "pod/one", "--timeout=30s")
+    drained = kubectl("drain", "node-0", "--force", "--timeout=30s")
+    assert "pod/one evicted" in drained
+    assert kubectl("get", "pods") == ""
+    assert "unschedulable" in kubectl("describe", "node", "node-0")
+
+
+def test_making_things_without_manifests(kubectl: Kubectl) -> None:
+    """create deployment, job, namespace, configmap, expose."""
+    kubectl("create", "deployment", "made", "--image=nginx", "--replicas=2")
+    kubectl("create", "namespace", "extra")
+    kubectl("create", "configmap", "c", "--from-literal=a=b", "-n", "extra")
+    kubectl("create", "job", "j", "--image=x")
+    kubectl("expose", "deployment", "made", "--port=80")
+    assert kubectl.json("service", "made")["spec"]["ports"][0]["targetPort"] == 80
+    assert "deployment.apps/made" in kubectl("get", "all")
+    assert kubectl("delete", "namespace", "extra") == 'namespace "extra" deleted\n'
+    assert kubectl("create", "token", "default").startswith("kubestow.")
+
+
+def test_explain_and_discovery(kubectl: Kubectl) -> None:
+    """explain reads the schema, api-resources the table."""
+    explained = kubectl("explain", "pod.spec")
+    assert "KIND:       Pod" in explained
+    assert "schedulerName\t<string>\n    Which scheduler is to place the pod." in explained
+    assert re.search(r"deployments\s+deploy\s+apps/v1\s+true\s+Deployment", kubectl("api-resources"))
+    assert "events.k8s.io/v1" in kubectl("api-versions")
+    assert '"gitVersion": "v1.36.4+kubestow"' in kubectl("version", "-o", "json")
+
+
+def test_who_am_i(kubectl: Kubectl) -> None:
+    """auth can-i and whoami."""
+    assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
+    assert "system:masters" in kubectl("auth", "whoami")
+    assert "*.*" in kubectl("auth", "can-i", "--list")
+
+
+def test_mistakes_are_explained(kubectl: Kubectl) -> None:
+    """A wrong field, a wrong value, what stand-ins cannot do."""
+    wrong = DEPLOYMENT.replace("replicas:", "replica:")
+    assert 'unknown field "spec.replica"' in kubectl.refused("apply", "-f", "-", stdin=wrong)
+    negative = DEPLOYMENT.replace("replicas: 2", "replicas: -2")
+    assert "spec.replicas" in kubectl.refused("apply", "-f", "-", stdin=negative)
+    kubectl("run", "one", "--image=x")
+    assert "stand-ins that run no containers" in kubectl.refused("logs", "one")
+    assert "Metrics API not available" in kubectl.refused("top", "nodes")
+    assert 'pods "nope" not found' in kubectl.refused("get", "pod", "nope")

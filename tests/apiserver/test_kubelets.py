@@ -1,0 +1,222 @@
+"""Nodes that act: pods run, finish and end; nodes live, fall silent, go."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.direct import Direct
+from apiserver.running import Client, Running, pod
+from kubestow.apiserver import Pace, StartError
+from kubestow.apiserver.kubelets.fleet import Fleet
+
+PODS = "/api/v1/namespaces/default/pods"
+NODES = "/api/v1/nodes"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+AT_ONCE = Pace(start=0, run=0, stop=0)
+
+
+@pytest.fixture
+def plane(start: Callable[..., Running]) -> Running:
+    """Two nodes that act at once, with the controllers around nodes."""
+    return start(controllers=True, kubelets=True, nodes=2, pace=AT_ONCE)
+
+
+def until(plane: Running, path: str, found: Callable[[Any], bool]) -> Any:
+    """Waits, by watching, for an event."""
+    return plane.watch(f"{path}?watch=1").until(found)["object"]
+
+
+def is_running(event: Any) -> bool:
+    """Whether an event shows a running pod."""
+    return bool(event["object"]["status"]["phase"] == "Running")
+
+
+def condition(obj: Any, type_: str) -> str:
+    """The status of a condition."""
+    return next((one["status"] for one in obj.get("status", {}).get("conditions", ()) if one["type"] == type_), "")
+
+
+def test_a_bound_pod_runs(plane: Running, client: Client) -> None:
+    """With addresses, ready containers and all conditions true."""
+    client.create(PODS, pod())
+    client.create(f"{PODS}/a/binding", {"target": {"name": "node-1"}})
+    status = until(plane, f"{PODS}/a", is_running)["status"]
+    assert status["podIP"] != status["hostIP"]
+    assert status["containerStatuses"][0]["ready"]
+    assert {one["status"] for one in status["conditions"]} == {"True"}
+
+
+def test_pods_have_addresses_of_their_own(plane: Running, client: Client) -> None:
+    """Unless they share the node's."""
+    for name, spec in (("a", {}), ("b", {}), ("host", {"hostNetwork": True})):
+        client.create(PODS, pod(name, nodeName="node-0", **spec))
+    statuses = {name: until(plane, f"{PODS}/{name}", is_running)["status"] for name in ("a", "b", "host")}
+    assert statuses["a"]["podIP"] != statuses["b"]["podIP"]
+    assert statuses["host"]["podIP"] == statuses["host"]["hostIP"]
+
+
+@pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
+def test_a_pod_that_may_end_does(plane: Running, client: Client, code: str, phase: str) -> None:
+    """restartPolicy Never: it finishes, well or not."""
+    wanted = pod("a", nodeName="node-0", restartPolicy="Never")
+    wanted["metadata"]["annotations"] = {"kubestow.dev/exit-code": code}
+    client.create(PODS, wanted)
+    ended = until(plane, f"{PODS}/a", lambda event: event["object"]["status"]["phase"] == phase)
+    assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == int(code)
+
+
+def test_a_pod_ends_gracefully(plane: Running, client: Client) -> None:
+    """Deletion marks it, its kubelet removes it."""
+    client.create(PODS, pod("a", nodeName="node-0"))
+    until(plane, f"{PODS}/a", is_running)
+    watch = plane.watch(f"{PODS}?watch=1")
+    client.delete(f"{PODS}/a")
+    marked = watch.until(lambda event: "deletionTimestamp" in event["object"]["metadata"])
+    assert marked["type"] == "MODIFIED"
+    watch.until(lambda event: event["type"] == "DELETED")
+
+
+def test_a_pod_with_a_finalizer_waits_for_it(plane: Running, client: Client) -> None:
+    """The kubelet lets go, the finalizer does not."""
+    wanted = pod("a", nodeName="node-0")
+    wanted["metadata"]["finalizers"] = ["example.com/hold"]
+    client.create(PODS, wanted)
+    client.delete(f"{PODS}/a")
+    until(plane, f"{PODS}/a", lambda event: event["object"]["metadata"].get("deletionGracePeriodSeconds") == 0)
+    client.patch(f"{PODS}/a", {"metadata": {"finalizers": None}})
+    assert client.call("GET", f"{PODS}/a")[0] == 404
+
+
+def test_a_manifest_becomes_a_whole_node(plane: Running, client: Client) -> None:
+    """A node that says nothing of itself gets room, addresses, a Ready condition and a lease."""
+    client.create(NODES, {"metadata": {"name": "bare"}})
+    node = until(plane, f"{NODES}/bare", lambda event: condition(event["object"], "Ready") == "True")
+    assert set(node["status"]["allocatable"]) == {"cpu", "memory", "pods", "ephemeral-storage"}
+    assert until(plane, f"{LEASES}/bare", lambda _: True)["spec"]["holderIdentity"] == "bare"
+
+
+def test_a_node_made_not_ready_falls_silent(plane: Running, client: Client) -> None:
+    """Its condition turns, taints follow, its pods do not start; back again they do."""
+    client.patch(f"{NODES}/node-0", {"metadata": {"annotations": {"kubestow.dev/ready": "false"}}})
+    down = until(plane, f"{NODES}/node-0", lambda event: len(event["object"]["spec"].get("taints", ())) == 2)
+    assert condition(down, "Ready") == "False"
+    assert {(one["key"], one["effect"]) for one in down["spec"]["taints"]} == {
+        ("node.kubernetes.io/not-ready", "NoSchedule"),
+        ("node.kubernetes.io/not-ready", "NoExecute"),
+    }
+    client.create(PODS, pod("a", nodeName="node-0"))
+    client.create(PODS, pod("other", nodeName="node-1"))
+    until(plane, f"{PODS}/other", is_running)
+    assert client.get(f"{PODS}/a")["status"]["phase"] == "Pending"
+    client.patch(f"{NODES}/node-0", {"metadata": {"annotations": {"kubestow.dev/ready": "true"}}})
+    until(plane, f"{PODS}/a", is_running)
+    until(plane, f"{NODES}/node-0", lambda event: not event["object"]["spec"].get("taints"))
+
+
+def test_a_cordoned_node_is_tainted(plane: Running, client: Client) -> None:
+    """And is not, once it may be used again."""
+    client.patch(f"{NODES}/node-0", {"spec": {"unschedulable": True}})
+    tainted = until(plane, f"{NODES}/node-0", lambda event: event["object"]["spec"].get("taints"))
+    assert tainted["spec"]["taints"] == [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+    client.patch(f"{NODES}/node-0", {"spec": {"unschedulable": None}})
+    until(plane, f"{NODES}/node-0", lambda event: not event["object"]["spec"].get("taints"))
+
+
+def test_no_execute_drives_pods_out(plane: Running, client: Client) -> None:
+    """Those that do not tolerate the taint; the others stay."""
+    client.create(PODS, pod("leaves", nodeName="node-0"))
+    client.create(PODS, pod("stays", nodeName="node-0", tolerations=[{"operator": "Exists"}]))
+    for name in ("leaves", "stays"):
+        until(plane, f"{PODS}/{name}", is_running)
+    watch = plane.watch(f"{PODS}?watch=1")
+    client.patch(f"{NODES}/node-0", {"spec": {"taints": [{"key": "fire", "effect": "NoExecute"}]}})
+    gone = watch.until(lambda event: event["type"] == "DELETED")
+    assert gone["object"]["metadata"]["name"] == "leaves"
+    assert client.get(f"{PODS}/stays")["status"]["phase"] == "Running"
+
+
+def test_a_removed_node_takes_its_lease_along(plane: Running, client: Client) -> None:
+    """Nothing renews it any more."""
+    until(plane, f"{LEASES}/node-0", lambda _: True)
+    watch = plane.watch(f"{LEASES}?watch=1")
+    client.delete(f"{NODES}/node-0")
+    assert watch.until(lambda event: event["type"] == "DELETED")["object"]["metadata"]["name"] == "node-0"
+
+
+def test_heartbeats_are_renewed_in_slices_without_waking_for_each_node() -> None:
+    """Every twentieth node has its turn; only time and version of its lease change."""
+
+    async def play() -> None:
+        direct = Direct()
+        for number in range(40):
+            direct.call("POST", NODES, {"metadata": {"name": f"n{number:02d}"}})
+        fleet = Fleet(direct.application.mutations.writer, AT_ONCE)
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        before = {
+            record.name: record for record in direct.store.collection("leases.coordination.k8s.io").objects.values()
+        }
+        assert len(before) == 40
+        fleet._renew()
+        after = {
+            record.name: record for record in direct.store.collection("leases.coordination.k8s.io").objects.values()
+        }
+        changed = [name for name, record in after.items() if record.rv != before[name].rv]
+        assert len(changed) == 2
+        old, new = before[changed[0]].object(), after[changed[0]].object()
+        assert new["metadata"].pop("resourceVersion") == str(after[changed[0]].rv)
+        old["metadata"].pop("resourceVersion")
+        assert new["spec"].pop("renewTime") > old["spec"].pop("renewTime")
+        assert new == old
+        fleet.close()
+        direct.watchers.close()
+
+    asyncio.run(play())
+
+
+def test_a_description_of_nodes(start: Callable[..., Running], tmp_path: Path) -> None:
+    """Sizes, zones, labels, taints and other resources, and plain manifests beside them."""
+    path = tmp_path / "nodes.yaml"
+    path.write_text(
+        """
+nodes:
+  - {count: 3, name: "big-{}", cpu: 64, memory: 256Gi, zones: [a, b], labels: {disk: ssd}}
+  - {name: gpu, resources: {example.com/gpu: 2}, taints: [{key: gpu, effect: NoSchedule}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: manifest}
+status: {allocatable: {cpu: 1}}
+"""
+    )
+    client = start(nodes_file=path, nodes=1).client()
+    nodes = {one["metadata"]["name"]: one for one in client.get(NODES)["items"]}
+    assert sorted(nodes) == ["big-0", "big-1", "big-2", "gpu", "manifest", "node-0"]
+    zones = [nodes[f"big-{number}"]["metadata"]["labels"]["topology.kubernetes.io/zone"] for number in range(3)]
+    assert zones == ["a", "b", "a"]
+    assert nodes["big-0"]["status"]["allocatable"]["cpu"] == "64"
+    assert nodes["gpu"]["status"]["capacity"]["example.com/gpu"] == "2"
+    assert nodes["gpu"]["spec"]["taints"] == [{"key": "gpu", "effect": "NoSchedule", "value": ""}]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nodes: [{cpus: 4}]", r"nodes\[0\]: Object contains unknown field `cpus`"),
+        ("nodes: [{cpu: many}]", r"nodes\[0\]: .*many"),
+        ("nodes: [{count: 2, name: x}]", r"nodes\[0\]\.name: needs \{\}"),
+        ("nodes: [{name: A_B}]", "node 'A_B': .* metadata.name"),
+        ("hello", "expected Node manifests"),
+        ("a: [", "not valid YAML"),
+        ("", "describes no nodes"),
+    ],
+)
+def test_a_wrong_description_is_explained(start: Callable[..., Running], tmp_path: Path, text: str, said: str) -> None:
+    """File, entry and field."""
+    path = tmp_path / "nodes.yaml"
+    path.write_text(text)
+    with pytest.raises(StartError, match=said):
+        start(nodes_file=path)

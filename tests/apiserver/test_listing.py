@@ -1,0 +1,154 @@
+"""Lists: selectors, pages, versions, forms."""
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+
+from apiserver.running import Client, Running, pod
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def names(body: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
+    """Names of the items of a list."""
+    return [one["metadata"]["name"] for one in body["items"]]
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("tier=web", ["a", "b"]),
+        ("tier==web,size!=big", ["b"]),
+        ("size in (big,small)", ["a", "c"]),
+        ("size notin (big)", ["b", "c"]),
+        ("size", ["a", "c"]),
+        ("!size", ["b"]),
+        ("rank>1", ["c"]),
+        ("rank<2", ["a"]),
+        ("", ["a", "b", "c"]),
+    ],
+)
+def test_label_selectors(client: Client, selector: str, expected: list[str]) -> None:
+    """Equality, sets, existence and comparison."""
+    labels = {
+        "a": {"tier": "web", "size": "big", "rank": "1"},
+        "b": {"tier": "web"},
+        "c": {"tier": "db", "size": "small", "rank": "2"},
+    }
+    for name, one in labels.items():
+        body = pod(name)
+        body["metadata"]["labels"] = one
+        client.create(PODS, body)
+    assert names(client.get(f"{PODS}?labelSelector={quote(selector)}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("metadata.name=a", ["a"]),
+        ("metadata.name!=a,metadata.namespace=default", ["b"]),
+        ("spec.nodeName=n", ["b"]),
+        ("spec.nodeName!=", ["b"]),
+        ("status.phase=Pending", ["a", "b"]),
+        ("status.phase!=Pending", []),
+        ("spec.schedulerName=default-scheduler,spec.hostNetwork=false", ["a", "b"]),
+    ],
+)
+def test_field_selectors(client: Client, selector: str, expected: list[str]) -> None:
+    """The fields of pods that schedulers and kubectl select by."""
+    client.create(PODS, pod("a"))
+    client.create(PODS, pod("b", nodeName="n"))
+    assert names(client.get(f"{PODS}?fieldSelector={quote(selector)}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("labelSelector=a%20within%20(b)", "labelSelector"),
+        ("fieldSelector=spec.colour%3Dred", "spec.colour"),
+        ("limit=many", "limit"),
+        ("resourceVersion=new", "resourceVersion"),
+        ("continue=!!", "continue"),
+        ("resourceVersionMatch=Exact", "resourceVersionMatch"),
+    ],
+)
+def test_wrong_parameters_are_named(client: Client, query: str, word: str) -> None:
+    """400 with the parameter in the message."""
+    status, body = client.call("GET", f"{PODS}?{query}")
+    assert status == 400
+    assert word in body["message"]
+
+
+def test_pages_show_one_state(client: Client) -> None:
+    """Later pages show the world as it was at the first, whatever happened since."""
+    for name in "abcde":
+        client.create(PODS, pod(name))
+    first = client.get(f"{PODS}?limit=2")
+    assert names(first) == ["a", "b"]
+    assert first["metadata"]["remainingItemCount"] == 3
+    client.delete(f"{PODS}/c")
+    client.create(PODS, pod("cc"))
+    second = client.get(f"{PODS}?limit=2&continue={first['metadata']['continue']}")
+    assert names(second) == ["c", "d"]
+    assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    third = client.get(f"{PODS}?limit=2&continue={second['metadata']['continue']}")
+    assert names(third) == ["e"]
+    assert "continue" not in third["metadata"]
+
+
+def test_an_exact_version_is_shown_while_it_is_retained(start: Callable[..., Running]) -> None:
+    """resourceVersionMatch=Exact goes back in time; too far back is 410."""
+    client = start(retained_changes=4).client()
+    version = client.create(PODS, pod("a"))["metadata"]["resourceVersion"]
+    client.delete(f"{PODS}/a")
+    exact = f"{PODS}?resourceVersion={version}&resourceVersionMatch=Exact"
+    assert names(client.get(exact)) == ["a"]
+    for name in "bcdefghij":
+        client.create(PODS, pod(name))
+    assert client.call("GET", exact)[0] == 410
+
+
+def test_a_version_of_the_future_is_refused(client: Client) -> None:
+    """A server that lost its memory must not answer for versions it has not reached."""
+    status, body = client.call("GET", f"{PODS}?resourceVersion=4711")
+    assert (status, body["reason"]) == (504, "Timeout")
+
+
+def test_all_namespaces_in_order(client: Client) -> None:
+    """By namespace, then by name."""
+    client.create("/api/v1/namespaces", {"metadata": {"name": "b"}})
+    client.create("/api/v1/namespaces/b/pods", pod("a"))
+    client.create(PODS, pod("z"))
+    assert names(client.get("/api/v1/pods")) == ["a", "z"]
+    assert names(client.get("/api/v1/pods?fieldSelector=metadata.namespace%3Ddefault")) == ["z"]
+
+
+def test_a_table_has_the_columns_people_know(client: Client) -> None:
+    """Pods: ready, status, restarts, age; more of them for -o wide."""
+    client.create(PODS, pod("a", nodeName="n"))
+    table = client.get(PODS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    columns = [(one["name"], one["priority"]) for one in table["columnDefinitions"]]
+    assert columns[:5] == [("Name", 0), ("Ready", 0), ("Status", 0), ("Restarts", 0), ("Age", 0)]
+    assert ("Node", 1) in columns
+    row = dict(zip((name for name, _ in columns), table["rows"][0]["cells"], strict=True))
+    assert row | {"Age": ""} == {
+        "Name": "a", "Ready": "0/1", "Status": "Pending", "Restarts": "0", "Age": "", "IP": "<none>", "Node": "n",
+        "Nominated Node": "<none>", "Readiness Gates": "<none>",
+    }  # fmt: skip
+    assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+
+def test_metadata_alone(client: Client) -> None:
+    """A PartialObjectMetadataList for clients that need no more."""
+    client.create(PODS, pod("a"))
+    listed = client.get(PODS, accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+    assert listed["kind"] == "PartialObjectMetadataList"
+    assert set(listed["items"][0]) == {"kind", "apiVersion", "metadata"}
+
+
+def test_a_format_nobody_writes_is_refused(client: Client) -> None:
+    """406 says what there is."""
+    status, body = client.call("GET", PODS, accept="application/vnd.kubernetes.protobuf")
+    assert status == 406
+    assert "application/json" in body["message"]

@@ -1,0 +1,192 @@
+"""Patches: JSON, merge, strategic merge and server-side apply."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.running import Client, pod
+from kubestow.apiserver.patches import fieldsets, merge_patch, strategic
+from kubestow.apiserver.schema.reader import struct_named
+
+PODS = "/api/v1/namespaces/default/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+JSON = "json-patch+json"
+STRATEGIC = "strategic-merge-patch+json"
+APPLY = "apply-patch+yaml"
+
+
+def deployment(image: str = "i:1", **spec: Any) -> dict[str, Any]:
+    """A small deployment."""
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": image}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template, **spec},
+    }
+
+
+def test_json_patch(client: Client) -> None:
+    """Operations in order; a failed test refuses all of them and names the operation."""
+    client.create(PODS, pod())
+    operations = [
+        {"op": "test", "path": "/metadata/labels/app", "value": "a"},
+        {"op": "add", "path": "/metadata/labels/example.com~1x", "value": "y"},
+        {"op": "move", "from": "/metadata/labels/app", "path": "/metadata/labels/was"},
+    ]
+    patched = client.patch(f"{PODS}/a", operations, JSON)
+    assert patched["metadata"]["labels"] == {"example.com/x": "y", "was": "a"}
+    status, body = client.call("PATCH", f"{PODS}/a", operations, content_type=f"application/{JSON}")
+    assert status == 422
+    assert "operation 0 (test /metadata/labels/app)" in body["message"]
+
+
+def test_merge_patch_replaces_lists_and_null_removes(client: Client) -> None:
+    """RFC 7386."""
+    client.create(DEPLOYMENTS, deployment())
+    change = {"metadata": {"labels": {"x": "y"}}, "spec": {"replicas": 3}}
+    assert client.patch(f"{DEPLOYMENTS}/d", change)["spec"]["replicas"] == 3
+    assert "labels" not in client.patch(f"{DEPLOYMENTS}/d", {"metadata": {"labels": None}})["metadata"]
+
+
+def test_strategic_merge_keeps_what_it_does_not_name(client: Client) -> None:
+    """Containers are told apart by name, environment variables too; $patch: delete removes one."""
+    client.create(DEPLOYMENTS, deployment())
+    extra = [{"name": "side", "image": "s:1", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}]
+    patched = client.patch(f"{DEPLOYMENTS}/d", {"spec": {"template": {"spec": {"containers": extra}}}}, STRATEGIC)
+    assert {one["name"] for one in patched["spec"]["template"]["spec"]["containers"]} == {"c", "side"}
+    change = [{"name": "side", "env": [{"name": "A", "$patch": "delete"}]}, {"name": "c", "image": "i:2"}]
+    patched = client.patch(f"{DEPLOYMENTS}/d", {"spec": {"template": {"spec": {"containers": change}}}}, STRATEGIC)
+    by_name = {one["name"]: one for one in patched["spec"]["template"]["spec"]["containers"]}
+    assert by_name["side"]["env"] == [{"name": "B", "value": "2"}]
+    assert (by_name["side"]["image"], by_name["c"]["image"]) == ("s:1", "i:2")
+
+
+def test_a_status_patch_of_the_scheduler(client: Client) -> None:
+    """Conditions merge by type, as kube-scheduler writes them, with an order it gives."""
+    client.create(PODS, pod())
+    for status in ("False", "True"):
+        condition = {"type": "PodScheduled", "status": status, "lastProbeTime": None}
+        client.patch(f"{PODS}/a/status", {"status": {"conditions": [condition]}}, STRATEGIC)
+    change = {
+        "$setElementOrder/conditions": [{"type": "PodScheduled"}, {"type": "DisruptionTarget"}],
+        "conditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }
+    patched = client.patch(f"{PODS}/a/status", {"status": change}, STRATEGIC)
+    assert [(one["type"], one["status"]) for one in patched["status"]["conditions"]] == [
+        ("PodScheduled", "True"),
+        ("DisruptionTarget", "True"),
+    ]
+
+
+def test_strategic_directives() -> None:
+    """$patch: replace, $retainKeys, plain lists that grow and shrink."""
+    schema = struct_named("apps.v1", "Deployment")
+    live = {
+        "metadata": {"finalizers": ["a", "b"]},
+        "spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}},
+    }
+    patch = {
+        "metadata": {"finalizers": ["c"], "$deleteFromPrimitiveList/finalizers": ["a"]},
+        "spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}, "selector": {"$patch": "replace", "x": 1}},
+    }
+    assert strategic.apply(live, patch, schema) == {
+        "metadata": {"finalizers": ["b", "c"]},
+        "spec": {"strategy": {"type": "Recreate"}, "selector": {"x": 1}},
+    }
+
+
+def test_a_list_item_without_its_key_is_refused(client: Client) -> None:
+    """The message names list and key."""
+    client.create(PODS, pod())
+    change = {"spec": {"containers": [{"image": "x"}]}}
+    status, body = client.call("PATCH", f"{PODS}/a", change, content_type=f"application/{STRATEGIC}")
+    assert status == 400
+    assert "`containers` lacks its key `name`" in body["message"]
+
+
+def apply(client: Client, body: dict[str, Any], manager: str, force: bool = False) -> tuple[int, Any]:
+    """Applies a deployment."""
+    query = f"fieldManager={manager}" + ("&force=true" if force else "")
+    return client.call("PATCH", f"{DEPLOYMENTS}/d?{query}", body, content_type=f"application/{APPLY}")
+
+
+def test_apply_creates_and_remembers_the_owner(client: Client) -> None:
+    """201 the first time, 200 after; managedFields name the manager."""
+    assert apply(client, deployment(), "me")[0] == 201
+    status, applied = apply(client, deployment("i:2"), "me")
+    assert status == 200
+    (line,) = [one for one in applied["metadata"]["managedFields"] if one["manager"] == "me"]
+    assert line["operation"] == "Apply"
+    containers = line["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:containers"]
+    assert containers['k:{"name":"c"}'] == {".": {}, "f:name": {}, "f:image": {}}
+
+
+def test_apply_conflicts_with_other_owners(client: Client) -> None:
+    """A field of another manager with another value is a conflict that names both, unless forced."""
+    apply(client, deployment(replicas=1), "one")
+    status, body = apply(client, deployment(replicas=2), "two")
+    assert (status, body["reason"]) == (409, "Conflict")
+    assert body["message"] == 'Apply failed with 1 conflict: conflict with "one": .spec.replicas'
+    status, applied = apply(client, deployment(replicas=2), "two", force=True)
+    assert (status, applied["spec"]["replicas"]) == (200, 2)
+
+
+def test_apply_removes_what_it_no_longer_states(client: Client) -> None:
+    """Fields only this manager had go; those somebody else states stay."""
+    labelled = deployment()
+    labelled["metadata"]["labels"] = {"a": "1", "b": "2"}
+    apply(client, labelled, "one")
+    other = deployment()
+    other["metadata"]["labels"] = {"b": "2"}
+    apply(client, other, "two")
+    _, applied = apply(client, deployment(), "one")
+    assert applied["metadata"]["labels"] == {"b": "2"}
+
+
+def test_an_update_takes_fields_over(client: Client) -> None:
+    """After an update the updater owns what it changed, and apply notices."""
+    apply(client, deployment(replicas=1), "one")
+    client.patch(f"{DEPLOYMENTS}/d?fieldManager=scaler", {"spec": {"replicas": 5}})
+    status, body = apply(client, deployment(replicas=1), "one")
+    assert status == 409
+    assert 'conflict with "scaler" using apps/v1: .spec.replicas' in body["message"]
+
+
+@pytest.mark.parametrize("media", ["application/json", "text/plain"])
+def test_an_unknown_patch_type_is_refused(client: Client, media: str) -> None:
+    """415 lists the types there are."""
+    client.create(PODS, pod())
+    status, body = client.call("PATCH", f"{PODS}/a", {}, content_type=media)
+    assert status == 415
+    assert "application/merge-patch+json" in body["message"]
+
+
+TREES = st.recursive(
+    st.just({}), lambda inner: st.dictionaries(st.sampled_from(["f:a", "f:b", "f:c"]), inner, max_size=3), max_leaves=8
+)
+
+
+@given(TREES, TREES)
+def test_field_sets_behave_like_sets(left: dict[str, Any], right: dict[str, Any]) -> None:
+    """What is taken away is gone; a set minus itself is empty, united with itself it stays."""
+    assert fieldsets.union(left, left) == left
+    assert fieldsets.difference(left, left) == {}
+    assert fieldsets.union(left, right) == fieldsets.union(right, left)
+    assert fieldsets.difference(fieldsets.difference(left, right), right) == fieldsets.difference(left, right)
+
+
+DOCUMENTS = st.recursive(
+    st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=2),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), DOCUMENTS), st.dictionaries(st.sampled_from("abc"), DOCUMENTS))
+def test_a_merge_patch_twice_is_the_same_as_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
+    """Merging is idempotent."""
+    once = merge_patch.apply(document, patch)
+    assert merge_patch.apply(dict(once), patch) == once

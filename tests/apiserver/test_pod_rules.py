@@ -1,0 +1,173 @@
+"""Pods: defaults, priority, binding, eviction and what cannot change."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.running import Client, pod
+
+PODS = "/api/v1/namespaces/default/pods"
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+
+
+def test_defaults_that_schedulers_rely_on(client: Client) -> None:
+    """Scheduler name, requests from limits, priority, tolerations for nodes that go away, a pending status."""
+    wanted = pod()
+    wanted["spec"]["containers"][0]["resources"] = {
+        "limits": {"cpu": "1", "memory": "1Gi"},
+        "requests": {"cpu": "500m"},
+    }
+    spec = client.create(PODS, wanted)["spec"]
+    assert spec["schedulerName"] == "default-scheduler"
+    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
+    assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
+    assert [one["key"] for one in spec["tolerations"]] == [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ]
+    status = client.get(f"{PODS}/a")["status"]
+    assert status == {"phase": "Pending", "qosClass": "Burstable"}
+
+
+def test_host_network_takes_host_ports(client: Client) -> None:
+    """A port of a pod on the node's network is a port of the node."""
+    wanted = pod("a", hostNetwork=True)
+    wanted["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
+    port = client.create(PODS, wanted)["spec"]["containers"][0]["ports"][0]
+    assert port == {"containerPort": 80, "hostPort": 80, "protocol": "TCP"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({}, "BestEffort"),
+        ({"requests": {"cpu": "1"}}, "Burstable"),
+        ({"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed"),
+    ],
+)
+def test_quality_of_service(client: Client, resources: dict[str, Any], expected: str) -> None:
+    """From requests and limits, after defaults."""
+    wanted = pod()
+    wanted["spec"]["containers"][0]["resources"] = resources
+    assert client.create(PODS, wanted)["status"]["qosClass"] == expected
+
+
+def test_priority_comes_from_the_class(client: Client) -> None:
+    """By name, or from the default class; a number of one's own and an unknown name are refused."""
+    client.create(CLASSES, {"metadata": {"name": "high"}, "value": 100, "preemptionPolicy": "Never"})
+    named = client.create(PODS, pod("named", priorityClassName="high"))["spec"]
+    assert (named["priority"], named["preemptionPolicy"]) == (100, "Never")
+    assert client.call("POST", PODS, pod("own", priority=7))[0] == 403
+    status, body = client.call("POST", PODS, pod("unknown", priorityClassName="higher"))
+    assert (status, "no PriorityClass with name higher was found" in body["message"]) == (403, True)
+    client.create(CLASSES, {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True})
+    plain = client.create(PODS, pod("plain"))["spec"]
+    assert (plain["priority"], plain["priorityClassName"]) == (5, "usual")
+
+
+def test_binding_sets_node_and_condition(client: Client) -> None:
+    """As kube-scheduler does it; the answer is a Status."""
+    created = client.create(PODS, pod())
+    binding = {
+        "kind": "Binding",
+        "apiVersion": "v1",
+        "metadata": {"name": "a", "namespace": "default", "uid": created["metadata"]["uid"]},
+        "target": {"kind": "Node", "name": "n"},
+    }
+    status, body = client.call("POST", f"{PODS}/a/binding", binding)
+    assert (status, body["status"]) == (201, "Success")
+    bound = client.get(f"{PODS}/a")
+    assert bound["spec"]["nodeName"] == "n"
+    (condition,) = bound["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
+
+
+@pytest.mark.parametrize(
+    ("spec", "metadata", "said"),
+    [
+        ({"nodeName": "m"}, {}, 'pod a is already assigned to node "m"'),
+        ({}, {"uid": "another"}, "UID in precondition: another"),
+        ({"schedulingGates": [{"name": "g"}]}, {}, "schedulingGates"),
+    ],
+)
+def test_a_binding_that_cannot_be(client: Client, spec: dict[str, Any], metadata: dict[str, str], said: str) -> None:
+    """409 says why."""
+    client.create(PODS, pod("a", **spec))
+    status, body = client.call("POST", f"{PODS}/a/binding", {"metadata": metadata, "target": {"name": "n"}})
+    assert (status, body["reason"]) == (409, "Conflict")
+    assert said in body["message"]
+
+
+def test_a_pod_that_is_going_is_not_bound(client: Client) -> None:
+    """Deletion wins over binding."""
+    wanted = pod()
+    wanted["metadata"]["finalizers"] = ["example.com/hold"]
+    client.create(PODS, wanted)
+    client.delete(f"{PODS}/a")
+    status, body = client.call("POST", f"{PODS}/a/binding", {"target": {"name": "n"}})
+    assert (status, "is being deleted" in body["message"]) == (409, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "accepted"),
+    [
+        ({"nodeName": "m"}, False),
+        ({"hostNetwork": True}, False),
+        ({"tolerations": None}, False),
+        ({"schedulingGates": [{"name": "new"}]}, False),
+        ({"activeDeadlineSeconds": 5}, True),
+        ({"terminationGracePeriodSeconds": 5}, True),
+    ],
+)
+def test_what_an_update_may_change(client: Client, change: dict[str, Any], accepted: bool) -> None:
+    """Little; above all not the node."""
+    client.create(PODS, pod("a", nodeName="n"))
+    status, _ = client.call("PATCH", f"{PODS}/a", {"spec": change}, content_type="application/merge-patch+json")
+    assert status == (200 if accepted else 422)
+
+
+def test_gates_can_only_be_removed(client: Client) -> None:
+    """A gated pod says so in its status and may be directed until the gate opens."""
+    created = client.create(PODS, pod("a", schedulingGates=[{"name": "g"}]))
+    assert created["status"]["conditions"][0]["reason"] == "SchedulingGated"
+    client.patch(f"{PODS}/a", {"spec": {"nodeSelector": {"disk": "ssd"}}})
+    opened = client.patch(f"{PODS}/a", {"spec": {"schedulingGates": None}})
+    assert opened["metadata"]["generation"] == 3
+
+
+def test_resize_changes_resources_only(client: Client) -> None:
+    """Through its subresource, within the class of service."""
+    client.create(PODS, pod("a", nodeName="n"))
+    change = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "200m"}}}]}}
+    kind = "strategic-merge-patch+json"
+    resized = client.patch(f"{PODS}/a/resize", change, kind)
+    assert resized["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "200m"}
+    status, _ = client.call(
+        "PATCH", f"{PODS}/a/resize", {"spec": {"hostPID": True}}, content_type=f"application/{kind}"
+    )
+    assert status == 422
+
+
+def test_eviction_asks_the_budget(client: Client) -> None:
+    """429 while nothing may go, and the budget is charged when something does."""
+    client.create(PODS, pod("a", nodeName="n"))
+    selector = {"matchLabels": {"app": "a"}}
+    client.create(BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector}})
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
+    status, body = client.call("POST", f"{PODS}/a/eviction", eviction)
+    assert (status, body["details"]["causes"][0]["reason"]) == (429, "DisruptionBudget")
+    allowed = {"status": {"disruptionsAllowed": 1, "observedGeneration": 1, "currentHealthy": 2, "desiredHealthy": 1}}
+    client.patch(f"{BUDGETS}/b/status", allowed)
+    client.patch(f"{PODS}/a/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+    assert client.call("POST", f"{PODS}/a/eviction", eviction)[0] == 201
+    assert client.get(f"{PODS}/a")["metadata"]["deletionTimestamp"]
+    assert client.get(f"{BUDGETS}/b")["status"]["disruptionsAllowed"] == 0
+
+
+def test_priority_classes_do_not_change(client: Client) -> None:
+    """Value and policy are for ever; values above a billion are for the system."""
+    client.create(CLASSES, {"metadata": {"name": "c"}, "value": 1})
+    merge = "application/merge-patch+json"
+    assert client.call("PATCH", f"{CLASSES}/c", {"value": 2}, content_type=merge)[0] == 422
+    assert client.call("POST", CLASSES, {"metadata": {"name": "huge"}, "value": 1_000_000_001})[0] == 422

@@ -1,0 +1,101 @@
+"""Bodies in protobuf are read as the JSON they stand for."""
+
+import pytest
+
+from apiserver.running import Client
+from kubestow.apiserver.resources import RESOURCES
+from kubestow.apiserver.schema import protobuf
+from kubestow.apiserver.schema.reader import struct_named, structs
+
+MEDIA = "application/vnd.kubernetes.protobuf"
+
+
+def field(number: int, value: int | bytes | str) -> bytes:
+    """One field on the wire."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value & (1 << 64) - 1)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def varint(value: int) -> bytes:
+    """A number on the wire."""
+    out = b""
+    while value > 0x7F:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def envelope(api_version: str, kind: str, message: bytes) -> bytes:
+    """A whole body."""
+    return protobuf.MAGIC + field(1, field(1, api_version) + field(2, kind)) + field(2, message)
+
+
+def test_every_kind_can_be_read() -> None:
+    """Every field of every type has a number, inline parts included."""
+    numbers = protobuf._numbers()
+
+    def names(message: str) -> set[str]:
+        found: set[str] = set()
+        for name, inline in numbers[message].values():
+            found |= names(name) if inline else {name}
+        return found
+
+    for struct in structs().values():
+        missing = set(struct.fields) - names(struct.openapi_name) - {"apiVersion", "kind"}
+        assert not missing, struct.openapi_name
+    assert all(protobuf.struct_for(one.api_version, one.kind) is one.schema for one in RESOURCES)
+
+
+def test_a_message_becomes_an_object() -> None:
+    """Texts, numbers, lists, maps, quantities, times, and parts that JSON writes in place."""
+    amount = field(1, "cpu") + field(2, field(1, "100m"))
+    port = field(3, 80) + field(4, "TCP")
+    probe = field(1, field(2, field(1, "/healthz") + field(2, field(1, 1) + field(3, "http"))))
+    container = field(1, "c") + field(2, "i") + field(6, port) + field(8, field(2, amount)) + field(10, probe)
+    volume = field(1, "v") + field(2, field(2, b""))
+    spec = field(1, volume) + field(2, container) + field(4, -1) + field(11, 1)
+    metadata = field(1, "a") + field(8, field(1, 1_700_000_000)) + field(11, field(1, "app") + field(2, "x"))
+    assert protobuf.read(struct_named("core.v1", "Pod"), field(1, metadata) + field(2, spec)) == {
+        "metadata": {"name": "a", "creationTimestamp": "2023-11-14T22:13:20Z", "labels": {"app": "x"}},
+        "spec": {
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                    "resources": {"requests": {"cpu": "100m"}},
+                    "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}},
+                }
+            ],
+            "terminationGracePeriodSeconds": -1,
+            "hostNetwork": True,
+        },
+    }
+
+
+def test_a_body_in_protobuf_creates_an_object(client: Client) -> None:
+    """As typed clients send it; the answer is JSON."""
+    message = field(1, field(1, "made"))
+    path = "/api/v1/namespaces"
+    status, created = client.call("POST", path, envelope("v1", "Namespace", message), content_type=MEDIA)
+    assert (status, created["metadata"]["name"]) == (201, "made")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{}", "does not begin"),
+        (envelope("v1", "Nothing", b""), "nothing is known of kind 'Nothing'"),
+        (envelope("v1", "Namespace", b"\x0a\x7f"), "ends early"),
+        (envelope("v1", "Namespace", field(1, field(1, b"\xff"))), "not UTF-8"),
+        (envelope("v1", "Namespace", field(1, 5)), "a number is where"),
+    ],
+)
+def test_a_damaged_message_is_refused(client: Client, body: bytes, said: str) -> None:
+    """400 says what is wrong."""
+    status, answer = client.call("POST", "/api/v1/namespaces", body, content_type=MEDIA)
+    assert status == 400
+    assert said in answer["message"]

@@ -1,0 +1,159 @@
+"""Watches: what they begin with, what they tell, how they resume, and who is dropped."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from apiserver.direct import Direct, Wire
+from apiserver.running import Client, Running, pod
+
+PODS = "/api/v1/namespaces/default/pods"
+PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+
+def test_a_watch_without_a_version_begins_with_what_there_is(plane: Running, client: Client) -> None:
+    """Existing objects come as ADDED, then changes follow in order."""
+    client.create(PODS, pod("a"))
+    watch = plane.watch(f"{PODS}?watch=1")
+    assert (watch.next()["type"], client.create(PODS, pod("b"))["kind"]) == ("ADDED", "Pod")
+    client.patch(f"{PODS}/b", {"metadata": {"labels": {"x": "y"}}})
+    client.delete(f"{PODS}/b")
+    events = [watch.next() for _ in range(3)]
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED"]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+    assert versions == sorted(set(versions))
+
+
+def test_a_watch_resumes_from_a_version(plane: Running, client: Client) -> None:
+    """Everything after the version is told, nothing before."""
+    first = client.create(PODS, pod("a"))
+    client.create(PODS, pod("b"))
+    client.delete(f"{PODS}/a")
+    watch = plane.watch(f"{PODS}?watch=1&resourceVersion={first['metadata']['resourceVersion']}")
+    told = [(event["type"], event["object"]["metadata"]["name"]) for event in (watch.next(), watch.next())]
+    assert told == [("ADDED", "b"), ("DELETED", "a")]
+
+
+def test_a_forgotten_version_is_gone(start: Callable[..., Running]) -> None:
+    """410 Expired when changes since the version are no longer retained, or it was never reached."""
+    plane = start(retained_changes=2)
+    client = plane.client()
+    for name in "abcdefgh":
+        client.create(PODS, pod(name))
+    assert client.call("GET", f"{PODS}?watch=1&resourceVersion=1")[0] == 410
+    status, body = client.call("GET", f"{PODS}?watch=1&resourceVersion=999999")
+    assert (status, body["reason"]) == (410, "Expired")
+
+
+def test_a_field_selector_turns_entering_and_leaving_into_added_and_deleted(plane: Running, client: Client) -> None:
+    """A pod enters `spec.nodeName!=` when it is bound; lines begin with the type, as PartialObjectMetadata too."""
+    version = client.get(PODS)["metadata"]["resourceVersion"]
+    watch = plane.watch(f"{PODS}?watch=1&resourceVersion={version}&fieldSelector=spec.nodeName!%3D", PARTIAL)
+    client.create(PODS, pod("a"))
+    client.create(f"{PODS}/a/binding", {"target": {"name": "n"}})
+    line = watch.response.readline()
+    assert line.startswith(b'{"type":"ADDED"')
+    event = json.loads(line)
+    assert event["object"]["kind"] == "PartialObjectMetadata"
+    assert "spec" not in event["object"]
+
+
+def test_a_label_selector_sees_an_object_leave(plane: Running, client: Client) -> None:
+    """The DELETED event carries the state before, under the version at which it left."""
+    watch = plane.watch(f"{PODS}?watch=1&labelSelector=app%3Da")
+    client.create(PODS, pod("a"))
+    changed = client.patch(f"{PODS}/a", {"metadata": {"labels": {"app": "other"}}})
+    assert watch.next()["type"] == "ADDED"
+    left = watch.next()
+    assert (left["type"], left["object"]["metadata"]["labels"]) == ("DELETED", {"app": "a"})
+    assert left["object"]["metadata"]["resourceVersion"] == changed["metadata"]["resourceVersion"]
+
+
+def test_a_watch_list_ends_its_first_part_with_a_bookmark(plane: Running, client: Client) -> None:
+    """sendInitialEvents: all objects, then a bookmark with the annotation, then changes."""
+    client.create(PODS, pod("a"))
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    watch = plane.watch(f"{PODS}?{query}")
+    assert watch.next()["type"] == "ADDED"
+    bookmark = watch.next()
+    assert bookmark["type"] == "BOOKMARK"
+    assert bookmark["object"]["kind"] == "Pod"
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    client.create(PODS, pod("b"))
+    assert watch.next()["object"]["metadata"]["name"] == "b"
+
+
+def test_a_watch_ends_with_a_bookmark() -> None:
+    """When its time is up the client learns how far it has come."""
+
+    async def play() -> Wire:
+        direct = Direct()
+        query = f"watch=1&allowWatchBookmarks=true&resourceVersion={direct.store.rv}"
+        wire = direct.send("GET", f"{PODS}?{query}")
+        direct.watchers.close()
+        return wire
+
+    line = asyncio.run(play()).sent.split(b"\r\n")[1]
+    assert json.loads(line)["type"] == "BOOKMARK"
+
+
+def test_one_name_can_be_watched(plane: Running, client: Client) -> None:
+    """A watch on an object's own path tells of it alone."""
+    watch = plane.watch(f"{PODS}/b?watch=1")
+    client.create(PODS, pod("a"))
+    client.create(PODS, pod("b"))
+    assert watch.next()["object"]["metadata"]["name"] == "b"
+
+
+def test_tables_are_watched_too(plane: Running, client: Client) -> None:
+    """kubectl get -w asks for rows."""
+    watch = plane.watch(f"{PODS}?watch=1", "application/json;as=Table;v=v1;g=meta.k8s.io")
+    client.create(PODS, pod("a"))
+    row = watch.next()["object"]["rows"][0]
+    assert row["cells"][:3] == ["a", "0/1", "Pending"]
+
+
+def test_the_number_of_watches_is_bounded(start: Callable[..., Running]) -> None:
+    """One more than allowed is refused for now."""
+    plane = start(max_watches=1)
+    assert plane.watch(f"{PODS}?watch=1").status == 200
+    status, body = plane.client().call("GET", f"{PODS}?watch=1")
+    assert (status, body["reason"]) == (429, "TooManyRequests")
+
+
+def test_a_slow_watcher_is_dropped() -> None:
+    """A client that leaves more than the limit untaken loses its connection, others do not."""
+
+    async def play() -> tuple[Wire, Wire]:
+        direct = Direct(max_unsent=1000)
+        slow, quick = direct.send("GET", f"{PODS}?watch=1"), direct.send("GET", f"{PODS}?watch=1")
+        slow.untaken = 1001
+        assert direct.call("POST", PODS, pod("a"))[0] == 201
+        await asyncio.sleep(0.005)
+        direct.watchers.close()
+        return slow, quick
+
+    slow, quick = asyncio.run(play())
+    assert slow.aborted
+    assert not quick.aborted
+    assert b'"type":"ADDED"' in quick.sent
+
+
+def test_a_burst_is_sent_together() -> None:
+    """Changes made within one turn of the loop reach a watcher as one write, in order."""
+
+    async def play() -> list[bytes]:
+        direct = Direct()
+        wire = direct.send("GET", f"{PODS}?watch=1&resourceVersion={direct.store.rv}")
+        writes: list[bytes] = []
+        wire.write = writes.append  # type: ignore[method-assign]
+        for name in "abc":
+            direct.call("POST", PODS, pod(name))
+        await asyncio.sleep(0.005)
+        direct.watchers.close()
+        return [data for data in writes if data]
+
+    writes = asyncio.run(play())
+    assert len(writes) == 1
+    positions = [writes[0].index(b'"name":"%c"' % name) for name in b"abc"]
+    assert positions == sorted(positions)
