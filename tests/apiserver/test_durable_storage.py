@@ -88,7 +88,7 @@ def test_kill_loses_nothing_that_was_acknowledged(processes: Callable[..., Proce
     for number in range(5):  # written, perhaps not answered: may or may not survive
         with contextlib.suppress(http.client.HTTPException, OSError):
             flying.request("POST", PODS, json.dumps(pod(f"late{number}")), {"Authorization": f"Bearer {TOKEN}"})
-            flying.sock.setblocking(False)  # type: ignore[union-attr]
+            flying.sock.setblocking(False)
             flying.getresponse()
     flying.close()
     server.kill()
@@ -157,7 +157,12 @@ def test_a_reply_waits_for_the_disk(tmp_path: Path) -> None:
         done = asyncio.Event()
         store.collection("pods").subscribers.append(lambda change: order.append(f"published {change.rv}"))
         store.put("pods", {"metadata": {"name": "a", "namespace": "d", "uid": "u"}})
-        store.when_durable(store.rv, lambda: (order.append("answered"), done.set())[0])
+
+        def answered() -> None:
+            order.append("answered")
+            done.set()
+
+        store.when_durable(store.rv, answered)
         order.append("written")
         await done.wait()
         journal.close()

@@ -164,7 +164,7 @@ def test_an_unknown_patch_type_is_refused(client: Client, media: str) -> None:
     assert "application/merge-patch+json" in body["message"]
 
 
-TREES = st.recursive(
+TREES: st.SearchStrategy[dict[str, Any]] = st.recursive(
     st.just({}), lambda inner: st.dictionaries(st.sampled_from(["f:a", "f:b", "f:c"]), inner, max_size=3), max_leaves=8
 )
 

@@ -146,7 +146,7 @@ def test_a_burst_is_sent_together() -> None:
         direct = Direct()
         wire = direct.send("GET", f"{PODS}?watch=1&resourceVersion={direct.store.rv}")
         writes: list[bytes] = []
-        wire.write = writes.append  # type: ignore[method-assign]
+        wire.write = writes.append  # type: ignore[assignment, method-assign]
         for name in "abc":
             direct.call("POST", PODS, pod(name))
         await asyncio.sleep(0.005)
