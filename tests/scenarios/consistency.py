@@ -22,8 +22,11 @@ def check_places(harness: SchedulerHarness) -> None:
     pending = {pod.metadata.uid: pod for pod in told if _is_ours_to_place(harness, pod)}
     for uid, pod in pending.items():
         found = places.get(uid, [])
-        # A pod that is being deleted leaves the queue when its turn comes.
-        assert len(found) == 1 or (not found and pod.metadata.deletionTimestamp), f"{pod.key} is in {found}"
+        if not found:
+            # Bound, but not heard of yet; or being deleted, and taken out of the queue when its turn came.
+            assert harness.core.cluster.is_assumed(uid) or pod.metadata.deletionTimestamp, f"{pod.key} is lost"
+        else:
+            assert len(found) == 1, f"{pod.key} is in {found}"
     for uid, found in places.items():
         if uid not in pending:
             assert found in (["waiting"], ["binding"], ["in flight"]), f"{uid} is no more, but in {found}"

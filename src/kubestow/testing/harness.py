@@ -201,7 +201,8 @@ def _with_plugins(profile: Any, names: Iterable[str]) -> Any:
 
 
 def _cancel_all(loop: VirtualLoop) -> None:
-    tasks = asyncio.all_tasks(loop)
-    for task in tasks:
-        task.cancel()
-    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    # What is cancelled may start something in its turn: a binding that is given up reports it.
+    while tasks := asyncio.all_tasks(loop):
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))

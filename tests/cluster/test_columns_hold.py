@@ -1,0 +1,190 @@
+"""After any sequence of events the columns and indexes say what they would, had the cluster just been read."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
+
+from cluster.comparing import LABEL_KEYS, described, row_described
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cluster.whatif import what_if
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.topology import zone_of
+from kubestow.testing import make_node, make_pod
+
+NAMES = [f"n{number}" for number in range(5)]
+amounts = st.sampled_from(["0", "100m", "1", "3"])
+nodes = st.builds(
+    make_node,
+    st.sampled_from(NAMES),
+    cpu=amounts,
+    pods=st.integers(0, 20),
+    resources=st.dictionaries(st.sampled_from(["example.com/a", "example.com/b"]), st.integers(0, 5)),
+    zone=st.sampled_from([None, "z1", "z2"]),
+    region=st.sampled_from([None, "r1"]),
+    labels=st.dictionaries(st.just("disk"), st.sampled_from(["ssd", "hdd"])),
+    taints=st.lists(st.sampled_from(["a:NoSchedule", "b=c:NoExecute"]), unique=True, max_size=2),
+    images=st.dictionaries(st.sampled_from(["app", "web", "db"]), st.just(1000)),
+    unschedulable=st.booleans(),
+)
+pods = st.builds(
+    make_pod,
+    st.sampled_from([f"p{number}" for number in range(8)]),
+    cpu=amounts,
+    memory=st.sampled_from([None, "1Gi"]),
+    resources=st.dictionaries(st.sampled_from(["example.com/a", "example.com/c"]), st.integers(1, 5)),
+    node=st.sampled_from([*NAMES, "unknown"]),
+    host_ports=st.lists(st.sampled_from([80, 443]), unique=True),
+    claims=st.lists(st.sampled_from(["data", "logs"]), unique=True),
+)
+
+
+class Zones:
+    """The order of nodes, kept simply: a list of zones, each a list of names."""
+
+    def __init__(self) -> None:
+        self._zones: dict[str, list[str]] = {}
+
+    def set(self, node: Node) -> None:
+        zone, name = zone_of(node.metadata.labels), node.metadata.name
+        if name not in self._zones.get(zone, ()):
+            self.remove(name)
+            self._zones.setdefault(zone, []).append(name)
+
+    def remove(self, name: str) -> None:
+        self._zones = {
+            zone: left for zone, names in self._zones.items() if (left := [other for other in names if other != name])
+        }
+
+    def order(self) -> list[str]:
+        longest = max((len(names) for names in self._zones.values()), default=0)
+        return [names[turn] for turn in range(longest) for names in self._zones.values() if turn < len(names)]
+
+
+class ClusterEvents(RuleBasedStateMachine):
+    """Events in any order, beside a plain record of what they amount to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster()
+        for key in LABEL_KEYS:
+            # Columns are kept from the first time somebody asks.
+            self.cluster.nodes.label_ids(key)
+        self.nodes: dict[str, Node] = {}
+        self.bound: dict[str, Pod] = {}
+        self.assumed: dict[str, Pod] = {}
+        self.zones = Zones()
+        self.version = 0
+
+    @rule(node=nodes)
+    def node_is_set(self, node: Node) -> None:
+        self.version += 1
+        node = replace(node, metadata=replace(node.metadata, resourceVersion=str(self.version)))
+        self.cluster.set_node(node)
+        self.nodes[node.metadata.name] = node
+        self.zones.set(node)
+
+    @rule(node=nodes)
+    def a_node_that_makes_no_sense_changes_nothing(self, node: Node) -> None:
+        bad = replace(node, status=replace(node.status, allocatable={"cpu": "plenty"}))
+        with pytest.raises(ValueError, match="plenty"):
+            self.cluster.set_node(bad)
+
+    @rule(name=st.sampled_from(NAMES))
+    def node_is_removed(self, name: str) -> None:
+        self.cluster.remove_node(name)
+        self.nodes.pop(name, None)
+        self.zones.remove(name)
+
+    @rule(pod=pods)
+    def pod_is_seen_bound(self, pod: Pod) -> None:
+        self.cluster.set_pod(pod)
+        self.assumed.pop(pod.metadata.uid, None)
+        self.bound[pod.metadata.uid] = pod
+
+    @rule(pod=pods)
+    def pod_is_assumed(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        if uid in self.bound or uid in self.assumed:
+            with pytest.raises(ValueError, match="already on a node"):
+                self.cluster.assume(PodInfo(pod), pod.spec.nodeName)
+        else:
+            self.cluster.assume(PodInfo(pod), pod.spec.nodeName)
+            self.assumed[uid] = pod
+
+    @rule(pod=pods)
+    def pod_is_forgotten(self, pod: Pod) -> None:
+        self.cluster.forget(pod.metadata.uid)
+        self.assumed.pop(pod.metadata.uid, None)
+
+    @rule(pod=pods)
+    def pod_is_removed(self, pod: Pod) -> None:
+        self.cluster.remove_pod(pod.metadata.uid)
+        self.bound.pop(pod.metadata.uid, None)
+        self.assumed.pop(pod.metadata.uid, None)
+
+    @rule(data=st.data())
+    def what_if_changes_nothing(self, data: st.DataObject) -> None:
+        """A what-if sees what is asked of it, and the cluster does not notice."""
+        table = self.cluster.nodes
+        if not table.row_of:
+            return
+        before = described(self.cluster)
+        rows = data.draw(st.lists(st.sampled_from(sorted(table.row_of.values())), unique=True, min_size=1))
+        view = what_if(table, rows)
+        position = data.draw(st.integers(0, len(rows) - 1))
+        original = row_described(table, rows[position])
+        assert row_described(view, position) == original
+        for info in list(view.pods[position].values()):
+            view.remove_pod(position, info)
+        assert row_described(view, position) == original | {
+            "requested": {},
+            "non_zero": [0, 0],
+            "pod_count": 0,
+            "pods": [],
+        }
+        guest = PodInfo(data.draw(pods))
+        view.add_pod(position, guest)
+        assert view.pod_count[position] == 1
+        assert view.ports.rows_in_conflict(guest.ports) >= ({position} if guest.ports else set())
+        assert described(self.cluster) == before
+
+    @invariant()
+    def all_is_as_if_just_read(self) -> None:
+        fresh = Cluster()
+        for node in self.nodes.values():
+            fresh.set_node(node)
+        for pod in self.bound.values():
+            fresh.set_pod(pod)
+        for pod in self.assumed.values():
+            fresh.assume(PodInfo(pod), pod.spec.nodeName)
+        assert described(self.cluster) == described(fresh)
+        assert [self.cluster.nodes.names[row] for row in self.cluster.order.rows()] == self.zones.order()
+        assert self.cluster.pod_count == len(self.bound) + len(self.assumed)
+
+
+ClusterEvents.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestClusterEvents: Any = ClusterEvents.TestCase
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(pods, min_size=1, max_size=8))
+def test_a_row_is_used_again(placed: list[Pod]) -> None:
+    """When neither node nor pods remain, the row is free, and nothing is left on it."""
+    cluster = Cluster()
+    for pod in placed:
+        cluster.set_pod(pod)
+    for pod in placed:
+        cluster.remove_pod(pod.metadata.uid)
+    assert cluster.nodes.row_of == {}
+    assert not cluster.nodes.requested.any()
+    assert not cluster.nodes.non_zero.any()
+    assert not cluster.nodes.pod_count.any()
+    size = cluster.nodes.size
+    cluster.set_node(make_node("another"))
+    assert cluster.nodes.size == size
