@@ -55,7 +55,7 @@ class Lines:
     def _decided(self, record: DecisionRecord) -> str:
         if record.outcome == SCHEDULED:
             self._rejected.pop(record.uid, None)
-            return f"pod {record.pod}: goes to {record.node}, {record.feasible} of {record.evaluated} nodes fit"
+            return f"pod {record.pod}: goes to {record.node}, chosen from {record.feasible} of {record.evaluated} nodes"
         if self._rejected.get(record.uid) == record.message:
             return ""
         self._rejected[record.uid] = record.message

@@ -103,7 +103,7 @@ class Overview:
         for zone in np.unique(ids):
             inside = rows[ids == zone]
             name = table.label_values(ZONE)[zone] or "no zone"
-            usages.append(self._usage(name, f"{len(inside)} nodes", "", inside))
+            usages.append(self._usage(name, str(len(inside)), "", inside))
         return sorted(usages, key=lambda usage: usage.name)
 
     def _usage(self, name: str, note: str, state: str, rows: IntArray) -> Usage:

@@ -6,7 +6,8 @@ more nodes than fit, zones are shown in their place.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -21,8 +22,13 @@ SECONDS = 0.2
 """How often to look for something new."""
 
 _BAR = 10
+_TABLE_LINES = 2
+"""The heading of nodes, and the empty line before it."""
+_QUEUE_LINES = 2
 _DECISION_LINES = 6
-"""The fewest lines that decisions get, their heading and the empty line before included."""
+"""The fewest lines that decisions get, with the heading and the empty line before it."""
+_NO_DECISION_LINES = 2
+_FEWEST_ROWS = 3
 _GIB = 1024**3
 
 
@@ -38,26 +44,39 @@ async def show(console: Console, overview: Overview, head: "Head", last_warning:
             await asyncio.sleep(SECONDS)
 
 
-class Head:
+class Head(NamedTuple):
     """What stays the same at the top of the screen."""
 
-    def __init__(self, url: str, kubeconfig: str, commands: Iterable[str]) -> None:
-        self.url = url
-        self.lines = [Text(f"  export KUBECONFIG={kubeconfig}", overflow="fold", no_wrap=False)]
-        self.lines += [Text(f"  {command}") for command in commands]
+    url: str
+    kubeconfig: str
+    commands: tuple[str, ...]
+
+    @property
+    def hint(self) -> list[Text]:
+        """What to type, and how to end."""
+        first = Text("In another terminal (Ctrl-C here stops the cluster):", style="bold")
+        return [first, *(Text(f"  {command}") for command in (f"export KUBECONFIG={self.kubeconfig}", *self.commands))]
 
 
 def render(overview: Overview, head: Head, warning: str, height: int) -> RenderableType:
-    """All of the screen."""
-    parts: list[RenderableType] = [_title(overview, head.url), Text()]
-    parts += [Text("Type in another terminal (Ctrl-C here stops the cluster):", style="bold"), *head.lines, Text()]
-    if warning:
-        parts += [Text(warning, style="yellow", no_wrap=True, overflow="ellipsis"), Text()]
-    room = height - len(parts) - _DECISION_LINES - 3
-    one_by_one = overview.node_count <= max(room, 3)
-    usages = overview.nodes() if one_by_one else overview.zones()
-    parts += [_usages("NODE" if one_by_one else "ZONE", usages), Text(), _queue(overview.queue), Text()]
+    """All of the screen. What to type makes room for decisions once there are some."""
     decisions = overview.decisions(height)
+    parts: list[RenderableType] = [_title(overview, head.url)]
+    if warning:
+        parts.append(_line(warning, "yellow"))
+    room = height - len(parts) - _QUEUE_LINES - (_DECISION_LINES if decisions else _NO_DECISION_LINES)
+    if decisions and overview.node_count + _TABLE_LINES + len(head.hint) + 1 > room:
+        parts.append(_line(f"export KUBECONFIG={head.kubeconfig}", "dim"))
+        room -= 1
+    else:
+        parts += [Text(), *head.hint]
+        room -= len(head.hint) + 1
+    rows = max(room - _TABLE_LINES, _FEWEST_ROWS)
+    if overview.node_count <= rows:
+        table = _usages(("NODE", "ZONE", "STATE"), overview.nodes(), rows)
+    else:
+        table = _usages(("ZONE", "NODES", ""), overview.zones(), rows)
+    parts += [Text(), table, Text(), _queue(overview.queue), Text()]
     parts.append(_decisions(decisions) if decisions else Text("No pod has been scheduled yet.", style="dim"))
     return Group(*parts)
 
@@ -70,23 +89,36 @@ def _title(overview: Overview, url: str) -> Text:
         (f"{overview.node_count} nodes", "bold"),
         "  pods: ",
         (", ".join(phases) or "none yet", "bold"),
+        no_wrap=True,
+        overflow="ellipsis",
     )
 
 
-def _usages(heading: str, usages: list[Usage]) -> Table:
-    table = _table(heading, "", "", "CPU", "MEMORY", "PODS")
-    for usage in usages:
+def _line(text: str, style: str) -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _usages(headings: tuple[str, ...], usages: list[Usage], rows: int) -> Table:
+    table = _table(*headings, "CPU", "MEMORY", "PODS")
+    shown = usages if len(usages) <= rows else usages[: rows - 1]
+    for usage in shown:
         used_cpu, cpu = usage.milli_cpu
         used_memory, memory = usage.memory
         table.add_row(
             usage.name,
             Text(usage.note, style="dim"),
             Text(usage.state, style="green" if usage.state == "ready" else "yellow"),
-            _bar(used_cpu, cpu) + f" {used_cpu / 1000:.4g}/{cpu / 1000:.4g}",
-            _bar(used_memory, memory) + f" {used_memory / _GIB:.3g}/{memory / _GIB:.4g}Gi",
+            _bar(used_cpu, cpu) + f" {_short(used_cpu / 1000)}/{_short(cpu / 1000)}",
+            _bar(used_memory, memory) + f" {_short(used_memory / _GIB)}/{_short(memory / _GIB)}Gi",
             f"{usage.pods[0]}/{usage.pods[1]}",
         )
+    if len(shown) < len(usages):
+        table.add_row(Text(f"and {len(usages) - len(shown)} more", style="dim"))
     return table
+
+
+def _short(amount: float) -> str:
+    return f"{amount:.3g}" if amount < 100 else f"{amount:.0f}"
 
 
 def _bar(used: int, total: int) -> Text:
@@ -113,7 +145,7 @@ def _decisions(records: list[DecisionRecord]) -> Table:
 
 def _result(record: DecisionRecord) -> Text:
     if record.outcome == SCHEDULED:
-        details = f"  {record.feasible} of {record.evaluated} nodes fit, {record.seconds * 1000:.2g} ms"
+        details = f"  from {record.feasible} of {record.evaluated} nodes, {record.seconds * 1000:.2g} ms"
         return Text.assemble(("→ ", "green"), (record.node, "green"), (details, "dim"))
     nominated = f" (waits for room on {record.node})" if record.node else ""
     return Text(record.message + nominated, style="red" if record.outcome == ERROR else "yellow")
