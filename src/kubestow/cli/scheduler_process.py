@@ -28,7 +28,7 @@ from kubestow.reporting.metrics.options import MetricOptions
 from kubestow.server.tls import TlsError
 from kubestow.wiring.clients import access_of
 from kubestow.wiring.inspection import compare_with_server, tell_what_is_known
-from kubestow.wiring.live import WALL_CLOCK, LiveOptions, LiveScheduler
+from kubestow.wiring.live import LiveOptions, LiveScheduler
 from kubestow.wiring.serving import Serving, ServingOptions
 
 log = get_logger(__name__)
@@ -127,7 +127,7 @@ class _Process:
         if serving is None:
             await live.run()
             return
-        server = Serving(serving, live, WALL_CLOCK)
+        server = Serving(serving, live)
         try:
             await server.start()
             await live.run()

@@ -40,12 +40,12 @@ class Server:
         self,
         address: str,
         port: int,
-        tls: ssl.SSLContext,
+        tls: ssl.SSLContext | None,
         *,
         share_address: bool | None = None,
         share_port: bool | None = None,
     ) -> int:
-        """Listens; returns the port, which the system chooses if 0 was asked for."""
+        """Listens, without TLS if there is no context; returns the port, which the system chooses if 0 was asked for."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(

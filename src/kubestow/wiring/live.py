@@ -23,6 +23,7 @@ from kubestow.client.informers import Informers
 from kubestow.client.leases import LeaseLock
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.registry import Registry
+from kubestow.model.clock import Clock
 from kubestow.reporting.decisions import Decisions
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.catalogue import Metrics
@@ -71,6 +72,7 @@ class LiveOptions:
     seed: int | None = None
     """Makes the choice among equally good nodes repeatable."""
     identity: str = field(default_factory=_identity)
+    clock: Clock = WALL_CLOCK
 
 
 class LiveScheduler:
@@ -82,7 +84,7 @@ class LiveScheduler:
         self.decisions = Decisions()
         self.synced = asyncio.Event()
         self.stopping = False
-        configuration, clock, chance = options.configuration, WALL_CLOCK, random.Random()
+        configuration, clock, chance = options.configuration, options.clock, random.Random()
         self.clients = open_clients(
             configuration, options.access, clock, self.metrics.requests, self.metrics.credentials
         )
@@ -110,7 +112,7 @@ class LiveScheduler:
         self.informers = Informers(self.clients.watches, chance.random)
         self.stores = watch_everything(self.informers, self.core.intake)
 
-    def _elector(self, clock: WallClock, chance: Callable[[], float]) -> Elector:
+    def _elector(self, clock: Clock, chance: Callable[[], float]) -> Elector:
         election = self.options.configuration.leaderElection
         lock = LeaseLock(self.clients.leases, election.resourceNamespace, election.resourceName, self.options.identity)
         terms = Terms(election.leaseDuration.seconds, election.renewDeadline.seconds, election.retryPeriod.seconds)

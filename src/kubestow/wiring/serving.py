@@ -14,7 +14,6 @@ from kubestow.client.errors import ClientError
 from kubestow.client.incluster import in_cluster_access, runs_in_cluster
 from kubestow.client.kubeconfig import load_kubeconfig
 from kubestow.client.requests import Requests
-from kubestow.model.clock import Clock
 from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator, FrontProxies
 from kubestow.server.authorization import Authorizer
@@ -67,10 +66,10 @@ class _Authorities:
 class Serving:
     """The server about a live scheduler."""
 
-    def __init__(self, options: ServingOptions, live: LiveScheduler, clock: Clock) -> None:
+    def __init__(self, options: ServingOptions, live: LiveScheduler) -> None:
         self._options = options
         self._live = live
-        self._clock = clock
+        self._clock = live.options.clock
         self._channels: list[Channel] = []
         self._server: SecureServer | None = None
 

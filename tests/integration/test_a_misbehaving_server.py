@@ -1,0 +1,121 @@
+"""Whatever the server does, no pod is lost, none is bound twice, and the scheduler knows the truth in the end."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from client.doubles import SkewedClock
+from client.virtualtime import run
+from integration.cluster import (
+    TOKEN,
+    Cluster,
+    Instance,
+    eventually,
+    node,
+    pod,
+    running_cluster,
+    running_scheduler,
+    settings,
+)
+from integration.misbehaviour import OF_WATCHES, Misbehaving, refuse
+from kubestow.apiserver import ControlPlane, Options
+from kubestow.client.access import Access, Identity
+from kubestow.client.tls import TlsSettings
+from kubestow.wiring.inspection import compare_with_server
+from kubestow.wiring.live import LiveOptions, LiveScheduler
+
+
+async def _knows_the_truth(instance: Instance) -> bool:
+    return not await compare_with_server(instance.live)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_pod_is_lost(seed: int) -> None:
+    """Drops, stalls, 410, 429, 500, half lines, wrong JSON, lost answers: every pod is bound all the same."""
+    chaos = Misbehaving(seed)
+
+    async def main() -> None:
+        async with running_cluster() as cluster:
+            await cluster.add(*(node(f"n{i}") for i in range(3)))
+            async with running_scheduler(cluster, wrap=chaos) as instance:
+                for i in range(60):
+                    await cluster.add(pod(f"p{i}"))
+                    await asyncio.sleep(0.3)
+                chaos.behave()
+                await eventually(cluster.all_bound, 600.0)
+                await eventually(lambda: _knows_the_truth(instance), 600.0)
+
+    run(main())
+    assert sum(chaos.happened.values()) > 15, f"too little happened to say anything: {chaos.happened}"
+    assert any(fault.__name__ in chaos.happened for fault in OF_WATCHES)
+
+
+def test_a_group_that_the_server_lacks_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A server without resource.k8s.io has no claims for devices: scheduling goes on, and the log says so once each."""
+    caplog.set_level(logging.WARNING, "kubestow.client")
+
+    async def main() -> None:
+        async with running_cluster() as cluster:
+            await cluster.add(node("n1"), pod("p"))
+            async with running_scheduler(cluster, wrap=refuse("/apis/resource.k8s.io/", 404, "NotFound")):
+                await eventually(cluster.all_bound)
+                await asyncio.sleep(300.0)
+
+    run(main())
+    told = [record.getMessage() for record in caplog.records if "resource.k8s.io" in record.getMessage()]
+    assert sorted(line.split(":")[0] for line in told) == [
+        "deviceclasses.resource.k8s.io",
+        "resourceclaims.resource.k8s.io",
+        "resourceslices.resource.k8s.io",
+    ]
+    assert all("the server does not have them" in line and "going on without" in line for line in told)
+
+
+def test_what_must_not_be_missed_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Forbidden volumes may be there, unseen: nothing is scheduled, and the log says why."""
+    caplog.set_level(logging.ERROR, "kubestow.client")
+    forbidden = "/api/v1/persistentvolumes"
+
+    async def main() -> None:
+        async with running_cluster() as cluster:
+            await cluster.add(node("n1"), pod("p"))
+            async with running_scheduler(cluster, wrap=refuse(forbidden, 403, "Forbidden")) as instance:
+                await asyncio.sleep(60.0)
+                assert not await cluster.all_bound()
+                assert set(instance.live.informers.unsynced()) == {"persistentvolumes"}
+
+    run(main())
+    assert any("cannot go on before this is solved" in record.getMessage() for record in caplog.records)
+
+
+def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
+    """The API server goes away and comes back: pods of before, meanwhile and after are bound."""
+
+    async def main() -> None:
+        options = Options(token=TOKEN, data_dir=tmp_path, controllers=False, kubelets=False)
+        plane = ControlPlane(options)
+        await plane.start()
+        cluster = Cluster(plane)
+        await cluster.add(node("n1"), pod("before"))
+        tls = TlsSettings(insecure=True)
+        access = Access("test", plane.url, tls=tls, identity=Identity(token=TOKEN))
+        live = LiveScheduler(LiveOptions(settings(), access, clock=SkewedClock()))
+        running = asyncio.create_task(live.run())
+        await eventually(cluster.all_bound)
+        await plane.stop()
+        again = ControlPlane(Options(**{**_fields(options), "port": plane.port}))
+        await again.start()
+        await cluster.add(pod("after"))
+        await eventually(lambda: cluster.all_bound("before", "after"))
+        running.cancel()
+        await asyncio.wait({running})
+        cluster.close()
+        await again.stop()
+
+    asyncio.run(main())
+
+
+def _fields(options: Options) -> dict[str, object]:
+    return {name: getattr(options, name) for name in options.__dataclass_fields__}
