@@ -119,11 +119,11 @@ def _read_text(name: str, text: str, found: list[Manifest], problems: list[str])
 
 
 def _documents(text: str) -> Iterator[str]:
-    """Each with as many empty lines before it as make its line numbers those of the file."""
+    """Each that is more than comments, with as many empty lines before it as make its line numbers the file's."""
     start = 0
     for separator in (*_SEPARATOR.finditer(text), None):
         document = text[start : separator.start() if separator else len(text)]
-        if document.strip():
+        if any(line.strip() and not line.lstrip().startswith("#") for line in document.splitlines()):
             yield "\n" * text.count("\n", 0, start) + document
         start = separator.end() if separator else len(text)
 

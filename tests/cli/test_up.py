@@ -1,0 +1,136 @@
+"""`kubestow up`: a cluster in one process, from the first line to the last."""
+
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.up_running import COMMAND, Up
+
+WORKLOAD = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: server, image: nginx, resources: {requests: {cpu: 500m}}}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Up]]:
+    """Starts clusters, and kills those that a test leaves running."""
+    started: list[Up] = []
+
+    def begin(*arguments: str) -> Up:
+        started.append(Up(tmp_path, *arguments))
+        return started[-1]
+
+    yield begin
+    for up in started:
+        up.process.kill()
+        up.process.communicate()
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> str:
+    path = tmp_path / "web.yaml"
+    path.write_text(WORKLOAD)
+    return str(path)
+
+
+def test_pods_of_a_manifest_run(start: Callable[..., Up], workload: str) -> None:
+    """What -f names is applied, scheduled and started; Ctrl-C then ends it with 0 and no complaint."""
+    up = start("--nodes", "3", "-f", workload)
+    assert up.lines[0].endswith(": 3 nodes, 2 objects applied")
+    assert f"  export KUBECONFIG={up.kubeconfig}" in up.lines
+    assert up.kubeconfig.stat().st_mode & 0o777 == 0o600
+    pods = up.pods_when("Running", 3)
+    assert sorted(pod["spec"]["nodeName"] for pod in pods.values()) == ["node-0", "node-1", "node-2"]
+
+    code, out, errors = up.stop()
+    assert (code, errors) == (0, "")
+    assert out.splitlines()[-1] == "stopped"
+    for name, pod in pods.items():
+        assert f"pod shop/{name}: goes to {pod['spec']['nodeName']}, chosen from " in out
+
+
+def test_a_pod_that_does_not_fit_is_told(start: Callable[..., Up]) -> None:
+    """Without a terminal, a line says why a pod waits; a pod made by hand is scheduled like any other."""
+    up = start("--nodes", "1")
+    up.create_pod("big", cpu="100")
+    up.create_pod("small", cpu="1")
+    assert list(up.pods_when("Running", 1)) == ["small"]
+    code, out, _ = up.stop(signal.SIGTERM)
+    assert code == 0
+    assert "pod default/big: unschedulable: 0/1 nodes are available: 1 Insufficient cpu." in out
+
+
+def test_ten_nodes_in_three_zones_by_default(start: Callable[..., Up]) -> None:
+    """Whoever says nothing gets ten nodes over three zones."""
+    nodes = start().get("/api/v1/nodes")["items"]
+    assert len(nodes) == 10
+    assert {node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes} == {
+        "zone-a",
+        "zone-b",
+        "zone-c",
+    }
+
+
+def test_a_data_folder_outlives_the_process(start: Callable[..., Up], workload: str, tmp_path: Path) -> None:
+    """Started again, even after kill -9, there are the same pods on the same nodes, and no nodes are added."""
+    folder = str(tmp_path / "data")
+    first = start("--nodes", "2", "--data-dir", folder, "-f", workload)
+    before = {name: pod["spec"]["nodeName"] for name, pod in first.pods_when("Running", 3).items()}
+    first.process.kill()
+    first.process.communicate()
+
+    second = start("--data-dir", folder, "-f", workload)
+    assert second.lines[0].endswith(": 2 nodes, 2 objects applied")
+    after = {pod["metadata"]["name"]: pod for pod in second.get("/api/v1/pods")["items"]}
+    assert {name: pod["spec"]["nodeName"] for name, pod in after.items()} == before
+    second.create_pod("late")
+    assert "late" in second.pods_when("Running", 4)
+    assert second.stop()[0] == 0
+
+
+def test_it_ends_when_nobody_reads_on(start: Callable[..., Up]) -> None:
+    """`kubestow up | head` ends with head, without a traceback."""
+    up = start("--nodes", "1")
+    assert up.process.stdout is not None
+    up.process.stdout.close()
+    up.create_pod("a")
+    assert up.process.wait(timeout=60) == 0
+    assert up.process.stderr is not None
+    assert up.process.stderr.read() == ""
+
+
+def test_a_terminal_gets_a_screen_and_has_it_taken_away_again(tmp_path: Path) -> None:
+    """At a terminal the screen shows nodes and queue; after Ctrl-C the terminal is as it was, with the first lines."""
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "--port", "0", "--nodes", "2", "--kubeconfig", str(tmp_path / "kubeconfig")]
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    screen = b""
+    while b"No pod has been scheduled yet." not in screen:
+        screen += os.read(ours, 65536)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 0
+    os.set_blocking(ours, False)
+    screen += os.read(ours, 65536)
+    os.close(ours)
+    opened, closed = screen.index(b"\x1b[?1049h"), screen.index(b"\x1b[?1049l")
+    assert screen.index(b"Kubestow is up") < opened < screen.index(b"node-1") < closed < screen.index(b"stopped")
+    assert b"unschedulable" in screen[opened:closed]

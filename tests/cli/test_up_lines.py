@@ -1,0 +1,83 @@
+"""The lines `kubestow up` writes where there is no terminal."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.records import Change, Record, encode
+from kubestow.cli.up_lines import Lines
+from kubestow.reporting.decisions import SCHEDULED, UNSCHEDULABLE, DecisionRecord, Decisions
+
+
+@pytest.fixture
+def decisions() -> Decisions:
+    return Decisions()
+
+
+@pytest.fixture
+def lines(decisions: Decisions) -> Lines:
+    return Lines(decisions)
+
+
+def taken(lines: Lines) -> list[str]:
+    """What there is to tell, without the time of day."""
+    return [line.partition(" ")[2] for line in lines.take()]
+
+
+def rejected(message: str, time: float = 1.0) -> DecisionRecord:
+    return DecisionRecord(time, "default/a", "uid-a", UNSCHEDULABLE, "", message)
+
+
+def stored(storage: str, name: str, **more: Any) -> Record:
+    namespace = {"namespace": "default"} if storage == "pods" else {}
+    obj = {"metadata": {"name": name, "uid": f"uid-{name}", **namespace}, **more}
+    return Record(BY_STORAGE[storage], obj, 1, encode(obj))
+
+
+def test_decisions_are_told_once_and_in_order(lines: Lines, decisions: Decisions) -> None:
+    """Each look tells only what came since the last."""
+    decisions.record(rejected("no room"))
+    decisions.record(DecisionRecord(2.0, "default/b", "uid-b", SCHEDULED, "node-1", "", 10, 4))
+    assert taken(lines) == [
+        "pod default/a: unschedulable: no room",
+        "pod default/b: goes to node-1, chosen from 4 of 10 nodes",
+    ]
+    assert taken(lines) == []
+    decisions.record(DecisionRecord(3.0, "default/c", "uid-c", UNSCHEDULABLE, "node-2", "no room"))
+    assert taken(lines) == ["pod default/c: unschedulable: no room; waits for room on node-2"]
+
+
+def test_the_same_reason_is_not_repeated(lines: Lines, decisions: Decisions) -> None:
+    """A pod tried again and again in vain gets one line; another reason gets another."""
+    for message in ("no room", "no room", "less room", "less room"):
+        decisions.record(rejected(message))
+    assert [line.rpartition(": ")[2] for line in taken(lines)] == ["no room", "less room"]
+    decisions.record(rejected("less room"))
+    assert taken(lines) == []
+
+
+def test_pods_that_start_and_go_are_told(lines: Lines) -> None:
+    """A change of phase is news, other changes are not."""
+    pending = stored("pods", "a", status={"phase": "Pending"})
+    bound = stored("pods", "a", spec={"nodeName": "n"}, status={"phase": "Pending"})
+    running = stored("pods", "a", spec={"nodeName": "n"}, status={"phase": "Running"})
+    lines.pod_changed(Change("ADDED", pending, None))
+    lines.pod_changed(Change("MODIFIED", bound, pending))
+    lines.pod_changed(Change("MODIFIED", running, bound))
+    lines.pod_changed(Change("DELETED", running, running))
+    assert taken(lines) == ["pod default/a: Running on n", "pod default/a: gone"]
+
+
+def test_nodes_that_come_go_or_close_are_told(lines: Lines) -> None:
+    """Heartbeats and the like are not."""
+    open_, closed = stored("nodes", "n"), stored("nodes", "n", spec={"unschedulable": True})
+    for change in (
+        Change("ADDED", open_, None),
+        Change("MODIFIED", open_, open_),
+        Change("MODIFIED", closed, open_),
+        Change("MODIFIED", open_, closed),
+        Change("DELETED", open_, open_),
+    ):
+        lines.node_changed(change)
+    assert taken(lines) == ["node n: added", "node n: cordoned", "node n: uncordoned", "node n: removed"]

@@ -1,0 +1,149 @@
+"""The screen of `kubestow up`, drawn from a cluster that is known."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.records import Change, Record, encode
+from kubestow.cli.up_overview import ZONE, Overview
+from kubestow.cli.up_view import Head, render
+from kubestow.cluster.state import Cluster
+from kubestow.model import codec
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.reporting.decisions import SCHEDULED, UNSCHEDULABLE, DecisionRecord, Decisions
+
+HEAD = Head("https://127.0.0.1:6443", "/home/me/kubeconfig", ("kubectl get pods", "kubectl get nodes"))
+LENGTHS = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+
+
+class World:
+    """A cluster without anything that runs."""
+
+    def __init__(self) -> None:
+        self.cluster, self.decisions = Cluster(), Decisions()
+        self.pods = SimpleNamespace(objects={}, subscribers=[])
+        core = SimpleNamespace(cluster=self.cluster, queue=SimpleNamespace(lengths=lambda: dict(LENGTHS)))
+        store = SimpleNamespace(collection=lambda _: self.pods)
+        scheduler = SimpleNamespace(core=core, decisions=self.decisions)
+        self.overview = Overview(cast("Any", store), cast("Any", scheduler))
+
+    def add_node(self, name: str, zone: str, **spec: Any) -> None:
+        allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+        node = {
+            "metadata": {"name": name, "labels": {ZONE: zone}},
+            "spec": spec,
+            "status": {"allocatable": allocatable},
+        }
+        self.cluster.set_node(codec.decode(Node, encode(node)))
+
+    def add_pod(self, name: str, node: str, cpu: str) -> None:
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        pod = {"metadata": {"name": name, "uid": name}, "spec": {"nodeName": node, "containers": [container]}}
+        self.cluster.set_pod(codec.decode(Pod, encode(pod)))
+
+    def change(self, kind: str, phase: str, before: str | None = None) -> None:
+        for tell in self.pods.subscribers:
+            tell(Change(kind, _stored(phase), None if before is None else _stored(before)))
+
+
+def _stored(phase: str) -> Record:
+    obj = {"metadata": {"name": "a", "namespace": "default"}, "status": {"phase": phase}}
+    return Record(BY_STORAGE["pods"], obj, 1, encode(obj))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def drawn(world: World) -> Callable[..., list[str]]:
+    """Draws the screen; returns its lines."""
+
+    def draw(width: int = 100, height: int = 30, warning: str = "") -> list[str]:
+        console = Console(width=width, height=height, force_terminal=False)
+        with console.capture() as captured:
+            console.print(render(world.overview, HEAD, warning, height))
+        return [line.rstrip() for line in captured.get().splitlines()]
+
+    return draw
+
+
+def test_nodes_are_shown_with_what_they_have_left(world: World, drawn: Callable[..., list[str]]) -> None:
+    """One line a node: zone, state, requested of what there is."""
+    world.add_node("n0", "east")
+    world.add_node("n1", "west", unschedulable=True)
+    world.add_node("n2", "west", taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
+    world.add_pod("a", "n0", "4")
+    lines = [" ".join(line.split()) for line in drawn()]
+    assert "n0 east ready █████░░░░░ 4/8 ░░░░░░░░░░ 0/32Gi 1/110" in lines
+    assert "n1 west cordoned ░░░░░░░░░░ 0/8 ░░░░░░░░░░ 0/32Gi 0/110" in lines
+    assert "n2 west not ready ░░░░░░░░░░ 0/8 ░░░░░░░░░░ 0/32Gi 0/110" in lines
+
+
+def test_more_nodes_than_fit_are_shown_by_zone(world: World, drawn: Callable[..., list[str]]) -> None:
+    """Zones add up what their nodes have."""
+    for number in range(100):
+        world.add_node(f"n{number}", "west" if number % 4 else "east")
+    world.add_pod("a", "n1", "6")
+    lines = [" ".join(line.split()) for line in drawn()]
+    assert "east 25 ░░░░░░░░░░ 0/200 ░░░░░░░░░░ 0/800Gi 0/2750" in lines
+    assert "west 75 █░░░░░░░░░ 6/600 ░░░░░░░░░░ 0/2400Gi 1/8250" in lines
+    for number in range(50):
+        world.add_node(f"more-{number}", f"zone-{number}")
+    assert len(drawn()) <= 30
+    assert any(line.startswith("and ") and line.endswith(" more") for line in drawn())
+
+
+@pytest.mark.parametrize("height", [24, 30, 50])
+def test_ten_nodes_and_some_decisions_fit_any_terminal(
+    world: World, drawn: Callable[..., list[str]], height: int
+) -> None:
+    """Nodes one by one and the last decisions, with what to type as long as there is room."""
+    for number in range(10):
+        world.add_node(f"n{number}", "east")
+    before = drawn(80, height)
+    assert len(before) <= height
+    assert any(line.startswith("n9 ") for line in before)
+    assert "  kubectl get nodes" in before
+    for number in range(5):
+        world.decisions.record(DecisionRecord(1.0, f"default/p{number}", f"u{number}", SCHEDULED, "n1", "", 10, 10))
+    after = drawn(80, height)[:height]
+    assert any(line.startswith("n9 ") for line in after)
+    assert sum("→ n1" in line for line in after) >= 3
+    assert any("export KUBECONFIG=/home/me/kubeconfig" in line for line in after)
+
+
+def test_a_pod_rejected_again_for_the_same_reason_appears_once(world: World, drawn: Callable[..., list[str]]) -> None:
+    """The newest first; the reason is there to read."""
+    for message in ("1 Insufficient cpu", "2 Insufficient cpu", "2 Insufficient cpu"):
+        world.decisions.record(DecisionRecord(1.0, "default/a", "u", UNSCHEDULABLE, "", message))
+    reasons = [line.split(None, 2)[2] for line in drawn() if "default/a" in line]
+    assert reasons == ["2 Insufficient cpu", "1 Insufficient cpu"]
+
+
+def test_pods_are_counted_by_phase_as_they_change(world: World, drawn: Callable[..., list[str]]) -> None:
+    """Without looking at all of them again; every change is something new to see."""
+    versions = [world.overview.version]
+    for kind, phase, before in (
+        ("ADDED", "Pending", None),
+        ("ADDED", "Pending", None),
+        ("MODIFIED", "Running", "Pending"),
+        ("DELETED", "Pending", "Pending"),
+    ):
+        world.change(kind, phase, before)
+        versions.append(world.overview.version)
+    assert drawn()[0].endswith("pods: 1 Running")
+    assert len(set(versions)) == 5
+
+
+def test_a_warning_is_shown(drawn: Callable[..., list[str]]) -> None:
+    """On one line under the title, however long it is."""
+    lines = drawn(width=60, warning="something is odd " * 20)
+    assert lines[1].startswith("something is odd")
+    assert len(lines[1]) == 60
