@@ -150,6 +150,20 @@ def test_a_body_over_the_limit_is_refused(start: Callable[..., Running]) -> None
     assert response.getheader("Connection") == "close"
 
 
+def test_nobody_acts_as_somebody_else(client: Client) -> None:
+    """Impersonation is refused rather than ignored."""
+    response = client.raw("GET", PODS, headers={"Impersonate-User": "jane"})
+    response.read()
+    assert response.status == 403
+
+
+def test_head_has_no_body(client: Client) -> None:
+    """The connection stays in step."""
+    response = client.raw("HEAD", PODS)
+    assert (response.status, response.read()) == (200, b"")
+    assert client.get(PODS)["items"] == []
+
+
 def test_loopback_is_the_default(plane: Running) -> None:
     """Nothing listens on other addresses unless told."""
     assert plane.control_plane.options.bind_address == "127.0.0.1"

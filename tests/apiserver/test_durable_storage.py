@@ -162,13 +162,28 @@ def test_a_reply_waits_for_the_disk(tmp_path: Path) -> None:
             order.append("answered")
             done.set()
 
-        store.when_durable(store.rv, answered)
+        store.when_durable(store.rv, answered, done.set)
         order.append("written")
         await done.wait()
         journal.close()
         return order
 
     assert asyncio.run(play()) == ["written", "published 2", "answered"]
+
+
+def test_a_write_that_cannot_be_made_durable_is_refused(start: Callable[..., Running], tmp_path: Path) -> None:
+    """The disk fails: nothing is acknowledged any more, and health says why."""
+    plane = start(data_dir=tmp_path)
+    client = plane.client()
+    client.create(PODS, pod("before"))
+    journal = plane.control_plane._journal
+    assert journal is not None
+    plane.inside(lambda: journal._db.execute("DROP TABLE versions"))
+    status, body = client.call("POST", PODS, pod("after"))
+    assert (status, "cannot write" in body["message"]) == (500, True)
+    assert client.call("POST", PODS, pod("later"))[0] == 500
+    status, text = client.call("GET", "/readyz")
+    assert (status, b"cannot write" in text) == (500, True)
 
 
 def test_a_damaged_file_is_reported_and_kept(start: Callable[..., Running], tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apiserver.running import Client, pod
@@ -15,6 +15,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 JSON = "json-patch+json"
 STRATEGIC = "strategic-merge-patch+json"
 APPLY = "apply-patch+yaml"
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def deployment(image: str = "i:1", **spec: Any) -> dict[str, Any]:
@@ -169,6 +170,7 @@ TREES: st.SearchStrategy[dict[str, Any]] = st.recursive(
 )
 
 
+@QUICK
 @given(TREES, TREES)
 def test_field_sets_behave_like_sets(left: dict[str, Any], right: dict[str, Any]) -> None:
     """What is taken away is gone; a set minus itself is empty, united with itself it stays."""
@@ -185,6 +187,7 @@ DOCUMENTS = st.recursive(
 )
 
 
+@QUICK
 @given(st.dictionaries(st.sampled_from("abc"), DOCUMENTS), st.dictionaries(st.sampled_from("abc"), DOCUMENTS))
 def test_a_merge_patch_twice_is_the_same_as_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     """Merging is idempotent."""

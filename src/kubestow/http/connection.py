@@ -46,6 +46,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._pending: deque[tuple[Request, bool]] = deque()
         self._current_keeps_alive = True
+        self._current_wants_body = True
         self._on_lost: Callable[[], None] | None = None
         self.peer_certificate: dict[str, Any] | None = None
         self.peer_certificate_der: bytes | None = None
@@ -147,6 +148,7 @@ class Connection(asyncio.Protocol):
     def _begin(self, request: Request, keep: bool) -> None:
         self.busy = True
         self._current_keeps_alive = keep
+        self._current_wants_body = request.method != "HEAD"
         self._application(request, self)
 
     # The application calls these.
@@ -157,7 +159,8 @@ class Connection(asyncio.Protocol):
         if transport is None:
             return
         close = not self._current_keeps_alive
-        transport.write(response.head(close=close) + response.body)
+        head = response.head(close=close)
+        transport.write(head + response.body if self._current_wants_body else head)
         if close:
             transport.close()
         else:

@@ -57,12 +57,18 @@ class Application:
         if response is None:
             return
         store = self.store
-        if store.durable_rv == store.rv:
+        if store.durable_rv == store.rv or response.status >= 500:
             connection.respond(response)
         else:
-            store.when_durable(store.rv, lambda: connection.respond(response))
+            store.when_durable(store.rv, lambda: connection.respond(response), lambda: self._refuse(connection))
+
+    def _refuse(self, connection: Connection) -> None:
+        """Answers a request whose outcome cannot be made durable."""
+        connection.respond(_failure(errors.internal(self.unhealthy() or "the write is not durable")))
 
     def _authenticate(self, request: Request, connection: Connection) -> User:
+        if b"impersonate-user" in request.headers:
+            raise errors.forbidden("", "users", "", "this server does not let anybody act as somebody else")
         header = request.headers.get(b"authorization")
         if header is not None:
             user = self.identities.by_header(header)
@@ -144,7 +150,7 @@ class Application:
             except ApiError as error:
                 connection.respond(_failure(error))
 
-        self.store.when_durable(self.store.rv, begin)
+        self.store.when_durable(self.store.rv, begin, lambda: self._refuse(connection))
 
     def _write(self, request: Request, target: Target, intent: Intent) -> Response:
         method, resource = request.method, target.resource

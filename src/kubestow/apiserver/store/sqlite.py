@@ -7,6 +7,7 @@ lost machine. A file that is damaged, foreign or in use is reported and left as 
 
 import asyncio
 import contextlib
+import logging
 import queue
 import sqlite3
 import threading
@@ -14,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kubestow.apiserver.store.store import Row
+
+log = logging.getLogger(__name__)
 
 _APPLICATION = 0x4B53544F
 _LAYOUT = 1
@@ -93,11 +96,11 @@ class SqliteJournal:
         """Drops versions nobody needs any more."""
         self._queue.put((resource, floor, versions))
 
-    def start(self, on_durable: Callable[[int], None]) -> None:
-        """Begins to take writes; `on_durable` is called on the running event loop."""
+    def start(self, on_durable: Callable[[int], None], on_failure: Callable[[], None]) -> None:
+        """Begins to take writes; both are called on the running event loop."""
         loop = asyncio.get_running_loop()
         self._thread = threading.Thread(
-            target=self._commit_groups, args=(loop, on_durable), name="journal", daemon=True
+            target=self._commit_groups, args=(loop, on_durable, on_failure), name="journal", daemon=True
         )
         self._thread.start()
 
@@ -109,7 +112,9 @@ class SqliteJournal:
         with contextlib.suppress(sqlite3.Error):
             self._db.close()
 
-    def _commit_groups(self, loop: asyncio.AbstractEventLoop, on_durable: Callable[[int], None]) -> None:
+    def _commit_groups(
+        self, loop: asyncio.AbstractEventLoop, on_durable: Callable[[int], None], on_failure: Callable[[], None]
+    ) -> None:
         running = True
         while running:
             group = [self._queue.get()]
@@ -124,6 +129,9 @@ class SqliteJournal:
                 self._commit(rows, [item for item in group if isinstance(item, tuple)])
             except sqlite3.Error as error:
                 self.failure = f"cannot write {self.path}: {error}"
+                log.critical("%s; no more writes are accepted", self.failure)
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(on_failure)
                 return
             if rows:
                 with contextlib.suppress(RuntimeError):  # the loop may be closed while the last group is written

@@ -43,8 +43,8 @@ class Journal(Protocol):
     def forget(self, resource: str, floor: int, versions: list[int]) -> None:
         """Drops versions nobody needs any more."""
 
-    def start(self, on_durable: Callable[[int], None]) -> None:
-        """Begins to take writes."""
+    def start(self, on_durable: Callable[[int], None], on_failure: Callable[[], None]) -> None:
+        """Begins to take writes; after a failure none becomes durable any more."""
 
 
 class Store:
@@ -57,11 +57,12 @@ class Store:
         self.rv = 1
         self.durable_rv = 1
         self._journal = journal
+        self._failed = False
         self._unpublished: deque[tuple[Collection, Change]] = deque()
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._waiting: deque[tuple[int, Callable[[], None], Callable[[], None]]] = deque()
         if journal is not None:
             self._load(journal)
-            journal.start(self._became_durable)
+            journal.start(self._became_durable, self._refuse_waiting)
 
     def collection(self, storage: str) -> Collection:
         """The collection of a resource, by storage name such as `pods` or `deployments.apps`."""
@@ -106,12 +107,19 @@ class Store:
         self._changed(collection, Change("DELETED", last, previous))
         return last
 
-    def when_durable(self, rv: int, call: Callable[[], None]) -> None:
-        """Calls once everything up to a version is durable; at once if it already is."""
+    def when_durable(self, rv: int, call: Callable[[], None], refuse: Callable[[], None]) -> None:
+        """Calls once everything up to a version is durable, at once if it is; `refuse` if it never will be."""
         if rv <= self.durable_rv:
             call()
+        elif self._failed:
+            refuse()
         else:
-            self._waiting.append((self.rv, call))
+            self._waiting.append((self.rv, call, refuse))
+
+    def _refuse_waiting(self) -> None:
+        self._failed = True
+        while self._waiting:
+            self._waiting.popleft()[2]()
 
     def _changed(self, collection: Collection, change: Change) -> None:
         if self._journal is None:
@@ -139,6 +147,8 @@ class Store:
             self._journal.forget(collection.resource.storage, collection.floor, versions)
         for tell in collection.subscribers:
             tell(change)
+        # Whoever resumes later makes its own lines; keeping these would double what the log holds.
+        change.lines.clear()
 
     def _index(self, storage: str, record: Record, previous: Record | None) -> None:
         self.by_uid[record.uid] = (storage, record)
