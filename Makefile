@@ -12,8 +12,8 @@ UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-up: $(VENV)/.run ## set up and run
-	$(BIN)/kubestow
+up: $(VENV)/.run ## set up and run a cluster (ARGS="--nodes 100 -f my.yaml")
+	$(BIN)/kubestow up --kubeconfig kubestow.kubeconfig $(ARGS)
 
 test: $(VENV)/.dev ## set up and run the tests
 	$(BIN)/pytest -n 2 -q
