@@ -92,7 +92,8 @@ class LiveScheduler:
             self.clients.events, hostname=socket.gethostname(), clock=clock, random=chance.random
         )
         self.elector = self._elector(clock, chance.random) if configuration.leaderElection.leaderElect else None
-        may_act = _always if self.elector is None else self._is_leader
+        self._recorder = LiveRecorder(self.events)
+        self._writes = True
         observer = LiveObserver(self.metrics, self.decisions, clock)
         self.core = build_core(
             configuration,
@@ -102,8 +103,8 @@ class LiveScheduler:
                 clock=clock,
                 stopwatch=time.perf_counter,
                 rng=random.Random(options.seed),
-                api=LiveApi(self.clients.writes, may_act),
-                recorder=LiveRecorder(self.events),
+                api=LiveApi(self.clients.writes, self._may_write),
+                recorder=self._recorder,
                 observer=observer,
             ),
             longest_unschedulable=options.longest_unschedulable,
@@ -126,8 +127,8 @@ class LiveScheduler:
             observer=self.metrics.election,
         )
 
-    def _is_leader(self) -> bool:
-        return self.elector is not None and self.elector.may_act
+    def _may_write(self) -> bool:
+        return self._writes and (self.elector is None or self.elector.may_act)
 
     @property
     def leads(self) -> bool:
@@ -177,23 +178,18 @@ class LiveScheduler:
             await self._finish()
 
     async def _finish(self) -> None:
-        """End in good order what is under way, as far as it is still allowed."""
-        scheduler, dispatcher = self.core.scheduler, self.core.dispatcher
-        if self.elector is not None and not self.elector.may_act:
-            scheduler.binder.abandon()
-            return
-        bound = await scheduler.binder.drain(BINDING_SECONDS)
-        if not bound:
-            log.warning("Bindings did not end in time", seconds=BINDING_SECONDS, bindings=len(scheduler.binder))
-            scheduler.binder.abandon()
-        try:
-            async with asyncio.timeout(WRITING_SECONDS):
-                await scheduler.evictions.drain()
-                await dispatcher.drain()
-        except TimeoutError:
-            log.warning("Not everything could be written in time", seconds=WRITING_SECONDS)
-        await self.events.drain(WRITING_SECONDS)
-
-
-def _always() -> bool:
-    return True
+        """End in good order what is under way, as far as it is still allowed; give up the rest without a word."""
+        scheduler = self.core.scheduler
+        if self._may_write():
+            if not await scheduler.binder.drain(BINDING_SECONDS):
+                log.warning("Bindings did not end in time", seconds=BINDING_SECONDS, bindings=len(scheduler.binder))
+            try:
+                async with asyncio.timeout(WRITING_SECONDS):
+                    await scheduler.evictions.drain()
+                    await self.core.dispatcher.drain()
+            except TimeoutError:
+                log.warning("Not everything could be written in time", seconds=WRITING_SECONDS)
+            await self.events.drain(WRITING_SECONDS)
+        self._writes = False
+        self._recorder.close()
+        scheduler.binder.abandon()

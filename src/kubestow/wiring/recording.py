@@ -10,8 +10,15 @@ class LiveRecorder:
 
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
+        self._closed = False
+
+    def close(self) -> None:
+        """What is told from now on is dropped."""
+        self._closed = True
 
     def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
+        if self._closed:
+            return
         # An evicted pod may belong to another profile, or to nobody: the one that evicts it speaks.
         speaker = pod if related is None else related
         self._events.record(speaker.spec.schedulerName, _reference(pod), kind, reason, action, note)
