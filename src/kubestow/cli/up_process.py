@@ -122,7 +122,10 @@ def _handle_signals(serving: asyncio.Task[None]) -> None:
             os._exit(1)
         serving.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
@@ -176,10 +179,16 @@ async def _apply(manifests: list[Manifest], access: Access) -> None:
 
 
 def _banner(url: str, kubeconfig: str, nodes: int, applied: int) -> str:
-    lines = [f"Kubestow is up at {url}: {nodes} nodes" + (f", {applied} objects applied" if applied else "")]
+    lines = [f"Kubestow is up at {url}: {_count(nodes, 'node')}"]
+    if applied:
+        lines[0] += f", {_count(applied, 'object')} applied"
     lines += ["", f"  export KUBECONFIG={kubeconfig}", *(f"  {command}" for command in COMMANDS), ""]
     lines += ["Ctrl-C stops it."]
     return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 async def _tell(plane: ControlPlane, scheduler: LiveScheduler) -> None:

@@ -86,7 +86,8 @@ def _title(overview: Overview, url: str) -> Text:
     return Text.assemble(
         (f"Kubestow {__version__}", "bold green"),
         f"  {url}  ",
-        (f"{overview.node_count} nodes", "bold"),
+        "nodes: ",
+        (str(overview.node_count), "bold"),
         "  pods: ",
         (", ".join(phases) or "none yet", "bold"),
         no_wrap=True,
