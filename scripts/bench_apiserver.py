@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
-"""Measures the embedded API server: pod creates/s, binds/s, and what fan-out to 20 watchers costs.
+"""The embedded API server: pod creates and binds a second, and what fan-out to 20 watchers costs.
 
-The server runs in a process of its own; its CPU time is read from /proc, so a figure per core does not depend on how
-fast this client is. One line per figure: name, value, unit.
+The server runs in a process of its own and its CPU time is read from /proc, so that the rates for one core do not
+depend on how fast this client is.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -14,13 +12,17 @@ import ssl
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import uvloop
 
+from bench_rows import Row, micros
+
 TOKEN = "bench"  # noqa: S105
 CONNECTIONS = 8
 WATCHERS = 20
+PODS = 5000
 ADDED = b'{"type":"ADDED"'
 
 
@@ -37,7 +39,7 @@ def pod(number: int) -> bytes:
     return json.dumps(body).encode()
 
 
-def binding(_: int) -> bytes:
+def binding() -> bytes:
     """A binding to a node."""
     return json.dumps({"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "node-0"}}).encode()
 
@@ -119,48 +121,46 @@ async def watch(port: int, count: int, ready: asyncio.Event) -> None:
     writer.close()
 
 
-async def phase(server: Server, name: str, requests: list[bytes]) -> float:
-    """Runs one phase; prints and returns CPU microseconds for each request."""
+async def phase(server: Server, requests: list[bytes]) -> tuple[float, float]:
+    """Sends requests; returns seconds of wall clock and of the server's CPU for each."""
     loop = asyncio.get_running_loop()
     began, cpu = loop.time(), server.cpu()
     await spread(server.port, requests)
-    wall, used = loop.time() - began, server.cpu() - cpu
-    print(f"{name} {len(requests) / wall:.0f} 1/s")
-    print(f"{name}_per_core {len(requests) / max(used, 0.001):.0f} 1/s")
-    return 1e6 * used / len(requests)
+    return (loop.time() - began) / len(requests), (server.cpu() - cpu) / len(requests)
 
 
-async def run(server: Server, label: str, count: int) -> None:
+async def measure(server: Server, label: str) -> list[Row]:
     """All phases against one server."""
     path = "/api/v1/namespaces/default/pods"
-    creates = [request("POST", path, pod(number)) for number in range(count)]
-    binds = [request("POST", f"{path}/p{number:06d}/binding", binding(number)) for number in range(count)]
-    alone = await phase(server, f"{label}_creates", creates)
-    await phase(server, f"{label}_binds", binds)
+    creates = [request("POST", path, pod(number)) for number in range(PODS)]
+    binds = [request("POST", f"{path}/p{number:06d}/binding", binding()) for number in range(PODS)]
+    created = await phase(server, creates)
+    bound = await phase(server, binds)
     ready = [asyncio.Event() for _ in range(WATCHERS)]
-    watchers = [asyncio.create_task(watch(server.port, 2 * count, one)) for one in ready]
+    watchers = [asyncio.create_task(watch(server.port, 2 * PODS, one)) for one in ready]
     await asyncio.gather(*(one.wait() for one in ready))
-    more = [request("POST", path, pod(number)) for number in range(count, 2 * count)]
-    watched = await phase(server, f"{label}_creates_{WATCHERS}_watchers", more)
+    watched = await phase(server, [request("POST", path, pod(number)) for number in range(PODS, 2 * PODS)])
     await asyncio.gather(*watchers)
-    print(f"{label}_fan_out_per_event_and_watcher {(watched - alone) / WATCHERS:.1f} us")
+    fan_out = (watched[1] - created[1]) / WATCHERS
+    return [
+        Row(f"pod creates, {label}", rate(created[1]), f"of one core's time, TLS; here {rate(created[0])}"),
+        Row(f"pod binds, {label}", rate(bound[1]), f"of one core's time, TLS; here {rate(bound[0])}"),
+        Row(f"pod creates with {WATCHERS} watchers, {label}", rate(watched[1]), f"here {rate(watched[0])}"),
+        Row(f"fan-out of an event to a watcher, {label}", micros(fan_out), "CPU"),
+    ]
 
 
-def main() -> None:
-    """Runs the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pods", type=int, default=5000)
-    parser.add_argument("--durable", action="store_true", help="measure with a data folder too")
-    arguments = parser.parse_args()
-    for label in ("memory", "sqlite") if arguments.durable else ("memory",):
+def rate(seconds: float) -> str:
+    """How many a second."""
+    return f"{1 / max(seconds, 1e-9):,.0f} /s"
+
+
+def rows() -> Iterator[Row]:
+    """The section's measurements."""
+    for label in ("in memory", "on disk"):
         with tempfile.TemporaryDirectory() as folder:
-            extra = ("--data-dir", folder) if label == "sqlite" else ()
-            server = Server(Path(folder), *extra)
+            server = Server(Path(folder), *(("--data-dir", folder) if label == "on disk" else ()))
             try:
-                uvloop.run(run(server, label, arguments.pods))
+                yield from uvloop.run(measure(server, label))
             finally:
                 server.stop()
-
-
-if __name__ == "__main__":
-    main()

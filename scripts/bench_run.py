@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from bench_rows import Row
 
-SECTIONS = ["decode", "evaluation"]
+SECTIONS = ["decode", "evaluation", "apiserver"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
