@@ -329,7 +329,7 @@ class ClassEvaluation:
                 passing = passing.copy()
                 passing[rows] &= answer.kinds == 0
                 self._refused_more = True
-        for refused, _ in evaluation.refused_for_nominated():
+        for refused, _ in evaluation.refused_for_nominated(passing):
             passing = passing.copy()
             passing[refused] = False
             self._refused_more = True

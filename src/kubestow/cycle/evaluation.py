@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, Rows, row_count
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
@@ -119,17 +119,21 @@ class Evaluation:
         return verdicts
 
     def _check_with_nominated(self, verdicts: Verdicts) -> None:
-        expected = [(row, pods) for row, pods in self._expected_pods() if verdicts.position_of(row) is not None]
+        expected = [
+            (row, pods) for row, pods in self._expected_pods(verdicts.rows) if verdicts.position_of(row) is not None
+        ]
         for rows, rejection in self._refused_with(expected):
             positions = [verdicts.position_of(row) for row in rows.tolist()]
             verdicts.override(np.array(positions, np.int64), rejection)
 
-    def refused_for_nominated(self) -> Iterator[tuple[IntArray, Rejection]]:
-        """Rows that will not do because pods of at least this priority are expected there.
+    def refused_for_nominated(self, passing: BoolArray) -> Iterator[tuple[IntArray, Rejection]]:
+        """Rows that pass, but will not do because pods of at least this priority are expected there.
 
         A node must do both with such pods and without them.
         """
-        return self._refused_with(list(self._expected_pods()))
+        if not len(self._nominator.nodes) or not passing.any():
+            return iter(())
+        return self._refused_with([(row, pods) for row, pods in self._expected_pods() if passing[row]])
 
     def _refused_with(self, expected: list[tuple[int, list[PodInfo]]]) -> Iterator[tuple[IntArray, Rejection]]:
         if not expected:
@@ -152,8 +156,12 @@ class Evaluation:
         for rejection, refused in self.refuses(wants, view).kinds():
             yield rows[refused], rejection
 
-    def _expected_pods(self) -> Iterable[tuple[int, list[PodInfo]]]:
-        for node in self._nominator.nodes:
+    def _expected_pods(self, among: IntArray | None = None) -> Iterable[tuple[int, list[PodInfo]]]:
+        """The rows where others are expected; `among` may leave out rows that are not asked about."""
+        nodes: Iterable[str] = self._nominator.nodes
+        if among is not None and len(among) < len(self._nominator.nodes):
+            nodes = [self.cluster.nodes.names[row] for row in among.tolist()]
+        for node in nodes:
             row = self.cluster.nodes.row_of.get(node)
             if row is None or not self.cluster.nodes.live[row]:
                 continue

@@ -191,7 +191,10 @@ class SchedulingQueue:
             if not listening:
                 return
             concerned = [
-                queued for profile, plugins in listening.items() for queued in self._pool.concerned(profile, plugins)
+                queued
+                for profile, plugins in listening.items()
+                for queued in self._pool.concerned(profile, plugins)
+                if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
             ]
         self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)
 
@@ -338,6 +341,11 @@ class SchedulingQueue:
             self._rejections[gate.plugin, queued.profile] += 1
         queued.hold_back(gate)
         return True
+
+    def _is_still_held_back(self, queued: QueuedPod, gate: Gate) -> bool:
+        """Whether the plugin that holds a pod back still does: whatever its hints say, it would come back here."""
+        found = self._rules[queued.profile].pre_enqueue(queued.pod, gate.plugin)
+        return found is not None and found.plugin == gate.plugin
 
     def _count_rejections(self, queued: QueuedPod, change: int) -> None:
         for plugin in queued.rejectors:

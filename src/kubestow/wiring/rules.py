@@ -18,14 +18,14 @@ class ProfileRules:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        # The plugin that holds a pod back most likely still does: it is asked first.
+        self._in_turn: dict[str | None, tuple[Bound, ...]] = {None: profile.pre_enqueue}
+        for first in profile.pre_enqueue:
+            self._in_turn[first.name] = (first, *(bound for bound in profile.pre_enqueue if bound is not first))
         self.registrations: Mapping[str, Sequence[Registration]] = {**profile.registrations, EXTENDER: ANYTHING}
 
     def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
-        bounds = self._profile.pre_enqueue
-        if held_back_by is not None:
-            # Most likely it still does: ask it first.
-            bounds = tuple(sorted(bounds, key=lambda bound: bound.name != held_back_by))
-        for bound in bounds:
+        for bound in self._in_turn[held_back_by]:
             refused = self._ask(bound, pod)
             if refused is not None:
                 return Gate(bound.name, refused.message)
