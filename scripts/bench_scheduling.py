@@ -1,0 +1,183 @@
+"""A whole scheduler at work on one workload: queue, cycle, assume, binding; the API server answers at once.
+
+Everything is read and decoded before the clock starts; what is measured begins with the pods entering the queue and
+ends when the last of them is bound and has been seen bound.
+"""
+
+import asyncio
+import gc
+import random
+import resource
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import uvloop
+from msgspec.structs import replace
+
+from bench_rows import Row
+from kubestow import config
+from kubestow.intake import Intake
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.testing.handles import ListRecorder
+from kubestow.testing.harness import WallClock
+from kubestow.testing.observers import QuietObserver
+from kubestow.wiring.core import Core, Outside, build_core
+from kubestow.wiring.live import GC_THRESHOLDS
+from kubestow.wiring.registry import in_tree_registry
+from workloads import WORKLOADS, Workload
+
+NODES = 1_000
+PODS = 2_000
+_CHURN_EVERY = 50
+_STALLED_SECONDS = 30.0
+
+
+class InstantApi:
+    """Carries out every write at once, and has the scheduler hear of it at once."""
+
+    def __init__(self) -> None:
+        self.bound = 0
+        self.pods: dict[str, Pod] = {}
+        self.intake: Intake
+        self.wanted = 0
+        self.finished = asyncio.Event()
+        self._version = 0
+
+    def add(self, pod: Pod) -> None:
+        self.pods[pod.metadata.uid] = pod
+        self.intake.added(pod)
+
+    def _update(self, old: Pod, new: Pod) -> None:
+        self._version += 1
+        new = replace(new, metadata=replace(new.metadata, resourceVersion=str(self._version)))
+        self.pods[new.metadata.uid] = new
+        self.intake.updated(old, new)
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        old = self.pods[pod.metadata.uid]
+        self._update(old, replace(old, spec=replace(old.spec, nodeName=node)))
+        self.bound += 1
+        if self.bound == self.wanted:
+            self.finished.set()
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
+    ) -> None:
+        old = self.pods.get(pod.metadata.uid)
+        if old is None:
+            return
+        status = old.status
+        if condition is not None:
+            status = replace(status, conditions=(condition,))
+        if nominated_node is not None:
+            status = replace(status, nominatedNodeName=nominated_node)
+        self._update(old, replace(old, status=status))
+
+    async def delete_pod(self, pod: Pod) -> None:
+        old = self.pods.pop(pod.metadata.uid, None)
+        if old is not None:
+            self.intake.deleted(old)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no workload should need {name}")
+
+
+class CycleTimes(QuietObserver):
+    """Keeps how long each cycle took."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def algorithm_finished(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+class Churn:
+    """Every so many bindings a node leaves or comes back, and a pod that was bound goes."""
+
+    def __init__(self, workload: Workload, nodes: int, api: InstantApi) -> None:
+        self._nodes = workload.nodes(min(nodes, 100))
+        self._api = api
+        self._gone: list[Any] = []
+
+    async def run(self) -> None:
+        seen = 0
+        while True:
+            await asyncio.sleep(0)
+            if self._api.bound - seen >= _CHURN_EVERY:
+                seen = self._api.bound
+                await self._turn()
+
+    async def _turn(self) -> None:
+        if self._gone:
+            self._api.intake.added(self._gone.pop())
+        else:
+            self._gone.append(self._nodes[self._api.bound % len(self._nodes)])
+            self._api.intake.deleted(self._gone[-1])
+        await self._api.delete_pod(next(pod for pod in self._api.pods.values() if pod.spec.nodeName))
+
+
+def measure(name: str, nodes: int = NODES, pods: int = PODS, seed: int = 0) -> dict[str, Any]:
+    """Run a workload; the figures are those of the pods that were scheduled."""
+    return uvloop.run(_measure(name, nodes, pods, seed))
+
+
+async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any]:
+    workload, api, times = WORKLOADS[name], InstantApi(), CycleTimes()
+    outside = Outside(WallClock(), time.perf_counter, random.Random(seed), api, ListRecorder(), times)
+    core = build_core(config.default(), config.Features(), in_tree_registry(), outside)
+    api.intake = core.intake
+    for node in workload.nodes(nodes):
+        core.intake.added(node)
+    for pod in workload.running(nodes):
+        api.add(pod)
+    waiting = workload.beside(pods) + workload.pods(pods, nodes)
+    api.wanted = pods
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.collect()
+    gc.freeze()
+    started, cpu_started = time.perf_counter(), time.process_time()
+    for pod in waiting:
+        api.add(pod)
+    churn = asyncio.ensure_future(Churn(workload, nodes, api).run()) if workload.churn else None
+    await _run_to_the_end(core, api)
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu_started
+    if churn is not None:
+        churn.cancel()
+    return {
+        "workload": name,
+        "nodes": nodes,
+        "pods": pods,
+        "scheduled": api.bound,
+        "pods_per_s": round(api.bound / seconds, 1),
+        "cpu_ms_per_pod": round(1000 * cpu / max(api.bound, 1), 4),
+        "p99_cycle_ms": round(1000 * sorted(times.seconds)[int(0.99 * (len(times.seconds) - 1))], 3),
+        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+
+
+async def _run_to_the_end(core: Core, api: InstantApi) -> None:
+    """Until all pods are bound, or nothing has been bound for long."""
+    running = asyncio.ensure_future(core.scheduler.run())
+    bound = -1
+    while not api.finished.is_set() and api.bound > bound:
+        bound = api.bound
+        try:
+            await asyncio.wait_for(api.finished.wait(), _STALLED_SECONDS)
+        except TimeoutError:
+            continue
+    await core.scheduler.binder.drain()
+    running.cancel()
+
+
+def rows() -> Iterator[Row]:
+    """Every workload on a cluster of moderate size."""
+    for name in WORKLOADS:
+        pods = NODES // 2 if name == "preemption" else NODES
+        found = measure(name, NODES, pods)
+        note = f"{found['cpu_ms_per_pod']} ms of CPU a pod, p99 of cycles {found['p99_cycle_ms']} ms"
+        if found["scheduled"] < pods:
+            note += f"; {found['scheduled']} of {pods} scheduled"
+        yield Row(f"{name}, {NODES:,} nodes", f"{found['pods_per_s']:,.0f} pods/s", note)
