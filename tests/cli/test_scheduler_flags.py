@@ -1,0 +1,226 @@
+"""The flags of `kubestow scheduler`: names, forms, defaults, what wins over what, what is refused."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kubestow.cli import main
+from kubestow.cli.flag_types import (
+    BOOL,
+    FEATURE_GATES,
+    INT32,
+    NAMED_CERT_KEY,
+    QUANTITY,
+    STRING_TO_STRING,
+    STRINGS,
+    FlagType,
+)
+from kubestow.cli.scheduler_flags import FLAGS, GROUPS, normalised
+
+KUBE_SCHEDULER = """
+Misc: config master write-config-to
+Secure serving: bind-address=0.0.0.0 cert-dir disable-http2-serving http2-max-streams-per-connection
+ permit-address-sharing permit-port-sharing secure-port=10259 tls-cert-file tls-cipher-suites tls-curve-preferences=[]
+ tls-min-version tls-private-key-file tls-sni-cert-key=[]
+Authentication: authentication-kubeconfig authentication-skip-lookup authentication-token-webhook-cache-ttl=10s
+ authentication-tolerate-lookup-failure=true client-ca-file requestheader-allowed-names requestheader-client-ca-file
+ requestheader-extra-headers-prefix=[x-remote-extra-] requestheader-group-headers=[x-remote-group]
+ requestheader-uid-headers requestheader-username-headers=[x-remote-user]
+Authorization: authorization-always-allow-paths=[/healthz,/readyz,/livez] authorization-kubeconfig
+ authorization-webhook-cache-authorized-ttl=10s authorization-webhook-cache-unauthorized-ttl=10s
+Deprecated: contention-profiling=true kube-api-burst=100 kube-api-content-type="application/vnd.kubernetes.protobuf"
+ kube-api-qps=50 kubeconfig pod-max-in-unschedulable-pods-duration=5m0s profiling=true
+Leader election: leader-elect=true leader-elect-lease-duration=15s leader-elect-renew-deadline=10s
+ leader-elect-resource-lock="leases" leader-elect-resource-name="kube-scheduler"
+ leader-elect-resource-namespace="kube-system" leader-elect-retry-period=2s
+Feature gate: emulated-version feature-gates min-compatibility-version
+Metrics: allow-metric-labels=[] allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version
+Logs: log-flush-frequency=5s log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size
+ log-text-split-stream logging-format="text" v vmodule
+Global: version
+"""
+
+
+def _invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["scheduler", *arguments])
+
+
+def _written(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    """The configuration that these flags come to."""
+    target = tmp_path / "written.yaml"
+    result = _invoke(*arguments, "--write-config-to", str(target))
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = yaml.safe_load(target.read_text())
+    return found
+
+
+def test_the_flags_are_those_of_kube_scheduler() -> None:
+    """Groups, names and defaults, in order."""
+    listed = [
+        f"{group}: " + " ".join(f"{flag.name}={flag.shown_default}".removesuffix("=") for flag in flags)
+        for group, flags in GROUPS.items()
+    ]
+    assert listed == KUBE_SCHEDULER.strip().replace("\n ", " ").splitlines()
+
+
+def test_help_shows_every_flag_in_its_group() -> None:
+    """Each group is a section; each flag is there with its type."""
+    text = _invoke("--help").output
+    sections = re.split(r"^(\w[\w ]*) flags:$", text, flags=re.MULTILINE)
+    shown = dict(zip(sections[1::2], sections[2::2], strict=True))
+    assert list(shown) == list(GROUPS)
+    for group, flags in GROUPS.items():
+        for flag in flags:
+            assert f"--{flag.name} {flag.type.name}".rstrip() in shown[group]
+    assert "-v, --v Level" in shown["Logs"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--leader-elect=false",),
+        ("--leader-elect", "false"),
+        ("--leader_elect=F",),
+        ("--leader-elect=true", "--leader-elect=0"),
+    ],
+)
+def test_switches_take_a_value(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """After an equals sign or a space, with underscores, and the last one counts."""
+    assert _written(tmp_path, *arguments)["leaderElection"]["leaderElect"] is False
+
+
+def test_a_switch_alone_is_true(tmp_path: Path) -> None:
+    """Also in front of another flag."""
+    written = _written(tmp_path, "--leader-elect=false", "--leader-elect", "--kube-api-qps=7")
+    assert written["leaderElection"]["leaderElect"] is True
+    assert written["clientConnection"]["qps"] == 7
+
+
+def test_short_forms_of_verbosity() -> None:
+    """-v=4, -v4 and -v 4 are --v=4."""
+    assert normalised(["-v=4", "-v4", "-v", "4", "--kube_api_qps=a_b"]) == [
+        "--v=4",
+        "--v=4",
+        "-v",
+        "4",
+        "--kube-api-qps=a_b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--no-such-flag",), "--no-such-flag"),
+        (("--leader-elect=maybe",), "'--leader-elect': 'maybe' is neither true nor false"),
+        (("--kube-api-burst=1.5",), "'--kube-api-burst': '1.5' is not a whole number"),
+        (("--kube-api-burst=9999999999",), "'--kube-api-burst': 9999999999 is too large"),
+        (("--bind-address=here",), "'--bind-address': 'here' is not an IP address"),
+        (("--leader-elect-lease-duration=15",), "'--leader-elect-lease-duration'"),
+        (("--tls-sni-cert-key=one",), "'--tls-sni-cert-key'"),
+        (("--config",), "--config"),
+        (("pods",), "unexpected extra argument"),
+    ],
+)
+def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], words: str) -> None:
+    """Unknown flags, bad values, missing values, arguments."""
+    result = _invoke(*arguments)
+    assert result.exit_code == 1
+    assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--feature-gates=Nope=true",), "--feature-gates: unrecognized feature gate: Nope"),
+        (("--logging-format=xml",), "--logging-format: must be text or json, not 'xml'"),
+        (("--vmodule=queue",), "--vmodule: 'queue' is not a pattern and a level"),
+        (("--vmodule=queue=2", "--logging-format=json"), "--vmodule: only works with --logging-format=text"),
+        (("--disabled-metrics=a-b",), "--disabled-metrics wants full names of metrics"),
+        (("--show-hidden-metrics-for-version=1.2",), "--show-hidden-metrics-for-version"),
+        (("--config=/no/such/file",), "/no/such/file: cannot be read"),
+        (("--kubeconfig=/no/such/file",), "/no/such/file: no such file"),
+        (("--leader-elect-renew-deadline=20s",), "leaderElection.leaseDuration"),
+        (("--secure-port=70000", "--master=http://127.0.0.1:1"), "--secure-port: 70000 is not a port"),
+    ],
+)
+def test_settings_that_cannot_be_used_end_with_1(arguments: tuple[str, ...], words: str) -> None:
+    """What can only be judged after parsing is told in one line, with the flag or the file."""
+    result = _invoke(*arguments)
+    assert result.exit_code == 1
+    assert words in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_file_wins_over_deprecated_flags_and_loses_to_leader_election_flags(tmp_path: Path) -> None:
+    """As in kube-scheduler."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "clientConnection: {qps: 11}\nleaderElection: {resourceName: from-file, retryPeriod: 3s}\n"
+    )
+    flags = ("--kube-api-qps=99", "--kubeconfig=x", "--leader-elect-resource-name=from-flag", "--profiling=false")
+    written = _written(tmp_path, f"--config={file}", *flags)
+    assert written["clientConnection"]["qps"] == 11
+    assert written["clientConnection"]["kubeconfig"] == ""
+    assert written["enableProfiling"] is True
+    assert written["leaderElection"]["resourceName"] == "from-flag"
+    assert written["leaderElection"]["retryPeriod"] == "3s"
+
+
+def test_without_a_file_deprecated_flags_count(tmp_path: Path) -> None:
+    """All of them that stand in the configuration."""
+    flags = (
+        "--kube-api-qps=99.5",
+        "--kube-api-burst=7",
+        "--kubeconfig=x",
+        "--kube-api-content-type=application/json",
+        "--profiling=false",
+        "--contention-profiling=false",
+    )
+    written = _written(tmp_path, *flags)
+    connection = written["clientConnection"]
+    assert (connection["qps"], connection["burst"], connection["kubeconfig"]) == (99.5, 7, "x")
+    assert connection["contentType"] == "application/json"
+    assert (written["enableProfiling"], written["enableContentionProfiling"]) == (False, False)
+
+
+def test_feature_gates_add_up(tmp_path: Path) -> None:
+    """Given twice, with and without the component's name."""
+    assert _written(tmp_path, "--feature-gates=kube:GangScheduling=true,GenericWorkload=true")["profiles"]
+    result = _invoke("--feature-gates=GenericWorkload=true", "--feature-gates=Nope=1", "--write-config-to=/dev/null")
+    assert "Nope" in result.output
+
+
+def test_the_version_is_told() -> None:
+    """Without starting anything; raw tells all about it."""
+    assert _invoke("--version").output.startswith("Kubernetes v1.36")
+    assert "git_version" in _invoke("--version=raw").output
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value", "written"),
+    [
+        (BOOL, "T", True, "true"),
+        (INT32, "0x10", 16, "16"),
+        (STRINGS, 'a,"b,c"', ("a", "b,c"), "[a,b,c]"),
+        (STRINGS, "", (), "[]"),
+        (QUANTITY, "512Ki", 524288, "524288"),
+        (STRING_TO_STRING, '"m,l=v1,v2",n=w', (("m,l", "v1,v2"), ("n", "w")), "[m,l=v1,v2,n=w]"),
+        (FEATURE_GATES, "A=true,B=false", ("A=true", "B=false"), "A=true,B=false"),
+        (NAMED_CERT_KEY, "c,k:a.b,*.c", (("c", "k", ("a.b", "*.c")),), "[c,k:a.b,*.c]"),
+    ],
+)
+def test_types_read_and_write_values(kind: FlagType, text: str, value: Any, written: str) -> None:
+    """As kube-scheduler reads them, and as /flagz shows them."""
+    assert kind.parse(text) == value
+    assert kind.write(value) == written
+
+
+def test_every_default_can_be_shown() -> None:
+    """/flagz writes all flags, given or not."""
+    assert json.dumps({name: flag.type.write(flag.default) for name, flag in FLAGS.items()})

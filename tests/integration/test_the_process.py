@@ -1,0 +1,237 @@
+"""`kubestow scheduler` as a process: signals, exit codes, what it serves, and who takes over."""
+
+import http.client
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.running import TOKEN, Client, Running
+from integration.cluster import LEASE, PODS, node, pod
+from kubestow.apiserver import Options
+
+QUICK = (
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=500ms",
+)
+_PATIENCE = 30.0
+
+
+def until(holds: Callable[[], Any], process: "Process | None" = None) -> Any:
+    """What `holds` says once it is true."""
+    end = time.monotonic() + _PATIENCE
+    while not (answer := holds()):
+        said = process.said() if process is not None else ""
+        assert time.monotonic() < end, f"waited in vain; the scheduler said:\n{said}"
+        time.sleep(0.005)
+    return answer
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+class Process:
+    """A scheduler."""
+
+    def __init__(self, folder: Path, name: str, kubeconfig: Path, *flags: str) -> None:
+        self._log = folder / f"{name}.log"
+        command = [sys.executable, "-m", "kubestow", "scheduler", f"--kubeconfig={kubeconfig}", *flags]
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def ended(self) -> int:
+        return self.process.wait(_PATIENCE)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+@pytest.fixture
+def plane() -> Iterator[Running]:
+    running = Running(Options(token=TOKEN, controllers=False, kubelets=False))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def start(plane: Running, tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    """Starts schedulers, which do not outlive the test."""
+    started: list[Process] = []
+
+    def begin(*flags: str) -> Process:
+        kubeconfig = plane.control_plane.kubeconfig_path
+        served = () if any("secure-port" in flag for flag in flags) else ("--secure-port=0",)
+        started.append(Process(tmp_path, f"scheduler{len(started)}", kubeconfig, *served, *flags))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.close()
+
+
+def _bound(client: Client, *names: str) -> bool:
+    items = {item["metadata"]["name"]: item["spec"].get("nodeName") for item in client.get(PODS)["items"]}
+    return all(items.get(name) for name in names)
+
+
+def _leader(client: Client) -> str:
+    status, lease = client.call("GET", LEASE)
+    return (lease["spec"].get("holderIdentity") or "") if status == 200 else ""
+
+
+def test_it_stops_in_good_order(plane: Running, start: Callable[..., Process]) -> None:
+    """SIGTERM: exit code 0, and the lease is nobody's."""
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    client.create(PODS, pod("p"))
+    scheduler = start()
+    until(lambda: _bound(client, "p"), scheduler)
+    assert _leader(client)
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.ended() == 0
+    assert _leader(client) == ""
+    assert "Requested to terminate, exiting" in scheduler.said()
+
+
+def _hanging_binding(client: Client) -> None:
+    """A pod whose volume nobody will ever provision."""
+    client.create(
+        "/apis/storage.k8s.io/v1/storageclasses",
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "slow"},
+            "provisioner": "example.com/never",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "slow",
+    }
+    client.create(
+        claims, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": spec}
+    )
+    client.create(PODS, pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+    annotated = "volume.kubernetes.io/selected-node"
+    until(lambda: annotated in (client.get(f"{claims}/c")["metadata"].get("annotations") or {}))
+
+
+def test_a_second_signal_ends_it_at_once(plane: Running, start: Callable[..., Process]) -> None:
+    """While a binding is waited for, SIGINT ends with 1."""
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    scheduler = start()
+    _hanging_binding(client)
+    scheduler.send(signal.SIGTERM)
+    until(lambda: "Stopping" in scheduler.said())
+    scheduler.send(signal.SIGINT)
+    assert scheduler.ended() == 1
+    assert "Asked to stop again" in scheduler.said()
+
+
+def test_a_lost_lease_ends_it(plane: Running, start: Callable[..., Process]) -> None:
+    """Somebody else holds the lease: exit code 1, at once."""
+    client = plane.client()
+    scheduler = start(*QUICK)
+    until(lambda: _leader(client), scheduler)
+    client.patch(LEASE, {"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": 60}})
+    assert scheduler.ended() == 1
+    assert "Leaderelection lost" in scheduler.said()
+    assert _leader(client) == "usurper"
+
+
+def test_when_one_is_killed_the_other_takes_over(plane: Running, start: Callable[..., Process]) -> None:
+    """kill -9: after the lease has run out the other binds the pods."""
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    first = start(*QUICK)
+    until(lambda: _leader(client), first)
+    held = _leader(client)
+    second = start(*QUICK)
+    until(lambda: "Attempting to acquire leader lease" in second.said(), second)
+    first.send(signal.SIGKILL)
+    first.ended()
+    client.create(PODS, pod("p"))
+    until(lambda: _bound(client, "p"), second)
+    assert _leader(client) not in ("", held)
+
+
+def test_it_tells_what_it_knows(plane: Running, start: Callable[..., Process]) -> None:
+    """SIGUSR2: nodes with their pods, the queue, and whether the API server says the same."""
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    client.create(PODS, pod("p"))
+    client.create(PODS, pod("big", cpu="100"))
+    scheduler = start("--leader-elect=false")
+    until(lambda: _bound(client, "p"), scheduler)
+    until(lambda: client.get(f"{PODS}/big")["status"].get("conditions"), scheduler)
+    scheduler.send(signal.SIGUSR2)
+    until(lambda: "Cache matches the API server" in scheduler.said(), scheduler)
+    assert 'node="n1" pods=["default/p"]' in scheduler.said()
+    assert '"unschedulable":["default/big"]' in scheduler.said()
+
+
+def _get(port: int, trusted: Path, path: str, token: str = "") -> tuple[int, str]:
+    context = ssl.create_default_context(cafile=str(trusted))
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
+    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, text
+
+
+def test_it_serves_pages_about_itself(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
+    """Health for everybody, the rest for who the API server allows; under the certificate it made in --cert-dir."""
+    client, port = plane.client(), free_port()
+    client.create("/api/v1/nodes", node("n1"))
+    client.create(PODS, pod("p"))
+    kubeconfig = plane.control_plane.kubeconfig_path
+    asked = (f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}")
+    scheduler = start(
+        f"--secure-port={port}", "--bind-address=127.0.0.1", "--kube-api-qps=77", f"--cert-dir={tmp_path}", *asked
+    )
+    trusted = tmp_path / "kube-scheduler.crt"
+    until(lambda: _bound(client, "p"), scheduler)
+    assert _get(port, trusted, "/readyz")[0] == 200
+    assert _get(port, trusted, "/metrics", "no-such-token")[0] == 401
+    status, metrics = _get(port, trusted, "/metrics", TOKEN)
+    assert status == 200
+    assert 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1\n' in metrics
+    assert "\nkube-api-qps=77\n" in _get(port, trusted, "/flagz", TOKEN)[1]
+    configuration = json.loads(_get(port, trusted, "/configz", TOKEN)[1])["componentconfig"]
+    assert configuration["clientConnection"]["qps"] == 77
+
+
+def test_a_port_in_use_is_told(start: Callable[..., Process]) -> None:
+    """Exit code 1, with the flag to change."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        scheduler = start(f"--secure-port={taken.getsockname()[1]}", "--bind-address=127.0.0.1")
+        assert scheduler.ended() == 1
+    assert "choose another with --secure-port" in scheduler.said()
