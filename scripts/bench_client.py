@@ -1,7 +1,7 @@
-#!/usr/bin/env python3
 """CPU time of the API client: one small POST, next to aiohttp, and one watch event.
 
-The server runs in a process of its own, so that only the client's time is counted. Usage: bench_client.py [requests]
+The server runs in a process of its own (this file, run with `--serve FOLDER`), so that only the client's time is
+counted.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from bench_rows import Row
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.informer import Informer
@@ -35,6 +36,7 @@ from kubestow.client.tls import TlsSettings
 from kubestow.model.pod import Pod
 
 EVENTS = 20_000
+REQUESTS = 10_000
 AT_A_TIME = 16
 ANSWER = json.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}).encode()
 HEAD = (
@@ -47,7 +49,7 @@ HEAD = (
 
 def pod(number: int) -> dict[str, object]:
     """A pod of about 3 KB, most of it fields that the scheduler does not read."""
-    managed = {f"f:field{n}": {"f:a": {}, "f:b": {}, ".": {}} for n in range(40)}
+    managed: dict[str, object] = {f"f:field{n}": {"f:a": {}, "f:b": {}, ".": {}} for n in range(40)}
     return {
         "kind": "Pod",
         "apiVersion": "v1",
@@ -231,22 +233,16 @@ async def watch(url: str, ca: bytes) -> float:
     return seconds / EVENTS * 1e6
 
 
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+def rows() -> Iterator[Row]:
+    """The section's measurements."""
+    size = len(chunk("ADDED", pod(1)))
     with server() as (plain, secure, ca):
-        print(f"one small POST, kept alive, {AT_A_TIME} at a time; us of CPU")
         for named, url in (("plain", f"http://127.0.0.1:{plain}"), ("TLS", f"https://127.0.0.1:{secure}")):
-            mine = uvloop.run(ours(url, ca, count))
-            theirs = uvloop.run(aiohttps(url, ca, count))
-            print(f"  {named:5}  kubestow {mine:6.1f}   aiohttp {theirs:6.1f}   ratio {theirs / mine:.1f}")
-        size = len(chunk("ADDED", pod(1)))
-        print(f"one watch event of {size} bytes, decoded and stored; us of CPU")
-        print(f"  plain  {uvloop.run(watch(f'http://127.0.0.1:{plain}', ca)):6.1f}")
-        print(f"  TLS    {uvloop.run(watch(f'https://127.0.0.1:{secure}', ca)):6.1f}")
+            mine, theirs = (uvloop.run(client(url, ca, REQUESTS)) for client in (ours, aiohttps))
+            yield Row(f"one small POST, {named}", f"{mine:.1f} us", f"CPU; aiohttp {theirs:.1f} us")
+            event = uvloop.run(watch(url, ca))
+            yield Row(f"one watch event of {size} bytes, {named}", f"{event:.1f} us", "CPU; decoded and stored")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        uvloop.run(serve(Path(sys.argv[2])))
-    else:
-        main()
+    uvloop.run(serve(Path(sys.argv[2])))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from bench_rows import Row
 from workloads import WORKLOADS
 
-SECTIONS = ["decode", "evaluation", "scheduling"]
+SECTIONS = ["decode", "evaluation", "scheduling", "client", "apiserver"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
