@@ -11,6 +11,8 @@ from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 from kubestow.apiserver.store.store import Store
 
+_BATCH = 100
+
 
 class GarbageCollector:
     """Follows everything; its keys are uids."""
@@ -45,21 +47,31 @@ class GarbageCollector:
             if entry is not None:
                 self._collect(*entry)
         elif what == "orphans":
-            for storage, namespace, name in sorted(self._store.dependents.get(uid, ())):
-                record = self._store.get(storage, namespace, name)
-                if record is not None:
-                    self._collect(storage, record)
+            return self._collect_dependents(uid)
         else:
             self._foreground(uid)
         return None
 
-    def _collect(self, storage: str, record: Record) -> None:
+    def _collect_dependents(self, uid: str) -> float | None:
+        """Deletes the dependents of an owner that is gone, some at a time."""
+        begun = 0
+        for storage, namespace, name in sorted(self._store.dependents.get(uid, ())):
+            record = self._store.get(storage, namespace, name)
+            if record is not None:
+                begun += self._collect(storage, record)
+                if begun >= _BATCH:
+                    return 0.0
+        return None
+
+    def _collect(self, storage: str, record: Record) -> bool:
+        """Deletes an object if all its owners are gone; whether it did."""
         obj = record.object()
         owners = obj["metadata"].get("ownerReferences", ())
         if not owners or "deletionTimestamp" in obj["metadata"] or any(self._is_there(owner) for owner in owners):
-            return
+            return False
         options = DeleteOptions(uid=record.uid)
         self._remover.delete(BY_STORAGE[storage], record.namespace, record.name, options, internal())
+        return True
 
     def _is_there(self, owner: dict[str, str]) -> bool:
         """Whether an owner lives; owners of kinds that are not served here are taken to."""

@@ -88,7 +88,9 @@ class Jobs:
             more: dict[str, Any] = {}
             prefix = f"{name}-"
             if indexed:
-                index = next(free)
+                index = next(free, None)
+                if index is None:
+                    break
                 more = {"annotations": {_INDEX: index}, "labels": {_INDEX: index}}
                 prefix = f"{name}-{index}-"
             self._pods.create(job, spec["template"], prefix, **more)

@@ -12,7 +12,7 @@ from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
 
-_BATCH = 500
+_BATCH = 100
 
 
 class Namespaces:

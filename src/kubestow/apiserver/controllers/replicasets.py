@@ -5,7 +5,7 @@ from kubestow.apiserver.controllers.queue import KeysOf, own_key, owners_in
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.store.collection import Key
 
-_BURST = 500
+_BURST = 50
 
 
 class ReplicaSets:

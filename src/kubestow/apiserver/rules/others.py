@@ -81,6 +81,23 @@ def default_stateful_set(obj: dict[str, Any]) -> None:
     spec.setdefault("revisionHistoryLimit", 10)
 
 
+def _wrong_share(value: Any, path: str) -> Iterator[Cause]:
+    """A number of pods, or a percentage of them."""
+    if isinstance(value, str):
+        if not value.removesuffix("%").isdecimal() or not value.endswith("%"):
+            yield path, INVALID, f'Invalid value: "{value}": must be a number or a percentage such as 25%'
+    elif value is not None and value < 0:
+        yield path, INVALID, f"Invalid value: {value}: must be greater than or equal to 0"
+
+
+def validate_deployment(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A sound workload that can be rolled out."""
+    yield from validate_workload(obj)
+    rolling = obj["spec"].get("strategy", {}).get("rollingUpdate", {})
+    for name in ("maxSurge", "maxUnavailable"):
+        yield from _wrong_share(rolling.get(name), f"spec.strategy.rollingUpdate.{name}")
+
+
 def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
     """A selector that selects the template's labels, and a sound template."""
     spec = obj["spec"]
@@ -157,6 +174,8 @@ def validate_job(obj: dict[str, Any]) -> Iterator[Cause]:
     for name in ("parallelism", "completions", "backoffLimit"):
         if spec.get(name, 0) < 0:
             yield f"spec.{name}", INVALID, f"Invalid value: {spec[name]}: must be greater than or equal to 0"
+    if spec.get("completionMode") == "Indexed" and "completions" not in spec:
+        yield "spec.completions", REQUIRED, "Required value: when completion mode is Indexed"
     policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "Always")
     if policy == "Always":
         yield "spec.template.spec.restartPolicy", REQUIRED, 'Required value: valid values: "OnFailure", "Never"'
@@ -262,6 +281,8 @@ def validate_budget(obj: dict[str, Any]) -> Iterator[Cause]:
     spec = obj["spec"]
     if "minAvailable" in spec and "maxUnavailable" in spec:
         yield "spec", INVALID, "Invalid value: minAvailable and maxUnavailable cannot be both set"
+    for name in ("minAvailable", "maxUnavailable"):
+        yield from _wrong_share(spec.get(name), f"spec.{name}")
 
 
 def default_priority_class(obj: dict[str, Any]) -> None:

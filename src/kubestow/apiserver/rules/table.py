@@ -65,7 +65,7 @@ RULES: dict[str, Rules] = {
         others.default_replicas, validate=others.validate_workload, validate_update=others.keep_selector
     ),
     "deployments.apps": Rules(
-        others.default_deployment, validate=others.validate_workload, validate_update=others.keep_selector
+        others.default_deployment, validate=others.validate_deployment, validate_update=others.keep_selector
     ),
     "statefulsets.apps": Rules(
         others.default_stateful_set, validate=others.validate_workload, validate_update=others.keep_selector

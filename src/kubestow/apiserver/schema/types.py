@@ -8,6 +8,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from kubestow.model.quantity import canonical
@@ -270,7 +271,13 @@ def _is_quantity(value: Any) -> bool:
 
 
 def _is_time(value: Any) -> bool:
-    return type(value) is str and _TIME.match(value) is not None
+    if type(value) is not str or _TIME.match(value) is None:
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_int_or_string(value: Any) -> bool:

@@ -1,0 +1,85 @@
+"""The store remembers: any retained version can be shown again, and a journal brings all of it back."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.store.sqlite import SqliteJournal
+from kubestow.apiserver.store.store import Store
+
+WRITES = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["put", "put", "delete"])), max_size=40)
+SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+State = dict[str, int]
+
+
+def play(store: Store, writes: list[tuple[str, str]]) -> dict[int, State]:
+    """Carries out writes; returns the state after each, as name and version."""
+    states = {store.rv: shown(store)}
+    for name, what in writes:
+        current = store.get("configmaps", "d", name)
+        if what == "put":
+            obj: dict[str, Any] = {"metadata": {"name": name, "namespace": "d", "uid": name}}
+            store.put("configmaps", obj)
+        elif current is not None:
+            store.delete("configmaps", current)
+        states[store.rv] = shown(store)
+    return states
+
+
+def shown(store: Store, rv: int | None = None) -> State:
+    """The objects at a version."""
+    return {record.name: record.rv for record in store.collection("configmaps").ordered(None, rv)}
+
+
+@SETTINGS
+@given(WRITES)
+def test_every_retained_version_can_be_shown(writes: list[tuple[str, str]]) -> None:
+    """The state at a version is the state there was; forgotten versions are refused, not guessed."""
+    store = Store(retain=5)
+    for rv, state in play(store, writes).items():
+        floor = store.collection("configmaps").floor
+        if rv >= floor:
+            assert shown(store, rv) == state
+        else:
+            with pytest.raises(ApiError, match="too old resource version"):
+                shown(store, rv)
+
+
+@SETTINGS
+@given(WRITES, WRITES)
+def test_a_journal_brings_everything_back(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> None:
+    """Objects, versions, the log with what was before each change, and the counter, over two lives."""
+
+    async def live(folder: Path, writes: list[tuple[str, str]]) -> tuple[Any, ...]:
+        journal = SqliteJournal(folder)
+        store = Store(journal, retain=4)
+        before = remembered(store)
+        play(store, writes)
+        done = asyncio.Event()
+        store.when_durable(store.rv, done.set, done.set)
+        await done.wait()
+        journal.close()
+        return before, remembered(store)
+
+    with tempfile.TemporaryDirectory() as folder:
+        _, left = asyncio.run(live(Path(folder), first))
+        found, left_again = asyncio.run(live(Path(folder), second))
+        assert found == left
+        found_again, _ = asyncio.run(live(Path(folder), []))
+        assert found_again == left_again
+
+
+def remembered(store: Store) -> tuple[Any, ...]:
+    """All that counts of a store."""
+    collection = store.collection("configmaps")
+    log = [
+        (change.rv, change.type, change.record.body, change.previous.rv if change.previous else None)
+        for change in collection.log
+    ]
+    return shown(store), collection.floor, log, store.rv if log else None
