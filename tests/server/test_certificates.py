@@ -1,0 +1,142 @@
+"""The certificate that is shown: given, found, or made; and read again when it changes."""
+
+import asyncio
+import os
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from client.authority import Authority
+from kubestow.server.certificates import names_in
+from kubestow.server.tls import ServerContexts, ServerTls, TlsError, _openssl_name
+from server.serving import Reader, Setting, served
+
+HOSTS = ["localhost", "127.0.0.1"]
+
+
+async def _shown(reader: Reader, name: str = "localhost") -> x509.Certificate:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    _, writer = await asyncio.open_connection("127.0.0.1", reader.server.port, ssl=context, server_hostname=name)
+    der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return x509.load_der_x509_certificate(der)
+
+
+def _issue(authority: Authority, folder: Path, name: str, *hosts: str) -> tuple[str, str]:
+    certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
+    for path, content in zip((certificate, key), authority.issue(name, *hosts), strict=True):
+        path.write_bytes(content)
+    return str(certificate), str(key)
+
+
+def _write(paths: tuple[str, ...], contents: tuple[bytes, ...]) -> None:
+    for path, content in zip(paths, contents, strict=True):
+        Path(path).write_bytes(content)
+        os.utime(path, (1, len(content)))
+
+
+def test_made_in_a_folder_and_found_there_again(tmp_path: Path) -> None:
+    """The key is for its owner alone; the next start shows the same certificate."""
+    folder = tmp_path / "certs"
+
+    async def main() -> x509.Certificate:
+        async with served(Setting(tls=ServerTls(cert_dir=str(folder)))) as reader:
+            return await _shown(reader)
+
+    first, second = asyncio.run(main()), asyncio.run(main())
+    assert first == second
+    assert (folder / "kube-scheduler.key").stat().st_mode & 0o777 == 0o600
+    assert names_in((folder / "kube-scheduler.crt").read_bytes()) == ("localhost", "127.0.0.1")
+
+
+def test_made_in_memory() -> None:
+    """Without a folder every start has a certificate of its own."""
+
+    async def main() -> x509.Certificate:
+        async with served(Setting()) as reader:
+            return await _shown(reader)
+
+    assert asyncio.run(main()) != asyncio.run(main())
+
+
+def test_a_rotated_certificate_is_shown_to_the_next_client(tmp_path: Path) -> None:
+    """A bad one is not: the old one is kept."""
+    authority = Authority()
+    certificate, key = _issue(authority, tmp_path, "first")
+
+    async def main() -> None:
+        async with served(Setting(tls=ServerTls(certificate, key))) as reader:
+            before = await _shown(reader)
+            _write((certificate, key), authority.issue("second"))
+            reader.server.contexts.refresh()
+            after = await _shown(reader)
+            assert before != after
+            _write((certificate,), (b"nonsense",))
+            reader.server.contexts.refresh()
+            assert await _shown(reader) == after
+
+    asyncio.run(main())
+
+
+def test_another_certificate_for_another_name(tmp_path: Path) -> None:
+    """By the domains given, wildcards among them, else by the names in the certificate."""
+    authority = Authority()
+    given = _issue(authority, tmp_path, "given")
+    named = _issue(authority, tmp_path, "named", "by.its.own")
+    sni = ((*given, ("one.example", "*.wild.example")), (*named, ()))
+
+    async def main() -> None:
+        async with served(Setting(tls=ServerTls(sni=sni))) as reader:
+            names = {}
+            for name in ("one.example", "a.wild.example", "by.its.own", "else.example"):
+                subject = (await _shown(reader, name)).subject
+                names[name] = str(subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value)
+            assert names["one.example"] == names["a.wild.example"] == "given"
+            assert names["by.its.own"] == "named"
+            assert names["else.example"].startswith("localhost@")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (ServerTls(cert_file="x"), "--tls-cert-file and --tls-private-key-file must be given both"),
+        (ServerTls(cert_file="/no/cert", key_file="/no/key"), "--tls-cert-file: cannot use /no/cert"),
+        (ServerTls(cert_dir="/proc/nowhere"), "--cert-dir: cannot use /proc/nowhere"),
+        (ServerTls(min_version="TLS1"), "--tls-min-version: 'TLS1' is none of VersionTLS10"),
+        (ServerTls(cipher_suites=("TLS_NOPE",)), "--tls-cipher-suites: none of TLS_NOPE"),
+    ],
+)
+def test_settings_that_cannot_be_used_name_the_flag(settings: ServerTls, words: str) -> None:
+    """Before anything is served."""
+    with pytest.raises(TlsError, match=words):
+        ServerContexts(settings, HOSTS)
+
+
+def test_the_oldest_version_and_the_ciphers() -> None:
+    """They are what the flags say; suites of TLS 1.3 are always on."""
+    settings = ServerTls(
+        min_version="VersionTLS13", cipher_suites=("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256")
+    )
+    context = ServerContexts(settings, HOSTS).context
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_3
+    older = [cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
+    assert older == ["ECDHE-RSA-AES128-GCM-SHA256"]
+
+
+@pytest.mark.parametrize(
+    ("iana", "openssl"),
+    [
+        ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+        ("TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", "ECDHE-RSA-AES256-SHA"),
+        ("TLS_RSA_WITH_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+    ],
+)
+def test_cipher_suites_by_their_two_names(iana: str, openssl: str) -> None:
+    """kube-scheduler's flags use IANA's names, OpenSSL has its own."""
+    assert _openssl_name(iana) == openssl

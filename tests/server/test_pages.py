@@ -1,0 +1,94 @@
+"""The pages besides health: what they say, and which there are."""
+
+import asyncio
+import json
+
+from kubestow.config import Features
+from server.serving import Answer, Setting, served
+
+
+def _setting(**fields: object) -> Setting:
+    setting = Setting(open_paths=("/*",))
+    for name, value in fields.items():
+        setattr(setting, name, value)
+    return setting
+
+
+def _ask(path: str, setting: Setting | None = None, **more: object) -> Answer:
+    async def main() -> Answer:
+        async with served(setting or _setting()) as reader:
+            return await reader.get(path, **more)  # type: ignore[arg-type]
+
+    return asyncio.run(main())
+
+
+def test_metrics_in_both_formats() -> None:
+    """Prometheus' text by default, OpenMetrics for who prefers it."""
+    assert _ask("/metrics").content_type.startswith("text/plain; version=0.0.4")
+    answer = _ask("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
+    assert answer.content_type.startswith("application/openmetrics-text")
+    assert answer.text.endswith("# EOF\n")
+
+
+def test_the_configuration() -> None:
+    """As kube-scheduler shows it, under componentconfig."""
+    shown = json.loads(_ask("/configz").text)["componentconfig"]
+    assert shown["kind"] == "KubeSchedulerConfiguration"
+    assert shown["profiles"][0]["schedulerName"] == "default-scheduler"
+
+
+def test_the_version() -> None:
+    """The version of Kubernetes that this one does as."""
+    shown = json.loads(_ask("/version").text)
+    assert (shown["major"], shown["minor"]) == ("1", "36")
+    assert shown["gitVersion"].startswith("v1.36")
+
+
+def test_flags_as_text_and_as_json() -> None:
+    """JSON only for who asks for the kind by name."""
+    assert "\nsecure-port=10259\nv=4\n" in _ask("/flagz").text
+    answer = _ask("/flagz", headers={"Accept": "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"})
+    shown = json.loads(answer.text)
+    assert (shown["kind"], shown["apiVersion"], shown["flags"]["v"]) == ("Flagz", "config.k8s.io/v1beta1", "4")
+
+
+def test_the_status() -> None:
+    """Since when it runs, and which pages there are."""
+    text = _ask("/statusz").text
+    assert "Up: 0 hr 00 min 00 sec" in text
+    assert "/metrics" in text
+    answer = _ask("/statusz", headers={"Accept": "application/json; v=v1beta1; g=config.k8s.io; as=Statusz"})
+    shown = json.loads(answer.text)
+    assert shown["startTime"] == "2027-01-15T08:00:00Z"
+    assert "/healthz" in shown["paths"]
+
+
+def test_pages_behind_feature_gates() -> None:
+    """Without the gate there is no page."""
+    without = _setting(features=Features.parse("ComponentFlagz=false,ComponentStatusz=false"))
+    assert _ask("/flagz", without).status == 404
+    assert _ask("/statusz", without).status == 404
+
+
+def test_no_such_page() -> None:
+    """The answer says which there are."""
+    answer = _ask("/nope")
+    assert answer.status == 404
+    assert "/metrics" in json.loads(answer.text)["message"]
+
+
+def test_pages_are_only_read() -> None:
+    """POST is refused; HEAD is a GET without the text."""
+    assert _ask("/metrics", method="POST").status == 405
+    answer = _ask("/metrics", method="HEAD")
+    assert (answer.status, answer.text) == (200, "")
+
+
+def test_the_verbosity_can_be_changed() -> None:
+    """By PUT of a number."""
+    setting = _setting()
+    assert _ask("/debug/flags/v", setting, method="PUT", body="5").status == 200
+    assert setting.verbosities == [5]
+    answer = _ask("/debug/flags/v", setting, method="PUT", body="much")
+    assert answer.status == 400
+    assert setting.verbosities == [5]

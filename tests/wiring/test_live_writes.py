@@ -1,0 +1,112 @@
+"""The scheduler's writes on their way to the API server: whole objects, patches, and only while leading."""
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubestow.client.election import LeaseLostError
+from kubestow.model import codec
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.wiring.api import LiveApi, merged
+
+POD = codec.convert(
+    Pod, {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "status": {"nominatedNodeName": "n"}}
+)
+
+
+class Requests:
+    """Notes what is asked of it, and answers with what it was given."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*arguments: Any) -> Any:
+            self.calls.append((name, *arguments))
+            return arguments[-1]
+
+        return call
+
+
+def _api(requests: Requests, *, leads: bool = True) -> LiveApi:
+    unchecked: Any = requests
+    return LiveApi(unchecked, lambda: leads)
+
+
+def _tree(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"name": "x", "namespace": "d", "annotations": {"a": "1"}}, **fields}
+
+
+def test_changes_are_merged_into_the_object_as_it_came() -> None:
+    """What is unknown here survives; None removes; kind and version are added where a list left them out."""
+    source = json.dumps({"metadata": {"name": "x", "labels": {"l": "1"}}, "spec": {"novel": [1], "old": 1}}).encode()
+    result = merged(source, "Thing", "v9", {"metadata": {"annotations": {"a": "b"}}, "spec": {"old": None, "new": {}}})
+    assert result == {
+        "kind": "Thing",
+        "apiVersion": "v9",
+        "metadata": {"name": "x", "labels": {"l": "1"}, "annotations": {"a": "b"}},
+        "spec": {"novel": [1], "new": {}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "request_name", "where"),
+    [
+        (PersistentVolume, "update_volume", "put_volume", ("x",)),
+        (PersistentVolumeClaim, "update_claim", "put_volume_claim", ("d", "x")),
+        (ResourceClaim, "update_resource_claim", "put_resource_claim", ("d", "x")),
+        (ResourceClaim, "update_resource_claim_status", "put_resource_claim_status", ("d", "x")),
+    ],
+)
+def test_objects_go_back_whole(kind: type, method: str, request_name: str, where: tuple[str, ...]) -> None:
+    """Each kind under its own path, with the fields this scheduler does not know."""
+    requests = Requests()
+    obj = codec.convert(kind, _tree(kind.__name__, novel={"kept": True}))
+    asyncio.run(getattr(_api(requests), method)(obj, {"metadata": {"annotations": {"b": "2"}}}))
+    ((name, *path, body),) = requests.calls
+    assert (name, tuple(path)) == (request_name, where)
+    assert body["metadata"]["annotations"] == {"a": "1", "b": "2"}
+    assert body["novel"] == {"kept": True}
+    assert body["kind"] == kind.__name__
+
+
+def test_a_patch_that_says_nothing_new_is_not_sent() -> None:
+    """The same nominated node is no news; another one is."""
+    requests = Requests()
+    api = _api(requests)
+    asyncio.run(api.patch_pod_status(POD, nominated_node="n"))
+    assert requests.calls == []
+    asyncio.run(api.patch_pod_status(POD, nominated_node=""))
+    assert requests.calls == [("patch_pod_status", "d", "p", {"status": {"nominatedNodeName": None}})]
+
+
+def test_nothing_is_written_without_the_lease() -> None:
+    """Every kind of write is refused before it is sent."""
+    requests = Requests()
+    api = _api(requests, leads=False)
+    volume = codec.convert(PersistentVolume, _tree("PersistentVolume"))
+    claim = codec.convert(PersistentVolumeClaim, _tree("PersistentVolumeClaim"))
+    devices = codec.convert(ResourceClaim, _tree("ResourceClaim"))
+    condition = PodCondition(type="PodScheduled", status="False")
+    for write in (
+        api.bind(POD, "n"),
+        api.patch_pod_status(POD, condition=condition),
+        api.delete_pod(POD),
+        api.update_volume(volume, {}),
+        api.update_claim(claim, {}),
+        api.update_resource_claim(devices, {}),
+        api.update_resource_claim_status(devices, {}),
+    ):
+        with pytest.raises(LeaseLostError):
+            asyncio.run(write)
+    assert requests.calls == []
+
+
+def test_raw_sources_are_accepted() -> None:
+    """As the codec keeps them."""
+    assert merged(msgspec.Raw(b'{"a": 1}'), "K", "v1", {"a": 2})["a"] == 2
