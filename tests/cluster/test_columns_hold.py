@@ -154,6 +154,19 @@ class ClusterEvents(RuleBasedStateMachine):
         assert view.ports.rows_in_conflict(guest.ports) >= ({position} if guest.ports else set())
         assert described(self.cluster) == before
 
+    @rule(data=st.data(), guests=st.lists(pods, unique_by=lambda pod: pod.metadata.uid))
+    def many_pods_at_once_are_as_one_by_one(self, data: st.DataObject, guests: list[Pod]) -> None:
+        rows = sorted(self.cluster.nodes.row_of.values())
+        if not rows:
+            return
+        placed = [(data.draw(st.integers(0, len(rows) - 1)), PodInfo(guest)) for guest in guests]
+        together, one_by_one = what_if(self.cluster.nodes, rows), what_if(self.cluster.nodes, rows)
+        together.add_pods(placed)
+        for position, guest in placed:
+            one_by_one.add_pod(position, guest)
+        for position in range(len(rows)):
+            assert row_described(together, position) == row_described(one_by_one, position)
+
     @invariant()
     def all_is_as_if_just_read(self) -> None:
         fresh = Cluster()

@@ -86,6 +86,26 @@ class WhatIf:
         self.pods[row][pod.uid] = pod
         self._account(row, pod, 1)
 
+    def add_pods(self, placed: Sequence[tuple[int, PodInfo]]) -> None:
+        """Add many pods at once, each to its row: their amounts are summed up column by column."""
+        amounts: dict[str, tuple[list[int], list[int]]] = {}
+        for row, pod in placed:
+            self.pods[row][pod.uid] = pod
+            for name, amount in pod.requests.amounts.items():
+                rows, of_rows = amounts.setdefault(name, ([], []))
+                rows.append(row)
+                of_rows.append(amount)
+            if pod.ports and "ports" in self.__dict__:
+                self.ports.add(row, pod, 1)
+        for name, (rows, of_rows) in amounts.items():
+            column = self.resource_index.get(name)
+            if column is not None and column < len(self.requested):
+                np.add.at(self.requested[column], rows, of_rows)
+        every_row = [row for row, _ in placed]
+        np.add.at(self.non_zero[0], every_row, [pod.requests.non_zero_cpu for _, pod in placed])
+        np.add.at(self.non_zero[1], every_row, [pod.requests.non_zero_memory for _, pod in placed])
+        np.add.at(self.pod_count, every_row, 1)
+
     def remove_pod(self, row: int, pod: PodInfo) -> None:
         del self.pods[row][pod.uid]
         self._account(row, pod, -1)

@@ -5,6 +5,7 @@ All rows of the table are judged at once. Words, tables and totals by plugin are
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,12 +120,12 @@ class Evaluation:
         return verdicts
 
     def _check_with_nominated(self, verdicts: Verdicts) -> None:
-        expected = [
-            (row, pods) for row, pods in self._expected_pods(verdicts.rows) if verdicts.position_of(row) is not None
-        ]
-        for rows, rejection in self._refused_with(expected):
-            positions = [verdicts.position_of(row) for row in rows.tolist()]
-            verdicts.override(np.array(positions, np.int64), rejection)
+        expected = list(self._expected_pods(verdicts.rows))
+        if not expected:
+            return
+        judged = verdicts.positions_of(np.array([row for row, _ in expected])) >= 0
+        for rows, rejection in self._refused_with(list(compress(expected, judged.tolist()))):
+            verdicts.override(verdicts.positions_of(rows), rejection)
 
     def refused_for_nominated(self, passing: BoolArray) -> Iterator[tuple[IntArray, Rejection]]:
         """Rows that pass, but will not do because pods of at least this priority are expected there.
@@ -150,9 +151,7 @@ class Evaluation:
     ) -> Iterator[tuple[IntArray, Rejection]]:
         rows = np.array([row for row, _ in expected])
         view = what_if(self.cluster.nodes, rows)
-        for i, (_, pods) in enumerate(expected):
-            for pod in pods:
-                view.add_pod(i, pod)
+        view.add_pods([(i, pod) for i, (_, pods) in enumerate(expected) for pod in pods])
         for rejection, refused in self.refuses(wants, view).kinds():
             yield rows[refused], rejection
 

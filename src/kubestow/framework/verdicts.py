@@ -78,6 +78,13 @@ class Verdicts:
         position = int(np.searchsorted(self.rows, row))
         return position if position < len(self.rows) and self.rows[position] == row else None
 
+    def positions_of(self, rows: IntArray) -> IntArray:
+        """Where rows are; -1 for those that were not judged."""
+        positions = np.searchsorted(self.rows, rows)
+        judged = positions < len(self.rows)
+        judged[judged] = self.rows[positions[judged]] == rows[judged]
+        return np.where(judged, positions, -1)
+
     def feasible(self) -> IntArray:
         """The rows that nobody refused."""
         return self.rows if self.passing.all() else self.rows[self.passing]
