@@ -85,6 +85,17 @@ def test_a_deployment_rolls_out(plane: Running, client: Client) -> None:
     assert {one["spec"]["containers"][0]["image"] for one in running} == {"i:2"}
 
 
+def test_saying_what_holds_anyway_rolls_out_nothing(plane: Running, client: Client) -> None:
+    """`hostNetwork: false` is the same template as none: kubectl's rollout undo leaves out what create sent."""
+    path = f"{APPS}/deployments/w"
+    client.create(f"{APPS}/deployments", workload(replicas=1))
+    until(plane, path, lambda one: one.get("status", {}).get("availableReplicas") == 1)
+    explicit = {"spec": {"template": {"spec": {"hostNetwork": False, "nodeSelector": {}}}}}
+    generation = client.patch(path, explicit)["metadata"]["generation"]
+    until(plane, path, lambda one: one["status"]["observedGeneration"] == generation)
+    assert len(client.get(f"{APPS}/replicasets")["items"]) == 1
+
+
 def test_a_roll_out_never_has_too_few_or_too_many(plane: Running, client: Client) -> None:
     """At every moment at most replicas + surge pods are wanted and enough stay available."""
     path = f"{APPS}/deployments/w"

@@ -276,7 +276,13 @@ def _highest_revision(sets: list[Object]) -> int:
 def _same_template(replica_set: Object, deployment: Object) -> bool:
     template = replica_set["spec"]["template"]
     labels = {key: value for key, value in template.get("metadata", {}).get("labels", {}).items() if key != _HASH}
-    wanted = deployment["spec"]["template"]
-    mine = {**template.get("metadata", {}), "labels": labels}
-    theirs = {**wanted.get("metadata", {}), "labels": wanted.get("metadata", {}).get("labels", {})}
-    return bool(template.get("spec") == wanted.get("spec") and mine == theirs)
+    mine = {**template, "metadata": {**template.get("metadata", {}), "labels": labels}}
+    return bool(_without_zeros(mine) == _without_zeros(deployment["spec"]["template"]))
+
+
+def _without_zeros(value: Any) -> Any:
+    """Leaves out what means nothing: clients differ in whether they send `hostNetwork: false`."""
+    if isinstance(value, dict):
+        kept = {key: _without_zeros(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item}
+    return [_without_zeros(item) for item in value] if isinstance(value, list) else value
