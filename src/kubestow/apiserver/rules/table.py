@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules import names, others, pods
+from kubestow.apiserver.rules import cluster, names, pods, policy, storage, workloads
 from kubestow.apiserver.store.store import Store
 
 Object = dict[str, Any]
@@ -43,49 +43,49 @@ class Rules:
 RULES: dict[str, Rules] = {
     "pods": Rules(pods.default, pods.prepare_create, pods.admit, pods.validate, validate_update=pods.validate_update),
     # A node brings its status along: it is the node itself that registers.
-    "nodes": Rules(others.default_node, _nothing, validate=others.validate_node),
-    "namespaces": Rules(others.default_namespace, others.prepare_namespace, valid_name=names.is_dns_label),
+    "nodes": Rules(cluster.default_node, _nothing, validate=cluster.validate_node),
+    "namespaces": Rules(cluster.default_namespace, cluster.prepare_namespace, valid_name=names.is_dns_label),
     "services": Rules(
-        others.default_service,
-        others.prepare_service,
-        others.admit_service,
-        prepare_update=others.keep_cluster_ip,
+        cluster.default_service,
+        cluster.prepare_service,
+        cluster.admit_service,
+        prepare_update=cluster.keep_cluster_ip,
         valid_name=names.is_service_name,
     ),
-    "secrets": Rules(others.default_secret),
-    "persistentvolumes": Rules(others.default_volume, others.prepare_volume, validate=others.validate_volume),
+    "secrets": Rules(cluster.default_secret),
+    "persistentvolumes": Rules(storage.default_volume, storage.prepare_volume, validate=storage.validate_volume),
     "persistentvolumeclaims": Rules(
-        others.default_claim,
+        storage.default_claim,
         lambda obj: obj.update(status={"phase": "Pending"}),
-        others.admit_claim,
-        others.validate_claim,
+        storage.admit_claim,
+        storage.validate_claim,
     ),
-    "replicationcontrollers": Rules(others.default_replication_controller, validate=others.validate_workload),
+    "replicationcontrollers": Rules(workloads.default_replication_controller, validate=workloads.validate_workload),
     "replicasets.apps": Rules(
-        others.default_replicas, validate=others.validate_workload, validate_update=others.keep_selector
+        workloads.default_replicas, validate=workloads.validate_workload, validate_update=workloads.keep_selector
     ),
     "deployments.apps": Rules(
-        others.default_deployment, validate=others.validate_deployment, validate_update=others.keep_selector
+        workloads.default_deployment, validate=workloads.validate_deployment, validate_update=workloads.keep_selector
     ),
     "statefulsets.apps": Rules(
-        others.default_stateful_set, validate=others.validate_workload, validate_update=others.keep_selector
+        workloads.default_stateful_set, validate=workloads.validate_workload, validate_update=workloads.keep_selector
     ),
     "daemonsets.apps": Rules(
-        others.default_daemon_set, validate=others.validate_workload, validate_update=others.keep_selector
+        workloads.default_daemon_set, validate=workloads.validate_workload, validate_update=workloads.keep_selector
     ),
     "jobs.batch": Rules(
-        others.default_job,
-        admit=others.admit_job,
-        validate=others.validate_job,
-        validate_update=others.validate_job_update,
+        workloads.default_job,
+        admit=workloads.admit_job,
+        validate=workloads.validate_job,
+        validate_update=workloads.validate_job_update,
     ),
-    "poddisruptionbudgets.policy": Rules(others.default_budget, validate=others.validate_budget),
+    "poddisruptionbudgets.policy": Rules(policy.default_budget, validate=policy.validate_budget),
     "priorityclasses.scheduling.k8s.io": Rules(
-        others.default_priority_class,
-        validate=others.validate_priority_class,
-        validate_update=others.keep_priority,
+        policy.default_priority_class,
+        validate=policy.validate_priority_class,
+        validate_update=policy.keep_priority,
     ),
-    "storageclasses.storage.k8s.io": Rules(others.default_storage_class),
+    "storageclasses.storage.k8s.io": Rules(storage.default_storage_class),
     "events": Rules(prepare_create=_nothing, valid_name=names.is_path_segment),
 }
 """Rules by storage; resources that are not here have only those of their schema."""

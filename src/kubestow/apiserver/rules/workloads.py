@@ -1,21 +1,14 @@
-"""Rules of everything that is not a pod, each a few lines: defaults, what is wrong, what may not change."""
+"""Workloads: defaults of their templates, selectors that select, what a roll-out or a job needs."""
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, is_qualified_name
+from kubestow.apiserver.rules.names import INVALID, REQUIRED
 from kubestow.apiserver.rules.podspec import default_pod_spec
-from kubestow.apiserver.rules.podvalidation import wrong_node_selector, wrong_pod_spec
+from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
 from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.store import Store
-
-_HIGHEST_USER_PRIORITY = 1_000_000_000
-
-
-# Workloads
 
 
 def _default_template(spec: dict[str, Any]) -> None:
@@ -81,7 +74,7 @@ def default_stateful_set(obj: dict[str, Any]) -> None:
     spec.setdefault("revisionHistoryLimit", 10)
 
 
-def _wrong_share(value: Any, path: str) -> Iterator[Cause]:
+def wrong_share(value: Any, path: str) -> Iterator[Cause]:
     """A number of pods, or a percentage of them."""
     if isinstance(value, str):
         if not value.removesuffix("%").isdecimal() or not value.endswith("%"):
@@ -95,7 +88,7 @@ def validate_deployment(obj: dict[str, Any]) -> Iterator[Cause]:
     yield from validate_workload(obj)
     rolling = obj["spec"].get("strategy", {}).get("rollingUpdate", {})
     for name in ("maxSurge", "maxUnavailable"):
-        yield from _wrong_share(rolling.get(name), f"spec.strategy.rollingUpdate.{name}")
+        yield from wrong_share(rolling.get(name), f"spec.strategy.rollingUpdate.{name}")
 
 
 def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
@@ -186,175 +179,3 @@ def validate_job_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Ca
     for name in ("selector", "template", "completionMode"):
         if new["spec"].get(name) != old["spec"].get(name):
             yield f"spec.{name}", INVALID, "Invalid value: field is immutable"
-
-
-# Nodes, namespaces, services
-
-
-def default_node(obj: dict[str, Any]) -> None:
-    """A node may say nothing of itself."""
-    obj.setdefault("spec", {})
-
-
-def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Taints that are unique by key and effect."""
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(obj.get("spec", {}).get("taints", ())):
-        path = f"spec.taints[{index}]"
-        if not is_qualified_name(taint.get("key", "")):
-            yield f"{path}.key", INVALID, f'Invalid value: "{taint.get("key", "")}": not a qualified name'
-        if not taint.get("effect"):
-            yield f"{path}.effect", REQUIRED, "Required value"
-        pair = (taint.get("key", ""), taint.get("effect", ""))
-        if pair in seen:
-            yield path, "FieldValueDuplicate", "Duplicate value: taints must be unique by key and effect pair"
-        seen.add(pair)
-
-
-def default_namespace(obj: dict[str, Any]) -> None:
-    """Carries its own name as a label, and is active."""
-    metadata = obj["metadata"]
-    if metadata.get("name"):
-        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
-
-
-def prepare_namespace(obj: dict[str, Any]) -> None:
-    """A new namespace is active and is emptied before it goes."""
-    obj["spec"] = {"finalizers": ["kubernetes"]}
-    obj["status"] = {"phase": "Active"}
-
-
-def default_service(obj: dict[str, Any]) -> None:
-    """An address inside the cluster; TCP; the target port is the port."""
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("type", "ClusterIP")
-    spec.setdefault("sessionAffinity", "None")
-    for port in spec.get("ports", ()):
-        port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port", 0))
-    if spec["type"] != "ExternalName":
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
-        spec.setdefault("ipFamilies", ["IPv4"])
-
-
-def admit_service(obj: dict[str, Any], store: Store) -> None:  # noqa: ARG001
-    """Gives the service an address; nothing listens there."""
-    spec = obj["spec"]
-    if spec["type"] == "ExternalName":
-        return
-    if not spec.get("clusterIP"):
-        digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
-        spec["clusterIP"] = f"10.96.{digest[0]}.{digest[1]}"
-    spec.setdefault("clusterIPs", [spec["clusterIP"]])
-
-
-def prepare_service(obj: dict[str, Any]) -> None:
-    """Nothing balances load here."""
-    obj["status"] = {"loadBalancer": {}}
-
-
-def keep_cluster_ip(new: dict[str, Any], old: dict[str, Any]) -> None:
-    """An update without an address keeps the one there is."""
-    for name in ("clusterIP", "clusterIPs"):
-        if name in old["spec"] and not new["spec"].get(name):
-            new["spec"][name] = old["spec"][name]
-
-
-def default_secret(obj: dict[str, Any]) -> None:
-    """stringData becomes data."""
-    obj.setdefault("type", "Opaque")
-    for key, value in obj.pop("stringData", {}).items():
-        obj.setdefault("data", {})[key] = base64.b64encode(value.encode()).decode()
-
-
-# Policy, priority, storage
-
-
-def default_budget(obj: dict[str, Any]) -> None:
-    """Nothing."""
-    obj.setdefault("spec", {})
-
-
-def validate_budget(obj: dict[str, Any]) -> Iterator[Cause]:
-    """One bound, not two."""
-    spec = obj["spec"]
-    if "minAvailable" in spec and "maxUnavailable" in spec:
-        yield "spec", INVALID, "Invalid value: minAvailable and maxUnavailable cannot be both set"
-    for name in ("minAvailable", "maxUnavailable"):
-        yield from _wrong_share(spec.get(name), f"spec.{name}")
-
-
-def default_priority_class(obj: dict[str, Any]) -> None:
-    """Pods of a class may preempt unless it says otherwise."""
-    obj.setdefault("value", 0)
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
-def validate_priority_class(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Values above a billion are for the system."""
-    name = obj["metadata"].get("name", "")
-    if obj["value"] > _HIGHEST_USER_PRIORITY and not name.startswith("system-"):
-        yield "value", FORBIDDEN, f"Forbidden: a user defined priority may be at most {_HIGHEST_USER_PRIORITY}"
-
-
-def keep_priority(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Value and preemption policy of a class cannot change."""
-    for name in ("value", "preemptionPolicy"):
-        if new.get(name) != old.get(name):
-            yield name, FORBIDDEN, "Forbidden: may not be changed in an update."
-
-
-def default_storage_class(obj: dict[str, Any]) -> None:
-    """Volumes go with their claims, and are bound at once."""
-    obj.setdefault("reclaimPolicy", "Delete")
-    obj.setdefault("volumeBindingMode", "Immediate")
-
-
-def default_volume(obj: dict[str, Any]) -> None:
-    """A volume is kept when its claim goes."""
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-    spec.setdefault("volumeMode", "Filesystem")
-
-
-def prepare_volume(obj: dict[str, Any]) -> None:
-    """A new volume waits to be looked at."""
-    obj["status"] = {"phase": "Pending"}
-
-
-def validate_volume(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A size, a way to mount it, and sound node conditions."""
-    spec = obj["spec"]
-    if not spec.get("capacity", {}).get("storage"):
-        yield "spec.capacity", REQUIRED, "Required value"
-    if not spec.get("accessModes"):
-        yield "spec.accessModes", REQUIRED, "Required value"
-    required = spec.get("nodeAffinity", {}).get("required")
-    if required:
-        yield from wrong_node_selector(required, "spec.nodeAffinity.required")
-
-
-def default_claim(obj: dict[str, Any]) -> None:
-    """A claim wants a file system."""
-    obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-
-def admit_claim(obj: dict[str, Any], store: Store) -> None:
-    """A claim without a class gets the default one."""
-    if "storageClassName" in obj["spec"]:
-        return
-    for record in store.collection("storageclasses.storage.k8s.io").objects.values():
-        annotations = record.object()["metadata"].get("annotations", {})
-        if annotations.get("storageclass.kubernetes.io/is-default-class") == "true":
-            obj["spec"]["storageClassName"] = record.name
-            return
-
-
-def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A size and a way to mount it."""
-    spec = obj["spec"]
-    if not spec.get("accessModes"):
-        yield "spec.accessModes", REQUIRED, "Required value: at least 1 access mode is required"
-    if not spec.get("resources", {}).get("requests", {}).get("storage"):
-        yield "spec.resources[storage]", REQUIRED, "Required value"

@@ -1,0 +1,87 @@
+"""Nodes, namespaces, services and secrets: a few lines each."""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.names import INVALID, REQUIRED, is_qualified_name
+from kubestow.apiserver.store.store import Store
+
+
+def default_node(obj: dict[str, Any]) -> None:
+    """A node may say nothing of itself."""
+    obj.setdefault("spec", {})
+
+
+def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Taints that are unique by key and effect."""
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(obj.get("spec", {}).get("taints", ())):
+        path = f"spec.taints[{index}]"
+        if not is_qualified_name(taint.get("key", "")):
+            yield f"{path}.key", INVALID, f'Invalid value: "{taint.get("key", "")}": not a qualified name'
+        if not taint.get("effect"):
+            yield f"{path}.effect", REQUIRED, "Required value"
+        pair = (taint.get("key", ""), taint.get("effect", ""))
+        if pair in seen:
+            yield path, "FieldValueDuplicate", "Duplicate value: taints must be unique by key and effect pair"
+        seen.add(pair)
+
+
+def default_namespace(obj: dict[str, Any]) -> None:
+    """Carries its own name as a label, and is active."""
+    metadata = obj["metadata"]
+    if metadata.get("name"):
+        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
+
+
+def prepare_namespace(obj: dict[str, Any]) -> None:
+    """A new namespace is active and is emptied before it goes."""
+    obj["spec"] = {"finalizers": ["kubernetes"]}
+    obj["status"] = {"phase": "Active"}
+
+
+def default_service(obj: dict[str, Any]) -> None:
+    """An address inside the cluster; TCP; the target port is the port."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    for port in spec.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port", 0))
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        spec.setdefault("ipFamilies", ["IPv4"])
+
+
+def admit_service(obj: dict[str, Any], store: Store) -> None:  # noqa: ARG001
+    """Gives the service an address; nothing listens there."""
+    spec = obj["spec"]
+    if spec["type"] == "ExternalName":
+        return
+    if not spec.get("clusterIP"):
+        digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
+        spec["clusterIP"] = f"10.96.{digest[0]}.{digest[1]}"
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+
+
+def prepare_service(obj: dict[str, Any]) -> None:
+    """Nothing balances load here."""
+    obj["status"] = {"loadBalancer": {}}
+
+
+def keep_cluster_ip(new: dict[str, Any], old: dict[str, Any]) -> None:
+    """An update without an address keeps the one there is."""
+    for name in ("clusterIP", "clusterIPs"):
+        if name in old["spec"] and not new["spec"].get(name):
+            new["spec"][name] = old["spec"][name]
+
+
+def default_secret(obj: dict[str, Any]) -> None:
+    """stringData becomes data."""
+    obj.setdefault("type", "Opaque")
+    for key, value in obj.pop("stringData", {}).items():
+        obj.setdefault("data", {})[key] = base64.b64encode(value.encode()).decode()

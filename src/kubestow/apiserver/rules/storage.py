@@ -1,0 +1,64 @@
+"""Storage classes, volumes and claims."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.names import REQUIRED
+from kubestow.apiserver.rules.podvalidation import wrong_node_selector
+from kubestow.apiserver.store.store import Store
+
+
+def default_storage_class(obj: dict[str, Any]) -> None:
+    """Volumes go with their claims, and are bound at once."""
+    obj.setdefault("reclaimPolicy", "Delete")
+    obj.setdefault("volumeBindingMode", "Immediate")
+
+
+def default_volume(obj: dict[str, Any]) -> None:
+    """A volume is kept when its claim goes."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+
+
+def prepare_volume(obj: dict[str, Any]) -> None:
+    """A new volume waits to be looked at."""
+    obj["status"] = {"phase": "Pending"}
+
+
+def validate_volume(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A size, a way to mount it, and sound node conditions."""
+    spec = obj["spec"]
+    if not spec.get("capacity", {}).get("storage"):
+        yield "spec.capacity", REQUIRED, "Required value"
+    if not spec.get("accessModes"):
+        yield "spec.accessModes", REQUIRED, "Required value"
+    required = spec.get("nodeAffinity", {}).get("required")
+    if required:
+        yield from wrong_node_selector(required, "spec.nodeAffinity.required")
+
+
+def default_claim(obj: dict[str, Any]) -> None:
+    """A claim wants a file system."""
+    obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def admit_claim(obj: dict[str, Any], store: Store) -> None:
+    """A claim without a class gets the default one."""
+    if "storageClassName" in obj["spec"]:
+        return
+    for record in store.collection("storageclasses.storage.k8s.io").objects.values():
+        annotations = record.object()["metadata"].get("annotations", {})
+        if annotations.get("storageclass.kubernetes.io/is-default-class") == "true":
+            obj["spec"]["storageClassName"] = record.name
+            return
+
+
+def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A size and a way to mount it."""
+    spec = obj["spec"]
+    if not spec.get("accessModes"):
+        yield "spec.accessModes", REQUIRED, "Required value: at least 1 access mode is required"
+    if not spec.get("resources", {}).get("requests", {}).get("storage"):
+        yield "spec.resources[storage]", REQUIRED, "Required value"
