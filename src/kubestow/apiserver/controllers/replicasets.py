@@ -34,8 +34,9 @@ class ReplicaSets:
             missing = spec.get("replicas", 1) - len(active)
             for _ in range(min(missing, _BURST)):
                 self._pods.create(owner, spec["template"], f"{key[1]}-")
-            for pod in sorted(active, key=_worth)[: max(-missing, 0)]:
-                self._pods.delete(pod)
+            if missing < 0:
+                for pod in sorted(active, key=_worth)[:-missing]:
+                    self._pods.delete(pod)
             if missing > _BURST:
                 more = 0.001
         waiting = self._report(owner, active)
