@@ -130,10 +130,6 @@ class FieldSelector:
             (record.namespace == value) is equal for equal, value in self.namespace
         )
 
-    def only_name(self) -> str | None:
-        """The one name that can match, where the selector says so."""
-        return next((value for equal, value in self.name if equal), None)
-
 
 _EVENT_NAMES = {"regarding": "involvedObject", "reportingController": "reportingComponent"}
 

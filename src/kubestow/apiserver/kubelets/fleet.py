@@ -29,9 +29,8 @@ from kubestow.apiserver.store.store import Store
 log = logging.getLogger(__name__)
 
 Object = dict[str, Any]
-READY = "kubestow.dev/ready"
-RUN_SECONDS = "kubestow.dev/run-seconds"
-EXIT_CODE = "kubestow.dev/exit-code"
+_NOT_READY = b'"kubestow.dev/ready":"false"'
+_RUN_SECONDS = "kubestow.dev/run-seconds"
 _LEASES = "leases.coordination.k8s.io"
 _LEASE_NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40
@@ -97,7 +96,7 @@ class Fleet:
             if lease is not None:
                 self._loop.call_soon(self._drop_lease, record.name)
             return
-        down = b'"kubestow.dev/ready":"false"' in record.body
+        down = _NOT_READY in record.body
         if change.previous is None or down != (record.name in self._down):
             if down:
                 self._down.add(record.name)
@@ -173,7 +172,7 @@ class Fleet:
         """Has a pod finish that is meant to."""
         pod = record.object()
         annotations = pod["metadata"].get("annotations", {})
-        text = annotations.get(RUN_SECONDS)
+        text = annotations.get(_RUN_SECONDS)
         if text is None and pod["spec"].get("restartPolicy", "Always") == "Always":
             return
         try:

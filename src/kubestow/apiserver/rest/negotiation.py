@@ -7,7 +7,6 @@ from kubestow.apiserver.errors import not_acceptable
 OBJECT = "object"
 TABLE = "table"
 PARTIAL = "partial"
-PARTIAL_LIST = "partial-list"
 
 _FORMS = {"Table": TABLE, "PartialObjectMetadata": PARTIAL, "PartialObjectMetadataList": PARTIAL}
 
