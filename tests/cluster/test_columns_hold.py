@@ -201,3 +201,25 @@ def test_a_row_is_used_again(placed: list[Pod]) -> None:
     size = cluster.nodes.size
     cluster.set_node(make_node("another"))
     assert cluster.nodes.size == size
+
+
+@given(pods, pods)
+def test_the_newest_version_of_a_pod_is_what_is_known(one: Pod, other: Pod) -> None:
+    """Whether it confirms an assumption, changes nothing that is counted, or moves the pod; its row knows of it."""
+    cluster = Cluster()
+    other = replace(other, metadata=replace(other.metadata, uid=one.metadata.uid, name=one.metadata.name))
+    cluster.assume(PodInfo(one), one.spec.nodeName)
+    running = replace(one, status=replace(one.status, phase="Running", startTime="2026-01-01T00:00:00Z"))
+    for version in (one, running, other):
+        before = cluster.nodes.last_version
+        cluster.set_pod(version)
+        known = cluster.pod(one.metadata.uid)
+        assert known is not None
+        assert known.pod is version
+        row = cluster.nodes.row_of[version.spec.nodeName]
+        assert cluster.nodes.pods[row] == {known.uid: known}
+        assert cluster.nodes.version[row] > before
+        assert not cluster.is_assumed(known.uid)
+    fresh = Cluster()
+    fresh.set_pod(other)
+    assert described(cluster) == described(fresh)

@@ -193,6 +193,11 @@ class NodeTable:
         self.pods[row][pod.uid] = pod
         self._account(row, pod, 1)
 
+    def replace_pod(self, row: int, pod: PodInfo) -> None:
+        """A pod has a new version that counts like the one before."""
+        self.pods[row][pod.uid] = pod
+        self.touch(row)
+
     def remove_pod(self, row: int, pod: PodInfo) -> None:
         del self.pods[row][pod.uid]
         self._account(row, pod, -1)

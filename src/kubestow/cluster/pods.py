@@ -92,5 +92,14 @@ class PodInfo:
         placed._claim_names = self._claim_names
         return placed
 
+    def counts_like(self, other: "PodInfo") -> bool:
+        """Whether columns and indexes are the same with another version of the pod; most updates are of its status."""
+        return (
+            self.terminating == other.terminating
+            and self.labels == other.labels
+            and self.requests == other.requests
+            and self.pod.spec == other.pod.spec
+        )
+
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"

@@ -91,7 +91,9 @@ class Cluster:
         info.prepare()
         placed = self._placed.get(info.uid)
         if placed is not None:
-            if not placed.assumed and placed.pod.pod is pod:
+            if info.counts_like(placed.pod):
+                placed.assumed, placed.pod = False, info
+                self.nodes.replace_pod(placed.row, info)
                 return
             self._take_off(placed)
         self._put_on(info, pod.spec.nodeName, assumed=False)
