@@ -147,6 +147,12 @@ def test_metadata_alone(client: Client) -> None:
     assert set(listed["items"][0]) == {"kind", "apiVersion", "metadata"}
 
 
+def test_a_client_that_prefers_protobuf_takes_json(client: Client) -> None:
+    """As client-go asks: protobuf first, then anything."""
+    client.create(PODS, pod("a"))
+    assert names(client.get(PODS, accept="application/vnd.kubernetes.protobuf, */*")) == ["a"]
+
+
 def test_a_format_nobody_writes_is_refused(client: Client) -> None:
     """406 says what there is."""
     status, body = client.call("GET", PODS, accept="application/vnd.kubernetes.protobuf")

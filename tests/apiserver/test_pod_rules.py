@@ -31,11 +31,14 @@ def test_defaults_that_schedulers_rely_on(client: Client) -> None:
 
 
 def test_host_network_takes_host_ports(client: Client) -> None:
-    """A port of a pod on the node's network is a port of the node."""
+    """A port of a pod on the node's network is a port of the node; 0, as typed clients send it, means none given."""
     wanted = pod("a", hostNetwork=True)
-    wanted["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
-    port = client.create(PODS, wanted)["spec"]["containers"][0]["ports"][0]
-    assert port == {"containerPort": 80, "hostPort": 80, "protocol": "TCP"}
+    wanted["spec"]["containers"][0]["ports"] = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 0}]
+    ports = client.create(PODS, wanted)["spec"]["containers"][0]["ports"]
+    assert ports == [
+        {"containerPort": 80, "hostPort": 80, "protocol": "TCP"},
+        {"containerPort": 81, "hostPort": 81, "protocol": "TCP"},
+    ]
 
 
 @pytest.mark.parametrize(

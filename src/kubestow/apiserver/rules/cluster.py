@@ -50,7 +50,8 @@ def default_service(obj: dict[str, Any]) -> None:
     spec.setdefault("sessionAffinity", "None")
     for port in spec.get("ports", ()):
         port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port", 0))
+        if not port.get("targetPort"):
+            port["targetPort"] = port.get("port", 0)
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
         spec.setdefault("ipFamilyPolicy", "SingleStack")

@@ -3,6 +3,7 @@
 from typing import Any
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
 
 def default_pod_spec(spec: dict[str, Any]) -> None:
@@ -37,15 +38,14 @@ def _default_container(container: dict[str, Any], host_network: bool) -> None:
     for port in container.get("ports", ()):
         if not port.get("protocol"):
             port["protocol"] = "TCP"
-        if host_network:
-            port.setdefault("hostPort", port.get("containerPort", 0))
+        if host_network and not port.get("hostPort"):
+            port["hostPort"] = port.get("containerPort", 0)
     for name in _PROBES:
         probe = container.get(name)
         if probe is not None:
-            probe.setdefault("timeoutSeconds", 1)
-            probe.setdefault("periodSeconds", 10)
-            probe.setdefault("successThreshold", 1)
-            probe.setdefault("failureThreshold", 3)
+            for key, value in _PROBE_DEFAULTS.items():
+                if not probe.get(key):
+                    probe[key] = value
 
 
 def default_requests(resources: dict[str, Any]) -> None:
