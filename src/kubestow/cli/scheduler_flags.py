@@ -73,7 +73,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     ),
     "Authentication": (
         Flag("authentication-kubeconfig", types.STRING, "", "The kubeconfig of the API server that is asked whose a "
-             "token is. Without it everybody with a token is anonymous."),
+             "token is. Without it the pod's service account asks; outside a cluster tokens are not looked at."),
         Flag("authentication-skip-lookup", types.BOOL, False, "Do not look up in the cluster what is missing here: "
              "the authorities for client certificates and for front proxies."),
         Flag("authentication-token-webhook-cache-ttl", types.DURATION, Duration(10 * _SECOND), "How long the answer "
@@ -94,7 +94,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("authorization-always-allow-paths", types.STRINGS, ("/healthz", "/readyz", "/livez"), "Paths that "
              "everybody may read; a trailing * stands for anything."),
         Flag("authorization-kubeconfig", types.STRING, "", "The kubeconfig of the API server that is asked who may "
-             "read. Without it nobody may, other paths than those that everybody may."),
+             "read. Without it the pod's service account asks; outside a cluster only open paths are read."),
         Flag("authorization-webhook-cache-authorized-ttl", types.DURATION, Duration(10 * _SECOND), "How long a yes is "
              "remembered."),
         Flag("authorization-webhook-cache-unauthorized-ttl", types.DURATION, Duration(10 * _SECOND), "How long a no "
