@@ -30,7 +30,7 @@ metadata: {name: shop}
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Up]]:
-    """Starts clusters, and kills those that a test leaves running."""
+    """Starts clusters, and stops those that a test leaves running."""
     started: list[Up] = []
 
     def begin(*arguments: str) -> Up:
@@ -39,8 +39,9 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Up]]:
 
     yield begin
     for up in started:
-        up.process.kill()
-        up.process.communicate()
+        if up.process.poll() is None:
+            up.stop()
+        up.process.communicate()  # closes the pipes
 
 
 @pytest.fixture
