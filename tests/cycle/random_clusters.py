@@ -1,0 +1,171 @@
+"""Random small clusters, and pods that want something of every plugin, for hypothesis."""
+
+import random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from kubestow import config
+from kubestow.cluster.state import Cluster
+from kubestow.framework.profile import Profile
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.queue.nominator import Nominator
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import in_tree_registry
+
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+WEB = {"matchLabels": {"app": "web"}}
+NODES = tuple(f"n{number}" for number in range(8))
+MEGABYTE = 1024 * 1024
+
+
+def _spread(key: str, action: str, skew: int = 1) -> dict[str, Any]:
+    constraint = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": WEB}
+    return {"spec": {"topologySpreadConstraints": [constraint]}, "labels": {"app": "web"}}
+
+
+def _affinity(kind: str, key: str) -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": WEB}
+    return {"spec": {"affinity": {kind: {REQUIRED: [term]}}}, "labels": {"app": "web"}}
+
+
+def _preferring(kind: str, key: str) -> dict[str, Any]:
+    term = {"weight": 30, "podAffinityTerm": {"topologyKey": key, "labelSelector": WEB}}
+    return {"spec": {"affinity": {kind: {PREFERRED: [term]}}}, "labels": {"app": "web"}}
+
+
+def _on_disk(kind: str) -> dict[str, Any]:
+    term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    terms = {"nodeSelectorTerms": [term]} if kind == REQUIRED else [{"weight": 9, "preference": term}]
+    return {"spec": {"affinity": {"nodeAffinity": {kind: terms}}}}
+
+
+def _named(*names: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(names)}]}
+    return {"spec": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}}}
+
+
+def _image(*names: str) -> dict[str, Any]:
+    requests = {"resources": {"requests": {"cpu": "250m", "memory": "256Mi"}}}
+    first, *others = [{"name": name, "image": name} for name in names]
+    return {"spec": {"containers": [first | requests, *others]}}
+
+
+_DISK = {"name": "disk", "gcePersistentDisk": {"pdName": "shared"}}
+
+_SPECIAL: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "large": {"cpu": "1", "memory": "1Gi"},
+    "without requests": {"cpu": None, "memory": None},
+    "gpu": {"resources": {"x.io/gpu": 1}},
+    "no such resource": {"resources": {"x.io/unheard-of": 1}},
+    "port": {"host_ports": [80]},
+    "selector": {"node_selector": {"disk": "ssd"}},
+    "node affinity": _on_disk(REQUIRED),
+    "preferred node affinity": _on_disk(PREFERRED),
+    "named nodes": _named("n0", "n1"),
+    "toleration": {"tolerations": ["dedicated", "slow"]},
+    "big image": _image("big"),
+    "small images": _image("small", "big", "unknown"),
+    "zone spread": _spread(ZONE, "DoNotSchedule"),
+    "soft zone spread": _spread(ZONE, "ScheduleAnyway"),
+    "soft host spread": _spread(HOSTNAME, "ScheduleAnyway", 2),
+    "zone affinity": _affinity("podAffinity", ZONE),
+    "host anti-affinity": _affinity("podAntiAffinity", HOSTNAME),
+    "preferred zone affinity": _preferring("podAffinity", ZONE),
+    "preferred host anti-affinity": _preferring("podAntiAffinity", HOSTNAME),
+    "disk": {"spec": {"volumes": [_DISK]}},
+}
+POD_KINDS = {kind: {"cpu": "250m", "memory": "256Mi"} | special for kind, special in _SPECIAL.items()}
+"""Arguments of `make_pod` by what is special about the pod."""
+
+PROFILES = {
+    "default": "",
+    "most allocated": """
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+        resources: [{name: cpu, weight: 2}, {name: x.io/gpu, weight: 1}]
+  - name: NodeResourcesBalancedAllocation
+    args:
+      resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}, {name: x.io/gpu, weight: 1}]
+""",
+    "by shape, ignoring gpus": """
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      ignoredResources: [x.io/gpu]
+      scoringStrategy:
+        type: RequestedToCapacityRatio
+        requestedToCapacityRatio:
+          shape: [{utilization: 0, score: 10}, {utilization: 70, score: 3}, {utilization: 100, score: 7}]
+""",
+}
+"""Profiles in which plugins have other arguments."""
+
+
+def configuration_of(profile: str) -> config.SchedulerConfiguration:
+    """The configuration with one of PROFILES."""
+    if not PROFILES[profile]:
+        return config.default()
+    return config.load(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n-"
+        + PROFILES[profile][2:]
+    )
+
+
+def profile_on(cluster: Cluster, nominator: Nominator, profile: str = "default", seed: int = 0) -> Profile:
+    """A profile with all plugins."""
+    handle = offline_handle(cluster, nominator=nominator, rng=random.Random(seed))
+    made = build_profiles(configuration_of(profile), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+    return made["default-scheduler"]
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str) -> Node:
+    """A node of this name."""
+    choose = st.sampled_from
+    resources = {"x.io/gpu": draw(choose([1, 2]))} if draw(st.booleans()) else {}
+    return make_node(
+        name,
+        cpu=draw(choose(["1", "2", "4", "4", "0"])),
+        memory=draw(choose(["2Gi", "4Gi", "7Gi"])),
+        pods=draw(choose([2, 4, 110])),
+        resources=resources,
+        zone=draw(choose(["a", "b", None])),
+        labels={"disk": draw(choose(["ssd", "hdd"]))},
+        taints=draw(choose([[], [], ["dedicated:NoSchedule"], ["slow:PreferNoSchedule"]])),
+        images=draw(choose([{}, {"big:latest": 900 * MEGABYTE}, {"small:latest": 40 * MEGABYTE}])),
+        unschedulable=draw(choose([False] * 5 + [True])),
+    )
+
+
+kinds = st.sampled_from(sorted(POD_KINDS))
+
+
+def pod_of(kind: str, name: str, *, node: str = "", priority: int = 0, nominated: str = "") -> Pod:
+    """A pod of one of POD_KINDS."""
+    status = {"nominatedNodeName": nominated} if nominated else {}
+    return make_pod(name, node=node, priority=priority, status=status, **POD_KINDS[kind])
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    """A cluster of a few nodes, some of them gone again, with pods on them."""
+    cluster = Cluster()
+    names = NODES[: draw(st.integers(1, len(NODES)))]
+    for name in names:
+        cluster.set_node(draw(nodes(name)))
+    for number in range(draw(st.integers(0, 10))):
+        cluster.set_pod(pod_of(draw(kinds), f"running-{number}", node=draw(st.sampled_from(names))))
+    if len(names) > 2 and draw(st.booleans()):
+        cluster.remove_node(draw(st.sampled_from(names)))
+    return cluster

@@ -1,0 +1,366 @@
+"""Classes of equal pods: what is judged again for the next one, and what is not."""
+
+import random
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from framework.troupe import Scores, nodes, profile_of
+from kubestow import config
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cycle import classes
+from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
+from kubestow.framework.plugin import PodsRead
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Code, Rejections, unschedulable
+from kubestow.queue.nominator import Nominator
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import in_tree_registry
+
+MEGABYTE = 1024 * 1024
+
+
+class Room:
+    """Lets two pods onto a node; scores by pods. Signs, and answers for single rows."""
+
+    name = "Room"
+    reads_pods = PodsRead.SUMS
+
+    def __init__(self) -> None:
+        self.judged: list[int] = []
+        self.single: list[int] = []
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return ""
+
+    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        full = view.pod_count[rows] >= 2
+        self.judged.append(len(full))
+        return Rejections(full.astype(np.int64), lambda _: unschedulable("full"))
+
+    def row_passes(self, want: Any, view: Any, row: int) -> bool:
+        self.single.append(row)
+        return bool(view.pod_count[row] < 2)
+
+    def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
+        scores: IntArray = 10 * view.pod_count[rows]
+        return scores
+
+    def row_score(self, want: Any, view: Any, row: int) -> int:
+        return 10 * int(view.pod_count[row])
+
+
+def cycles_on(cluster: Cluster, **how: Any) -> SchedulingCycles:
+    return SchedulingCycles(cluster, Nominator(), choose_at_random(random.Random(1)), **how)
+
+
+def run(cycles: SchedulingCycles, profile: Profile, name: str, **pod: Any) -> Outcome:
+    return cycles.run(profile, PodInfo(make_pod(name, **pod)))
+
+
+def default_profile(cluster: Cluster) -> Profile:
+    handle = offline_handle(cluster)
+    made = build_profiles(config.default(), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+    return made["default-scheduler"]
+
+
+def both_ways(cluster_of: Any, pods: int, between: Any = None, **pod: Any) -> list[list[str]]:
+    """Where equal pods are placed with sharing, and without."""
+    found = []
+    for sharing in (True, False):
+        cluster = cluster_of()
+        cycles, profile = cycles_on(cluster, share_among_equal_pods=sharing), default_profile(cluster)
+        placed = []
+        for number in range(pods):
+            if between is not None:
+                between(cluster, number)
+            outcome = run(cycles, profile, f"p{number}", **pod)
+            placed.append(outcome.node if isinstance(outcome, Placed) else outcome.message)
+        found.append(placed)
+    return found
+
+
+def test_only_changed_rows_are_judged_again() -> None:
+    """The first pod of a class costs all rows; the next ones those on which pods were placed since."""
+    plugin, cluster = Room(), nodes(50)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    for number in range(10):
+        assert isinstance(run(cycles, profile, f"p{number}"), Placed)
+    assert plugin.judged == [50]
+    assert len(plugin.single) == 9
+    assert profile.filter[0].evaluations == 50 + 9
+
+
+def test_many_changed_rows_are_judged_together() -> None:
+    """As an array, not one by one."""
+    plugin, cluster = Room(), nodes(50)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    run(cycles, profile, "first")
+    for number in range(10, 20):
+        cluster.set_pod(make_pod(f"other-{number}", node=f"n{number}"))
+    run(cycles, profile, "second")
+    assert plugin.judged in ([50, 10], [50, 11])
+    assert plugin.single == []
+
+
+def test_nothing_is_judged_when_nothing_has_changed() -> None:
+    """A pod that was taken back leaves its row changed, nothing else."""
+    plugin, cluster = Room(), nodes(5)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    placed = run(cycles, profile, "first")
+    assert isinstance(placed, Placed)
+    cycles.give_back(profile, placed)
+    run(cycles, profile, "second")
+    assert plugin.judged == [5]
+    assert plugin.single == [cluster.nodes.row_of[placed.node]]
+
+
+def test_nodes_fill_up_one_after_the_other() -> None:
+    """Rows that no longer pass leave the normalized scores, too; in the end the pods fit nowhere."""
+
+    def cluster_of() -> Cluster:
+        cluster = Cluster()
+        for number, size in enumerate((1, 2, 3, 3)):
+            cluster.set_node(make_node(f"n{number}", pods=size, taints=["slow:PreferNoSchedule"] if size == 1 else []))
+        return cluster
+
+    shared, alone = both_ways(cluster_of, 10, cpu="10m")
+    assert shared == alone
+    assert shared[-1].startswith("0/4 nodes are available: 4 Too many pods.")
+    assert sorted(shared[:9]) == sorted(["n0"] + ["n1"] * 2 + ["n2"] * 3 + ["n3"] * 3)
+
+
+def test_an_image_that_spreads() -> None:
+    """A node's score for an image depends on how many others have it; each new one changes all."""
+
+    def between(cluster: Cluster, number: int) -> None:
+        name = f"n{number}"
+        cluster.set_node(make_node(name, cpu="64", images={"app:latest": 800 * MEGABYTE}))
+
+    def cluster_of() -> Cluster:
+        cluster = Cluster()
+        for number in range(8):
+            cluster.set_node(make_node(f"n{number}", cpu="64"))
+        return cluster
+
+    shared, alone = both_ways(cluster_of, 8, between)
+    assert shared == alone
+
+
+def test_a_node_that_changes_under_a_class() -> None:
+    """Cordoned, tainted, gone, and back: the next equal pod sees it."""
+
+    def between(cluster: Cluster, number: int) -> None:
+        if number == 1:
+            cluster.set_node(make_node("n0", unschedulable=True))
+        elif number == 2:
+            cluster.set_node(make_node("n1", taints=["dedicated:NoSchedule"]))
+        elif number == 3:
+            cluster.remove_node("n2")
+        elif number == 4:
+            cluster.set_node(make_node("n2"))
+
+    shared, alone = both_ways(lambda: nodes(3), 6, between)
+    assert shared == alone
+    refused = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable. "
+    assert shared[3].startswith(refused)
+    assert shared[4] == "n2"
+
+
+def test_pods_that_differ_are_not_of_a_class() -> None:
+    """What a plugin signs keeps them apart."""
+
+    class ByName(Room):
+        def sign(self, pod: PodInfo) -> Hashable:
+            return pod.name
+
+    plugin, cluster = ByName(), nodes(5)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    for name in ("a", "b", "a"):
+        placed = run(cycles, profile, name)
+        assert isinstance(placed, Placed)
+        cycles.give_back(profile, placed)
+    assert plugin.judged == [5, 5]
+
+
+class Undecided(Room):
+    """Does not sign this pod."""
+
+    name = "Undecided"
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return None
+
+
+class Unsigned:
+    """Does not sign at all."""
+
+    name = "Unsigned"
+
+    def __init__(self) -> None:
+        self.judged: list[int] = []
+
+    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> None:
+        self.judged.append(len(np.arange(view.size)[rows]))
+
+
+@pytest.mark.parametrize("plugin", [Undecided(), Unsigned()], ids=["undecided", "unsigned"])
+def test_plugins_that_do_not_sign_are_always_asked(plugin: Any) -> None:
+    """About every row for every pod, beside others that share."""
+    room, cluster = Room(), nodes(5)
+    profile, cycles = profile_of(room, plugin, cluster=cluster), cycles_on(cluster)
+    for number in range(3):
+        run(cycles, profile, f"p{number}")
+    assert plugin.judged == [5, 5, 5]
+    assert room.judged == [5]
+
+
+def test_plain_plugins_are_asked_about_what_is_left() -> None:
+    """One call a node is dear: only rows that pass for the class."""
+
+    class Plain:
+        name = "Plain"
+        seen: list[str] = []
+
+        def filter(self, state: Any, pod: PodInfo, node: Any) -> str | None:
+            self.seen.append(node.name)
+            return "not this one" if node.name == "n1" else None
+
+    room, plain, cluster = Room(), Plain(), nodes(3)
+    for number in range(2):
+        cluster.set_pod(make_pod(f"other-{number}", node="n0"))
+    placed = run(cycles_on(cluster), profile_of(room, plain, cluster=cluster), "p")
+    assert isinstance(placed, Placed)
+    assert placed.node == "n2"
+    assert plain.seen == ["n1", "n2"]
+
+
+def test_timed_cycles_go_through_the_caller() -> None:
+    """So that every call is measured; with the same result."""
+    plugin, cluster = Room(), nodes(5)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    run(cycles, profile, "first")
+    profile.caller.timing = True
+    run(cycles, profile, "second")
+    assert plugin.judged == [5, 1]
+    assert plugin.single == []
+
+
+class Broken(Room):
+    """Fails where it is told."""
+
+    def __init__(self, where: str, error: Any) -> None:
+        super().__init__()
+        self._where, self._error = where, error
+
+    def _fail(self, where: str) -> Any:
+        if where == self._where:
+            if isinstance(self._error, Exception):
+                raise self._error
+            return self._error
+        return None
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return self._fail("sign") or super().sign(pod)
+
+    def row_passes(self, want: Any, view: Any, row: int) -> bool:
+        return self._fail("row_passes") or super().row_passes(want, view, row)
+
+    def row_score(self, want: Any, view: Any, row: int) -> int:
+        return self._fail("row_score") or super().row_score(want, view, row)
+
+    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        return self._fail("filter_rows") or super().filter_rows(want, pod, view, rows)
+
+    def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
+        scores = super().score_rows(want, pod, view, rows)
+        wrong = self._fail("score_rows")
+        return scores if wrong is None else scores + wrong
+
+
+@pytest.mark.parametrize(
+    ("where", "error", "words"),
+    [
+        ("sign", KeyError("x"), "running sign plugin 'Room': 'x'"),
+        ("filter_rows", KeyError("x"), "running Filter plugin 'Room': 'x'"),
+        ("row_passes", KeyError("x"), "running Filter plugin 'Room': 'x'"),
+        ("row_score", KeyError("x"), "running Score plugin 'Room': 'x'"),
+        ("row_score", 101, "running Score plugin 'Room': score 101 of node "),
+        ("score_rows", 200, "running Score plugin 'Room': score 200 of node "),
+    ],
+)
+def test_failures_are_attributed(where: str, error: Any, words: str) -> None:
+    """A plugin that fails while work is shared fails the cycle, is named, and fails again the next time."""
+    cluster = nodes(5)
+    profile, cycles = profile_of(Broken(where, error), cluster=cluster), cycles_on(cluster)
+    run(cycles, profile, "first")
+    for name in ("second", "third"):
+        outcome = run(cycles, profile, name)
+        assert isinstance(outcome, Failed)
+        assert outcome.code is Code.ERROR
+        assert outcome.message.startswith(words)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The class that was not used for longest is dropped; one is always kept."""
+
+    class ByName(Room):
+        def sign(self, pod: PodInfo) -> Hashable:
+            return pod.name
+
+    plugin, cluster = ByName(), nodes(5)
+    monkeypatch.setattr(classes, "_MOST_ROWS", 2 * cluster.nodes.capacity)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    judged = []
+    for name in ("a", "b", "a", "c", "a", "b"):
+        before = len(plugin.judged)
+        placed = run(cycles, profile, name)
+        assert isinstance(placed, Placed)
+        cycles.give_back(profile, placed)
+        judged.append(len(plugin.judged) > before)
+    assert judged == [True, True, False, True, False, True]
+
+
+def test_a_pod_that_is_refused_as_a_whole_is_not_shared() -> None:
+    """It is evaluated in full every time, for the words."""
+
+    class Never(Room):
+        def pre_filter(self, pod: PodInfo) -> Any:
+            return unschedulable("never")
+
+    cluster = nodes(3)
+    profile, cycles = profile_of(Never(), cluster=cluster), cycles_on(cluster)
+    for name in ("a", "b"):
+        outcome = run(cycles, profile, name)
+        assert isinstance(outcome, Failed)
+        assert outcome.message == "0/3 nodes are available: never."
+
+
+def test_scores_that_normalize_and_read_pods() -> None:
+    """They are judged again wherever pods have changed, and normalized anew."""
+
+    class Share(Scores):
+        reads_pods = PodsRead.SUMS
+
+        def sign(self, pod: PodInfo) -> Hashable:
+            return ""
+
+        def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
+            counts: IntArray = view.pod_count[rows].copy()
+            return counts
+
+        def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+            return 100 - 100 * scores // max(int(scores.max()), 1)
+
+    cluster = nodes(3)
+    profile, cycles = profile_of(Share("Share", {}), cluster=cluster), cycles_on(cluster)
+    placed = [run(cycles, profile, f"p{number}") for number in range(6)]
+    on = [outcome.node for outcome in placed if isinstance(outcome, Placed)]
+    assert sorted(on[:3]) == sorted(on[3:]) == ["n0", "n1", "n2"]

@@ -1,0 +1,133 @@
+"""Plugins say of a row the same whichever rows they are asked about with it, and of a what-if what would be true."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cycle.random_clusters import PROFILES, clusters, kinds, pod_of, profile_on
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cluster.whatif import what_if
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.framework.caller import Bound
+from kubestow.framework.plugin import Change
+from kubestow.framework.results import SKIP, Narrowed, Rejection
+from kubestow.queue.nominator import Nominator
+
+
+def live_rows(cluster: Cluster) -> IntArray:
+    return np.flatnonzero(cluster.nodes.live[: cluster.nodes.size])
+
+
+def said(bound: Bound, want: Any, pod: PodInfo, view: Any, rows: Any) -> list[Rejection | None]:
+    """What a filter says of each row, in words."""
+    answer = bound.function(want, pod, view, rows)
+    count = len(np.arange(view.size)[rows])
+    if answer is None:
+        return [None] * count
+    assert len(answer.kinds) == count
+    return [answer.words(int(kind)) if kind else None for kind in answer.kinds]
+
+
+def want_of(bound: Bound, pod: PodInfo) -> Any:
+    """What PreFilter computes; SKIP also where it refuses the pod."""
+    if not hasattr(bound.plugin, "pre_filter"):
+        return None
+    want = bound.plugin.pre_filter(pod)
+    if isinstance(want, Narrowed):
+        return want.want
+    return SKIP if isinstance(want, Rejection) else want
+
+
+@given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)), data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_filters_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st.DataObject) -> None:
+    """For every plugin, some rows in any order get what they get among all rows, and the cluster is left alone."""
+    made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
+    live = live_rows(cluster).tolist()
+    some = np.array(data.draw(st.lists(st.sampled_from(live), unique=True)) if live else [], np.int64)
+    version = table.last_version
+    for bound in made.filter:
+        want = want_of(bound, pod)
+        if want is not SKIP:
+            everywhere = said(bound, want, pod, table, slice(0, table.size))
+            assert said(bound, want, pod, table, some) == [everywhere[row] for row in some], bound.name
+    assert table.last_version == version
+
+
+@given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)), data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_scores_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st.DataObject) -> None:
+    """The same for scores, of the rows that PreScore saw."""
+    made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
+    live = live_rows(cluster)
+    some = np.array(data.draw(st.lists(st.sampled_from(live.tolist()), unique=True)) if len(live) else [], np.int64)
+    for bound in made.score:
+        want = bound.plugin.pre_score(pod, table, live) if hasattr(bound.plugin, "pre_score") else None
+        if want is not SKIP:
+            everywhere = bound.function(want, pod, table, slice(0, table.size))
+            assert bound.function(want, pod, table, some).tolist() == everywhere[some].tolist(), bound.name
+
+
+@given(cluster=clusters(), kind=kinds, data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_what_if_is_what_would_be(cluster: Cluster, kind: str, data: st.DataObject) -> None:
+    """Filters say of a row with pods added and removed what they say of a cluster where that has really happened."""
+    live = live_rows(cluster).tolist()
+    if not live:
+        return
+    pod = PodInfo(pod_of(kind, "p"))
+    row = data.draw(st.sampled_from(live))
+    changes = _changes(cluster, row, data)
+    nominator = Nominator()
+    evaluation = Evaluation(profile_on(cluster, nominator), cluster, nominator, pod)
+    if not evaluation.pre_filter():
+        return
+    before = _contents(cluster)
+    wants = evaluation.wants_after(changes)
+    view = what_if(cluster.nodes, [row])
+    changed = _copy(cluster)
+    for change in changes:
+        if change.added:
+            view.add_pod(0, change.pod)
+            changed.assume(change.pod, cluster.nodes.names[row])
+        else:
+            view.remove_pod(0, change.pod)
+            changed.remove_pod(change.pod.uid)
+    real = profile_on(changed, nominator)
+    changed_row = np.array([changed.nodes.row_of[cluster.nodes.names[row]]])
+    for bound, really in zip(evaluation.profile.filter, real.filter, strict=True):
+        if bound.name in evaluation.skipped:
+            # As in kube-scheduler, a plugin that had nothing to say is not asked about changes.
+            continue
+        want = want_of(really, pod)
+        expected = [None] if want is SKIP else said(really, want, pod, changed.nodes, changed_row)
+        assert said(bound, wants.get(bound.name), pod, view, slice(0, 1)) == expected, bound.name
+    assert _contents(cluster) == before
+
+
+def _changes(cluster: Cluster, row: int, data: st.DataObject) -> list[Change]:
+    there = list(cluster.nodes.pods[row].values())
+    gone = data.draw(st.lists(st.sampled_from(there), unique_by=lambda pod: pod.uid)) if there else []
+    come = [PodInfo(pod_of(kind, f"new-{i}")) for i, kind in enumerate(data.draw(st.lists(kinds, max_size=3)))]
+    return [Change(pod, row, added=False) for pod in gone] + [Change(pod, row, added=True) for pod in come]
+
+
+def _copy(cluster: Cluster) -> Cluster:
+    copy = Cluster()
+    for node in cluster.nodes.nodes:
+        if node is not None:
+            copy.set_node(node)
+    for pods in cluster.nodes.pods:
+        for pod in pods.values():
+            copy.set_pod(pod.pod)
+    return copy
+
+
+def _contents(cluster: Cluster) -> Any:
+    table = cluster.nodes
+    columns = (table.requested, table.non_zero, table.pod_count, table.version)
+    return [sorted(pods) for pods in table.pods], [column.tolist() for column in columns]

@@ -1,0 +1,177 @@
+"""Large clusters: how many feasible nodes are enough, where the search starts, and in which order it goes."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from framework.troupe import Binder, Refuses, Scores, Sorter, registry_of
+from kubestow.cluster.order import enough_nodes
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config import configuration
+from kubestow.config.configuration import Plugin, Plugins, PluginSet
+from kubestow.cycle.outcome import Placed
+from kubestow.cycle.scheduling import SchedulingCycles
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Narrowed
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import NoNominations, NoObserver, offline_handle
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "enough"),
+    [
+        (10, 0, 10),
+        (99, 1, 99),
+        (100, 0, 100),
+        (100, 40, 100),
+        (1000, 40, 400),
+        (1000, 5, 100),
+        (1000, 100, 1000),
+        (1000, 0, 420),
+        (5000, 0, 500),
+        (5600, 0, 336),
+        (6000, 0, 300),
+        (50_000, 0, 2500),
+        (50_000, None, 2500),
+    ],
+)
+def test_how_many_are_enough(nodes: int, percentage: int | None, enough: int) -> None:
+    """The percentage of all nodes, adaptive if 0: 50 less one for every 125 nodes, at least 5; at least 100 nodes."""
+    assert enough_nodes(nodes, percentage) == enough
+
+
+def cluster_of(count: int, *zones: str) -> Cluster:
+    cluster = Cluster()
+    for number in range(count):
+        cluster.set_node(make_node(f"n{number}", zone=zones[number * len(zones) // count] if zones else None))
+    return cluster
+
+
+class Search:
+    """Schedules pods, and remembers which nodes were scored for the last one, in the order of the search."""
+
+    def __init__(
+        self, cluster: Cluster, *plugins: Any, percentage: int = 0, of_profile: int | None = None, scores: bool = True
+    ) -> None:
+        self.cluster = cluster
+        self.scored: list[str] = []
+        self.profile = Profile(
+            _config(*plugins, *([_Noting(self)] if scores else []), percentage=of_profile),
+            registry_of(*plugins, _Noting(self)),
+            offline_handle(cluster),
+            NoObserver(),
+            lambda: 0.0,
+        )
+        self.cycles = SchedulingCycles(
+            cluster, NoNominations(), lambda best: int(best[0]), percentage, share_among_equal_pods=False
+        )
+
+    def run(self, name: str = "p") -> Placed:
+        placed = self.cycles.run(self.profile, PodInfo(make_pod(name)))
+        assert isinstance(placed, Placed)
+        self.cycles.give_back(self.profile, placed)
+        return placed
+
+
+class _Noting(Scores):
+    def __init__(self, search: Search) -> None:
+        super().__init__("Noting", {})
+        self._search = search
+
+    def pre_score(self, pod: PodInfo, view: Any, rows: Any) -> None:
+        self._search.scored = [view.names[row] for row in rows]
+
+
+def _config(*plugins: Any, percentage: int | None) -> configuration.Profile:
+    enabled = tuple(Plugin(plugin.name) for plugin in (*plugins, Sorter, Binder))
+    return configuration.Profile("troupe", percentage, Plugins(multiPoint=PluginSet(enabled)))
+
+
+def test_a_small_cluster_is_searched_whole() -> None:
+    """Fewer than 100 nodes are all scored, whatever the percentage."""
+    search = Search(cluster_of(99), percentage=10)
+    placed = search.run()
+    assert len(search.scored) == placed.feasible == placed.evaluated == 99
+
+
+@pytest.mark.parametrize(
+    ("of_all", "of_profile", "scored"), [(50, None, 150), (50, 40, 120), (0, None, 144), (50, 0, 144)]
+)
+def test_the_percentage_of_the_profile_comes_first(of_all: int, of_profile: int | None, scored: int) -> None:
+    """That of the configuration counts for profiles without one; 0 means adaptive in either."""
+    search = Search(cluster_of(300), percentage=of_all, of_profile=of_profile)
+    search.run()
+    assert len(search.scored) == scored
+
+
+def test_the_next_search_starts_where_the_last_one_stopped() -> None:
+    """So that every node gets its chance; at the end it starts over."""
+    search = Search(cluster_of(250), percentage=40)
+    expected = 0
+    for _ in range(6):
+        search.run()
+        assert search.scored == [f"n{number % 250}" for number in range(expected, expected + 100)]
+        expected += 100
+
+
+def test_refused_nodes_are_searched_but_not_counted() -> None:
+    """The search goes on until enough nodes have passed, and the next one starts behind them."""
+    refuses = Refuses("Even", {f"n{number}": "even" for number in range(0, 400, 2)})
+    search = Search(cluster_of(400), refuses, percentage=25)
+    search.run()
+    assert search.scored == [f"n{number}" for number in range(1, 200, 2)]
+    search.run()
+    assert search.scored == [f"n{number}" for number in range(201, 400, 2)]
+
+
+def test_zones_take_turns() -> None:
+    """A sample is spread over zones, though their nodes came one zone after the other."""
+    search = Search(cluster_of(300, "a", "b", "c"), percentage=1)
+    search.run()
+    zone_of = {f"n{number}": "abc"[number // 100] for number in range(300)}
+    assert Counter(zone_of[name] for name in search.scored) == {"a": 34, "b": 33, "c": 33}
+    assert search.scored[:4] == ["n0", "n100", "n200", "n1"]
+
+
+def test_the_order_follows_changes() -> None:
+    """A node that leaves is not searched; one that changes its zone is searched with its new one."""
+    cluster = cluster_of(4, "a", "b")
+    assert [cluster.nodes.names[row] for row in cluster.order.rows()] == ["n0", "n2", "n1", "n3"]
+    cluster.set_node(make_node("n1", zone="b"))
+    assert [cluster.nodes.names[row] for row in cluster.order.rows()] == ["n0", "n2", "n3", "n1"]
+    cluster.remove_node("n0")
+    assert [cluster.nodes.names[row] for row in cluster.order.rows()] == ["n2", "n3", "n1"]
+
+
+def test_narrowed_searches_take_a_part_of_what_is_left() -> None:
+    """The percentage is of the nodes that PreFilter left, and only those are searched."""
+
+    class Half(Refuses):
+        def pre_filter(self, pod: PodInfo) -> Narrowed:
+            return Narrowed(frozenset(f"n{number}" for number in range(200)))
+
+    search = Search(cluster_of(400), Half("Half", {}), percentage=60)
+    placed = search.run()
+    assert (placed.evaluated, placed.feasible) == (200, 120)
+    assert set(search.scored) == {f"n{number}" for number in range(120)}
+
+
+def test_without_scores_the_first_node_is_taken() -> None:
+    """Nothing could tell it from others: the search ends with it."""
+    search = Search(cluster_of(5), Refuses("A", {"n0": "no"}), scores=False)
+    assert [search.run().node for _ in range(4)] == ["n1", "n2", "n3", "n4"]
+
+
+def test_fewer_nodes_than_where_the_search_was() -> None:
+    """The start is taken round when nodes have gone."""
+    cluster = cluster_of(300)
+    search = Search(cluster, percentage=50)
+    search.run()
+    for number in range(150, 300):
+        cluster.remove_node(f"n{number}")
+    search.run()
+    assert search.scored[0] == "n0"
+    assert len(search.scored) == len(np.unique(search.scored)) == 100
