@@ -26,6 +26,7 @@ from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, R
 
 _MOST_ROWS = 2_000_000
 """How many rows all classes together may remember, at some 40 bytes each."""
+_MOST_SEEN_ONCE = 4_096
 _FEW_ROWS = 4
 """Up to so many changed rows are judged one by one, in plain numbers where a plugin can."""
 
@@ -254,6 +255,7 @@ class PodClasses:
 
     def __init__(self) -> None:
         self._classes: dict[Hashable, PodClass] = {}
+        self._seen_once: dict[Hashable, None] = {}
 
     def evaluate(self, evaluation: Evaluation) -> "ClassEvaluation | None":
         """Judge all nodes for a pod; None if only a full evaluation can tell what becomes of it."""
@@ -262,6 +264,8 @@ class PodClasses:
         signing, key = _sign(profile, evaluation.pod)
         found = self._classes.pop(key, None)
         if found is None:
+            if not self._is_second(key):
+                return None
             if (len(self._classes) + 1) * table.capacity > _MOST_ROWS and self._classes:
                 del self._classes[next(iter(self._classes))]
             found = PodClass(profile, signing)
@@ -279,6 +283,16 @@ class PodClasses:
             return None
         profile.caller.finished("Filter", Code.SUCCESS, start)
         return judged
+
+    def _is_second(self, key: Hashable) -> bool:
+        """Whether a signature was seen before: a pod that is like no other is not worth remembering."""
+        if key in self._seen_once:
+            del self._seen_once[key]
+            return True
+        if len(self._seen_once) >= _MOST_SEEN_ONCE:
+            del self._seen_once[next(iter(self._seen_once))]
+        self._seen_once[key] = None
+        return False
 
 
 class ClassEvaluation:
