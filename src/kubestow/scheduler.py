@@ -186,9 +186,11 @@ class Scheduler:
     def _report(self, pod: Pod, failed: Failed) -> None:
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", fitting_note(failed.message))
         reason = UNSCHEDULABLE if failed.is_rejection else SCHEDULER_ERROR
-        condition = scheduling_condition(pod, reason, failed.message, self._clock.now())
+        # Not as it was last seen: an earlier attempt may have said otherwise meanwhile.
+        expected = self._dispatcher.expected(pod)
+        condition = scheduling_condition(expected, reason, failed.message, self._clock.now())
         nominated = failed.nominated_node
-        if nominated == pod.status.nominatedNodeName:
+        if nominated == expected.status.nominatedNodeName:
             nominated = None
         if condition is not None or nominated is not None:
             self._dispatcher.patch_status(pod, condition, nominated)

@@ -115,3 +115,32 @@ def test_a_refusal_undoes_the_placement(start: Start) -> None:
     assert harness.place_of("p1") == "unschedulable"
     assert harness.events.notes("FailedScheduling") == ["0/1 nodes are available: 1 the office is closed."]
     assert harness.core.cluster.pod_count == 0
+
+
+class Hesitating:
+    """Lets every pod wait for a second, in vain; nothing changes its mind."""
+
+    name = "Hesitating"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def requeue_on(self) -> list[Registration]:
+        return []
+
+    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait:
+        return Wait(1.0)
+
+
+def test_an_announced_node_is_withdrawn_even_if_it_is_still_being_announced(start: Start) -> None:
+    """The wait ends before the nomination that announces it is written; what is written last is right."""
+    harness = start(plugins=[Hesitating])
+    harness.cluster.slow["patch_pod_status"] = 5.0
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(make_pod("p1"))
+    harness.run_for(7.0)
+    assert harness.cluster.pod("p1").status.nominatedNodeName == "n1"
+    harness.run_until_idle()
+    assert harness.cluster.pod("p1").status.nominatedNodeName == ""
+    assert harness.cluster.conditions("p1")["PodScheduled"].reason == "Unschedulable"
+    assert harness.time == 10.0

@@ -9,11 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from kubestow.client.errors import NotFoundError, ServerFailedError, TooManyRequestsError, TransportError
 from kubestow.framework.handle import ApiPort
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.reporting.conditions import with_condition
 
 T = TypeVar("T")
 
@@ -40,6 +43,15 @@ class StatusPatch:
         self.condition = condition
         self.nominated_node = nominated_node
 
+    def applied(self, pod: Pod) -> Pod:
+        """The pod with this in its status."""
+        status = pod.status
+        if self.condition is not None:
+            status = replace(status, conditions=with_condition(status.conditions, self.condition))
+        if self.nominated_node is not None:
+            status = replace(status, nominatedNodeName=self.nominated_node)
+        return replace(pod, status=status)
+
     def merge(self, newer: "StatusPatch") -> None:
         self.pod = newer.pod
         if newer.condition is not None:
@@ -56,6 +68,7 @@ class Dispatcher:
         self._observer = observer
         self._last: dict[str, asyncio.Future[None]] = {}
         self._patches: dict[str, StatusPatch] = {}
+        self._sending: dict[str, StatusPatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -70,13 +83,19 @@ class Dispatcher:
     def patch_status(self, pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> None:
         """Write into a pod's status some time soon."""
         uid = pod.metadata.uid
-        patch = StatusPatch(pod, condition, nominated_node)
+        # What is written is the difference to what the server will have by then.
+        patch = StatusPatch(_after(self._sending.get(uid), pod), condition, nominated_node)
         waiting = self._patches.get(uid)
         if waiting is not None:
             waiting.merge(patch)
             return
         self._patches[uid] = patch
         self._spawn(self._send_patch(uid))
+
+    def expected(self, pod: Pod) -> Pod:
+        """The pod as it will be when all that is under way has been written."""
+        uid = pod.metadata.uid
+        return _after(self._patches.get(uid), _after(self._sending.get(uid), pod))
 
     async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume:
         return await self._api.update_volume(volume, changes)
@@ -111,12 +130,15 @@ class Dispatcher:
 
         async def send() -> None:
             # From now on a newer patch is one of its own.
-            del self._patches[uid]
-            await self._persistently(
-                lambda: self._api.patch_pod_status(
-                    patch.pod, condition=patch.condition, nominated_node=patch.nominated_node
+            self._sending[uid] = self._patches.pop(uid)
+            try:
+                await self._persistently(
+                    lambda: self._api.patch_pod_status(
+                        patch.pod, condition=patch.condition, nominated_node=patch.nominated_node
+                    )
                 )
-            )
+            finally:
+                del self._sending[uid]
 
         try:
             await self._in_order(uid, send)
@@ -160,3 +182,7 @@ class Dispatcher:
         """Wait until everything is sent."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+
+def _after(patch: StatusPatch | None, pod: Pod) -> Pod:
+    return pod if patch is None else patch.applied(pod)

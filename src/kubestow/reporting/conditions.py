@@ -50,6 +50,13 @@ def status_patch(pod: Pod, condition: PodCondition | None = None, nominated_node
     return {"status": status} if status else {}
 
 
+def with_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> tuple[PodCondition, ...]:
+    """The conditions with a new one, in place of that of its type."""
+    if _find(conditions, new.type) is None:
+        return (*conditions, new)
+    return tuple(new if old.type == new.type else old for old in conditions)
+
+
 def fitting_note(message: str) -> str:
     """A message cut to what an event may carry."""
     if len(message) <= LONGEST_NOTE // 4:

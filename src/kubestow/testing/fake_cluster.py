@@ -22,7 +22,7 @@ from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.standing import pod_is_terminal
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.model.timestamps import format_time
-from kubestow.reporting.conditions import POD_SCHEDULED
+from kubestow.reporting.conditions import POD_SCHEDULED, with_condition
 from kubestow.testing.change_feed import ChangeFeed
 from kubestow.testing.faults import TIMEOUT_SECONDS, Faults, failure
 
@@ -167,7 +167,7 @@ class FakeCluster:
                 type=POD_SCHEDULED, status="True", lastTransitionTime=format_time(self._clock.now())
             )
             status = replace(
-                current.status, nominatedNodeName="", conditions=_with_condition(current.status.conditions, scheduled)
+                current.status, nominatedNodeName="", conditions=with_condition(current.status.conditions, scheduled)
             )
             self._put(replace(current, spec=replace(current.spec, nodeName=node), status=status))
             self.bindings.append(Binding(pod.key, node, self._loop.time(), pod.metadata.uid))
@@ -181,7 +181,7 @@ class FakeCluster:
             current = self._found("patch_pod_status", Pod, pod)
             status = current.status
             if condition is not None:
-                status = replace(status, conditions=_with_condition(status.conditions, condition))
+                status = replace(status, conditions=with_condition(status.conditions, condition))
             if nominated_node is not None:
                 status = replace(status, nominatedNodeName=nominated_node)
             if status != current.status:
@@ -269,11 +269,6 @@ def _with_meta(obj: T, **fields: Any) -> T:
         manifest = msgspec.json.decode(source)
         changed = convert(type(obj), _merged(manifest, {"metadata": msgspec.to_builtins(changed.metadata)}))
     return changed  # type: ignore[no-any-return]
-
-
-def _with_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> tuple[PodCondition, ...]:
-    kept = [new if old.type == new.type else old for old in conditions]
-    return tuple(kept) if new in kept else (*kept, new)
 
 
 def _merged(manifest: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

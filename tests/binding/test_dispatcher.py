@@ -1,0 +1,146 @@
+"""Writes about pods: in order for each pod, merged while they wait, tried again, and never lost in silence."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from kubestow.binding.dispatcher import Dispatcher
+from kubestow.client.errors import ConflictError
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.reporting.conditions import status_patch
+from kubestow.testing import FakeCluster, VirtualLoop, make_pod
+from kubestow.testing.observers import QuietObserver
+
+
+class Desk:
+    """A dispatcher, and the cluster it writes to."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.cluster = FakeCluster(loop, loop.clock, latency=1.0)
+        self.observer = QuietObserver()
+        self.dispatcher = Dispatcher(self.cluster, self.observer)
+        self.pod = self.cluster.add(make_pod("p"))
+
+    def calls(self) -> list[tuple[str, float]]:
+        return [(call.call, call.time) for call in self.cluster.calls]
+
+
+def play(scene: Callable[[Desk], Coroutine[Any, Any, None]]) -> Desk:
+    loop = VirtualLoop()
+    try:
+        desk = Desk(loop)
+        loop.run(scene(desk))
+        return desk
+    finally:
+        loop.close()
+
+
+def unschedulable(message: str) -> PodCondition:
+    return PodCondition("PodScheduled", "False", "Unschedulable", message)
+
+
+def test_patches_that_wait_are_merged() -> None:
+    """The first is on its way; of the others only what they amount to together is sent."""
+
+    async def scene(desk: Desk) -> None:
+        desk.dispatcher.patch_status(desk.pod, unschedulable("one"))
+        await asyncio.sleep(0.5)
+        desk.dispatcher.patch_status(desk.pod, unschedulable("two"), "n1")
+        desk.dispatcher.patch_status(desk.pod, None, "n2")
+        desk.dispatcher.patch_status(desk.pod, unschedulable("three"))
+        await desk.dispatcher.drain()
+
+    desk = play(scene)
+    assert desk.calls() == [("patch_pod_status", 0.0), ("patch_pod_status", 1.0)]
+    assert desk.cluster.conditions("p")["PodScheduled"].message == "three"
+    assert desk.cluster.pod("p").status.nominatedNodeName == "n2"
+
+
+def test_a_patch_is_the_difference_to_what_the_server_will_have() -> None:
+    """Going back to what the pod was last seen with is a change if something else is on its way."""
+    patches: list[dict[str, Any]] = []
+
+    class Differing(FakeCluster):
+        async def patch_pod_status(
+            self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
+        ) -> None:
+            patches.append(status_patch(pod, condition, nominated_node))
+            await super().patch_pod_status(pod, condition=condition, nominated_node=nominated_node)
+
+    async def scene(desk: Desk) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        cluster = Differing(loop, loop.clock, latency=1.0)
+        pod = cluster.add(make_pod("p"))
+        dispatcher = Dispatcher(cluster, desk.observer)
+        dispatcher.patch_status(pod, None, "n1")
+        await asyncio.sleep(0.5)
+        assert dispatcher.expected(pod).status.nominatedNodeName == "n1"
+        dispatcher.patch_status(pod, unschedulable("full"), "")
+        assert dispatcher.expected(pod).status.nominatedNodeName == ""
+        assert dispatcher.expected(pod).status.conditions[0].message == "full"
+        await dispatcher.drain()
+        assert dispatcher.expected(pod) is pod
+        assert cluster.pod("p").status.nominatedNodeName == ""
+
+    play(scene)
+    assert patches[0] == {"status": {"nominatedNodeName": "n1"}}
+    assert patches[1]["status"]["nominatedNodeName"] is None
+
+
+def test_a_binding_waits_for_what_was_written_before() -> None:
+    """Writes about one pod never overtake each other; those about another pod do not wait."""
+
+    async def scene(desk: Desk) -> None:
+        other = desk.cluster.add(make_pod("other"))
+        desk.dispatcher.patch_status(desk.pod, None, "n1")
+        await asyncio.sleep(0.5)
+        await asyncio.gather(desk.dispatcher.bind(desk.pod, "n1"), desk.dispatcher.bind(other, "n1"))
+
+    assert play(scene).calls() == [("patch_pod_status", 0.0), ("bind", 0.5), ("bind", 1.0)]
+
+
+@pytest.mark.parametrize("problem", ["Timeout", "InternalError", "TooManyRequests", "ConnectionRefused"])
+def test_what_may_succeed_is_tried_again(problem: str) -> None:
+    """Status patches and evictions; with growing pauses, until it works."""
+
+    async def scene(desk: Desk) -> None:
+        desk.cluster.faults.fail("*", problem, times=5)
+        desk.dispatcher.patch_status(desk.pod, unschedulable("full"))
+        assert await desk.dispatcher.evict(desk.pod, None)
+        await desk.dispatcher.drain()
+
+    desk = play(scene)
+    assert desk.observer.failures == []
+    assert len(desk.calls()) == 7
+    assert desk.cluster.all(Pod) == []
+
+
+def test_what_is_refused_is_reported() -> None:
+    """A patch that the server will never accept is told to the observer, and does not block what follows."""
+
+    async def scene(desk: Desk) -> None:
+        desk.cluster.faults.fail("patch_pod_status", "Forbidden")
+        desk.dispatcher.patch_status(desk.pod, unschedulable("full"))
+        await desk.dispatcher.bind(desk.pod, "n1")
+        with pytest.raises(ConflictError):
+            await desk.dispatcher.bind(desk.pod, "n2")
+
+    desk = play(scene)
+    assert len(desk.observer.failures) == 1
+    assert "403 Forbidden" in desk.observer.failures[0]
+    assert desk.cluster.node_of("p") == "n1"
+
+
+def test_a_pod_that_is_gone_needs_nothing_more() -> None:
+    """Neither its status nor its eviction; whoever evicts is told that it was gone."""
+
+    async def scene(desk: Desk) -> None:
+        desk.cluster.delete(desk.pod)
+        desk.dispatcher.patch_status(desk.pod, unschedulable("full"))
+        assert not await desk.dispatcher.evict(desk.pod, unschedulable("go"))
+        await desk.dispatcher.drain()
+
+    assert play(scene).observer.failures == []
