@@ -45,7 +45,7 @@ class Server:
         share_address: bool | None = None,
         share_port: bool | None = None,
     ) -> int:
-        """Listens, without TLS if there is no context; returns the port, which the system chooses if 0 was asked for."""
+        """Listens, without TLS if there is no context; returns the port, chosen by the system if 0 was asked for."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
