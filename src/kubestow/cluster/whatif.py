@@ -14,6 +14,7 @@ from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
 from kubestow.model.node import Node
+from kubestow.model.requests import PodRequests
 
 
 class WhatIf:
@@ -87,24 +88,23 @@ class WhatIf:
         self._account(row, pod, 1)
 
     def add_pods(self, placed: Sequence[tuple[int, PodInfo]]) -> None:
-        """Add many pods at once, each to its row: their amounts are summed up column by column."""
-        amounts: dict[str, tuple[list[int], list[int]]] = {}
+        """Add many pods at once, each to its row: what pods request alike is summed up together."""
+        alike: dict[tuple[object, ...], tuple[PodRequests, list[int]]] = {}
         for row, pod in placed:
             self.pods[row][pod.uid] = pod
-            for name, amount in pod.requests.amounts.items():
-                rows, of_rows = amounts.setdefault(name, ([], []))
-                rows.append(row)
-                of_rows.append(amount)
+            requests = pod.requests
+            what = (requests.non_zero_cpu, requests.non_zero_memory, *requests.amounts.items())
+            alike.setdefault(what, (requests, []))[1].append(row)
             if pod.ports and "ports" in self.__dict__:
                 self.ports.add(row, pod, 1)
-        for name, (rows, of_rows) in amounts.items():
-            column = self.resource_index.get(name)
-            if column is not None and column < len(self.requested):
-                np.add.at(self.requested[column], rows, of_rows)
-        every_row = [row for row, _ in placed]
-        np.add.at(self.non_zero[0], every_row, [pod.requests.non_zero_cpu for _, pod in placed])
-        np.add.at(self.non_zero[1], every_row, [pod.requests.non_zero_memory for _, pod in placed])
-        np.add.at(self.pod_count, every_row, 1)
+        for requests, rows in alike.values():
+            for name, amount in requests.amounts.items():
+                column = self.resource_index.get(name)
+                if column is not None and column < len(self.requested):
+                    np.add.at(self.requested[column], rows, amount)
+            np.add.at(self.non_zero[0], rows, requests.non_zero_cpu)
+            np.add.at(self.non_zero[1], rows, requests.non_zero_memory)
+            np.add.at(self.pod_count, rows, 1)
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:
         del self.pods[row][pod.uid]
