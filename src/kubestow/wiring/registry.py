@@ -1,6 +1,10 @@
 """The plugins that come with the scheduler."""
 
-from kubestow.framework.registry import Factory, Registry
+from typing import Any
+
+from kubestow.config import plugin_points
+from kubestow.framework.handle import Handle
+from kubestow.framework.registry import Factory, Registry, RegistryError
 from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.dynamic_resources import DynamicResources
@@ -46,6 +50,18 @@ IN_TREE: dict[str, Factory] = {
 }
 
 
+NOT_IMPLEMENTED = frozenset(plugin_points.IN_TREE) - IN_TREE.keys()
+"""Plugins of kube-scheduler that are missing here; all of them are off by default."""
+
+
 def in_tree_registry() -> Registry:
     """A registry to which plugins of one's own can be added."""
-    return Registry(IN_TREE)
+    return Registry({**IN_TREE, **{name: _not_implemented(name) for name in NOT_IMPLEMENTED}})
+
+
+def _not_implemented(name: str) -> Factory:
+    def refuse(_args: Any, _handle: Handle) -> Any:
+        gate = plugin_points.GATE_OF_PLUGIN[name]
+        raise RegistryError(f"plugin {name} is not implemented: disable it, or the feature gate {gate}")
+
+    return refuse

@@ -1,0 +1,72 @@
+"""Asking one plugin about a small cluster: what it refuses, how it scores, and what it finds worth another attempt."""
+
+from typing import Any
+
+import numpy as np
+
+from kubestow.cluster.changes import events_of
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.features import Features
+from kubestow.framework.results import SKIP, Narrowed, Rejection
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.testing.handles import offline_handle
+
+
+def cluster_of(*objects: Node | Pod) -> Cluster:
+    """A cluster with these nodes and bound pods."""
+    cluster = Cluster()
+    for thing in objects:
+        if isinstance(thing, Node):
+            cluster.set_node(thing)
+        else:
+            cluster.set_pod(thing)
+    return cluster
+
+
+def make(plugin: Any, args: Any = None, cluster: Cluster | None = None, **features: bool) -> Any:
+    """A plugin with its arguments, on a cluster."""
+    return plugin(args, offline_handle(cluster or Cluster(), Features(**features)))
+
+
+def refused(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, Rejection]:
+    """Node -> why the plugin refuses it; under "" if it refuses the pod as a whole."""
+    info = PodInfo(pod)
+    want = plugin.pre_filter(info) if hasattr(plugin, "pre_filter") else None
+    if want is SKIP:
+        return {}
+    if isinstance(want, Rejection):
+        return {"": want}
+    if isinstance(want, Narrowed):
+        want = want.want
+    rows = np.flatnonzero(cluster.nodes.live[: cluster.nodes.size])
+    answer = plugin.filter_rows(want, info, cluster.nodes, rows)
+    if answer is None:
+        return {}
+    found = zip(rows.tolist(), answer.kinds.tolist(), strict=True)
+    return {cluster.nodes.names[row]: answer.words(kind) for row, kind in found if kind}
+
+
+def scores(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, int] | None:
+    """Node -> its score, normalized if the plugin does that; None if it has nothing to score."""
+    info, table = PodInfo(pod), cluster.nodes
+    rows = np.flatnonzero(table.live[: table.size])
+    want = plugin.pre_score(info, table, rows) if hasattr(plugin, "pre_score") else None
+    if want is SKIP:
+        return None
+    found = plugin.score_rows(want, info, table, rows)
+    if hasattr(plugin, "normalize"):
+        found = plugin.normalize(want, info, table, rows, found)
+    return dict(zip((table.names[row] for row in rows), found.tolist(), strict=True))
+
+
+def hint(plugin: Any, waiting: Pod, old: Any, new: Any) -> bool | None:
+    """Whether a change of an object is worth another attempt for a waiting pod; None: the plugin is not asked."""
+    heard = [
+        registration.hint is None or registration.hint(waiting, old, new)
+        for event in events_of(old, new)
+        for registration in plugin.requeue_on()
+        if registration.event.covers(event)
+    ]
+    return any(heard) if heard else None

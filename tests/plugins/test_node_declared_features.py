@@ -1,0 +1,68 @@
+"""NodeDeclaredFeatures: some pods need features that a kubelet must have declared."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.results import SKIP, unresolvable
+from kubestow.model.codec import convert
+from kubestow.model.node import Node
+from kubestow.plugins.node_declared_features import NodeDeclaredFeatures, needed_features
+from kubestow.testing.builders import make_pod
+from plugins.asking import cluster_of, hint, make, refused
+
+REFUSED = unresolvable("node(s) didn't match Pod's required features")
+HOST_USERS = {"hostNetwork": True, "hostUsers": False}
+FEATURE = "UserNamespacesHostNetworkSupport"
+RESTARTING = {
+    "containers": [{"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]}],
+}
+
+
+def node(name: str, *features: str) -> Node:
+    return convert(Node, {"metadata": {"name": name, "uid": name}, "status": {"declaredFeatures": list(features)}})
+
+
+def plugin(enabled: bool = True) -> Any:
+    return make(NodeDeclaredFeatures, node_declared_features=enabled)
+
+
+@pytest.mark.parametrize(
+    ("spec", "needed"),
+    [
+        ({}, set()),
+        ({"hostNetwork": True}, set()),
+        ({"hostUsers": False}, set()),
+        (HOST_USERS, {FEATURE}),
+        (RESTARTING, {"RestartAllContainersOnContainerExits"}),
+        (HOST_USERS | RESTARTING, {FEATURE, "RestartAllContainersOnContainerExits"}),
+    ],
+)
+def test_what_a_pod_needs(spec: dict[str, Any], needed: set[str]) -> None:
+    """Follows from its spec."""
+    assert needed_features(make_pod("p", spec=spec)) == needed
+
+
+def test_nodes_that_lack_a_feature() -> None:
+    """Are refused, for good."""
+    cluster = cluster_of(node("with", FEATURE, "More"), node("without", "More"))
+    assert refused(plugin(), cluster, make_pod("p", spec=HOST_USERS)) == {"without": REFUSED}
+
+
+def test_pods_that_need_nothing_and_schedulers_without_the_gate() -> None:
+    """Filter nothing."""
+    assert plugin().pre_filter(PodInfo(make_pod("p"))) is SKIP
+    assert plugin(enabled=False).pre_filter(PodInfo(make_pod("p", spec=HOST_USERS))) is SKIP
+    assert plugin(enabled=False).requeue_on() == []
+
+
+def test_what_is_worth_another_attempt() -> None:
+    """A new node, a node that declares other features, or the pod's own needs changing."""
+    waiting = make_pod("p", spec=HOST_USERS)
+    assert hint(plugin(), waiting, None, node("n")) is True
+    assert hint(plugin(), waiting, node("n"), node("n", FEATURE)) is True
+    assert hint(plugin(), waiting, node("n", FEATURE), node("n", FEATURE)) is None
+    relaxed = make_pod("p", labels={"x": "y"})
+    assert hint(plugin(), waiting, waiting, relaxed) is True
+    assert hint(plugin(), make_pod("q"), waiting, relaxed) is False
