@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.handle import Handle
 from kubestow.model.pod import Pod
@@ -70,13 +72,15 @@ def test_as_few_as_possible_have_to_go(start: Start) -> None:
     assert len([pod for pod in harness.cluster.all(Pod) if pod.metadata.name.startswith("low")]) == 5
 
 
-def test_a_higher_preemptor_takes_the_nomination_away(start: Start) -> None:
-    """The lower one loses its nomination, and is placed later where there is room again."""
-    harness = full(start)
+@pytest.mark.parametrize("patch_seconds", [0.0, 2.0], ids=["seen", "being-written"])
+def test_a_higher_preemptor_takes_the_nomination_away(start: Start, patch_seconds: float) -> None:
+    """The lower one loses its nomination, even one that is still being written, and is placed later elsewhere."""
+    harness = full(start, grace=20)
+    harness.cluster.slow["patch_pod_status"] = patch_seconds
     harness.cluster.add(make_pod("high", cpu="2", priority=10))
     harness.run_for(1.0)
     harness.cluster.add(make_pod("higher", cpu="2", priority=20))
-    harness.run_for(1.0)
+    harness.run_for(10.0)
     assert harness.cluster.pod("higher").status.nominatedNodeName == "n0"
     assert harness.cluster.pod("high").status.nominatedNodeName == ""
     harness.run_until_idle()

@@ -70,7 +70,7 @@ class Evictions:
         """Evict victims; those already on their way out need nothing more."""
         to_evict = [victim for victim in victims if not victim.terminating]
         for pod in to_unnominate:
-            if pod.pod.status.nominatedNodeName:
+            if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
         if to_evict:
             self._preempting[preemptor.uid] = None
