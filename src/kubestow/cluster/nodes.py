@@ -32,6 +32,11 @@ class TaintSets:
         self.taints: list[tuple[Taint, ...]] = [()]
         self._id_of: dict[tuple[Taint, ...], int] = {(): 0}
 
+    @property
+    def are_all_empty(self) -> bool:
+        """Whether no node ever had a taint."""
+        return len(self.taints) == 1
+
     def intern(self, taints: tuple[Taint, ...]) -> int:
         found = self._id_of.get(taints)
         if found is None:
@@ -48,6 +53,8 @@ class NodeTable:
         self.size = 0
         self.count = 0
         """Number of live nodes."""
+        self.layout = 0
+        """Grows whenever a row or a resource column comes or goes."""
         self.row_of: dict[str, int] = {}
         self.names: list[str] = []
         self.nodes: list[Node | None] = []
@@ -114,6 +121,7 @@ class NodeTable:
             self.nodes.append(None)
             self.pods.append({})
         self.row_of[name] = row
+        self.layout += 1
         return row
 
     def _grow(self, capacity: int) -> None:
@@ -145,6 +153,7 @@ class NodeTable:
             del self.row_of[self.names[row]]
             self.names[row] = ""
             self._free.append(row)
+            self.layout += 1
 
     # Nodes
 
@@ -183,6 +192,7 @@ class NodeTable:
         found = self.resource_index.get(name)
         if found is None:
             found = self.resource_index[name] = len(self.resource_index)
+            self.layout += 1
             self.allocatable = grown(self.allocatable, found + 1, axis=0)
             self.requested = grown(self.requested, found + 1, axis=0)
         return found

@@ -3,7 +3,9 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from kubestow.cluster.arrays import IntArray, Rows
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows, row_count
 from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
@@ -33,7 +35,7 @@ class TaintToleration:
         return pod.pod.spec.tolerations
 
     def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        if len(view.taint_sets.taints) == 1:
+        if view.taint_sets.are_all_empty:
             return None
         repelled = by_taints(view, rows, lambda taints: self._is_repelled(pod.pod, taints))
         return Rejections(repelled, _words) if repelled.any() else None
@@ -50,6 +52,8 @@ class TaintToleration:
         return tuple(t for t in pod.pod.spec.tolerations if t.effect in ("", _DISCOURAGING))
 
     def score_rows(self, want: tuple[Toleration, ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        if view.taint_sets.are_all_empty:
+            return np.zeros(row_count(rows), np.int64)
         return by_taints(
             view,
             rows,
