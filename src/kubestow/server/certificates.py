@@ -13,6 +13,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 PAIR_NAME = "kube-scheduler"
 _LIFETIME = timedelta(days=365)
+_KEY_USAGE = x509.KeyUsage(
+    digital_signature=True,
+    key_encipherment=True,
+    key_cert_sign=True,
+    content_commitment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class Pair(NamedTuple):
@@ -37,6 +48,8 @@ def self_signed(hosts: list[str], now: datetime | None = None) -> Pair:
         .not_valid_after(now + _LIFETIME)
         .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys(hosts)]), False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_KEY_USAGE, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )

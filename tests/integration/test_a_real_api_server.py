@@ -1,0 +1,417 @@
+"""`kubestow scheduler` at a real kube-apiserver, with TLS, tokens and RBAC: every pod and every event is looked at."""
+
+import http.client
+import signal
+import ssl
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from integration.cluster import node, pod, priority_class
+from integration.real_control_plane import PATIENCE, RealControlPlane, assets, free_port, token_of, until
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(assets() is None, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"),
+]
+
+PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+ZONE = "topology.kubernetes.io/zone"
+QUICK = (
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
+)
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
+    found = assets()
+    assert found is not None
+    running = RealControlPlane(found, tmp_path_factory.mktemp("real"))
+    yield running
+    running.close()
+
+
+@pytest.fixture(autouse=True)
+def _clean(plane: RealControlPlane) -> Iterator[None]:
+    """Every test begins with an empty cluster."""
+    yield
+    for path in (PODS, EVENTS, "/api/v1/nodes"):
+        plane.delete(path)
+    until(lambda: not plane.get(PODS)["items"])
+    if any(item["metadata"]["name"] == "kube-scheduler" for item in plane.get(LEASE.rpartition("/")[0])["items"]):
+        plane.delete(LEASE)
+
+
+class Scheduler:
+    """The command, as a process."""
+
+    def __init__(self, plane: RealControlPlane, log: Path, user: str, token: str, flags: tuple[str, ...]) -> None:
+        kubeconfig = plane.kubeconfig(user, token)
+        self._log = log
+        self.port = free_port()
+        command = [
+            *(sys.executable, "-m", "kubestow", "scheduler"),
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            f"--secure-port={self.port}",
+            "--bind-address=127.0.0.1",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=1000",
+            "-v=2",
+            *flags,
+        ]
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+
+    def said(self) -> str:
+        return f"--- scheduler\n{self._log.read_text(errors='replace')[-5000:]}"
+
+    def get(self, path: str, user: str = "") -> tuple[int, str]:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=30)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token_of(user)}"} if user else {})
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        except OSError:
+            return 0, ""
+        finally:
+            connection.close()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+@pytest.fixture
+def start(plane: RealControlPlane, tmp_path: Path) -> Iterator[Callable[..., Scheduler]]:
+    started: list[Scheduler] = []
+
+    def begin(*flags: str, user: str = "system:kube-scheduler", token: str = "") -> Scheduler:
+        started.append(Scheduler(plane, tmp_path / f"scheduler{len(started)}.log", user, token, flags))
+        return started[-1]
+
+    yield begin
+    for scheduler in started:
+        scheduler.close()
+
+
+def _pods(plane: RealControlPlane) -> dict[str, dict[str, Any]]:
+    return {item["metadata"]["name"]: item for item in plane.get(PODS)["items"]}
+
+
+def _placed(plane: RealControlPlane) -> dict[str, str]:
+    return {name: item["spec"].get("nodeName", "") for name, item in _pods(plane).items()}
+
+
+def _all_bound(plane: RealControlPlane, *names: str) -> bool:
+    placed = _placed(plane)
+    return all(placed.get(name) for name in names or placed)
+
+
+def _events(plane: RealControlPlane, reason: str) -> list[dict[str, Any]]:
+    return [event for event in plane.get(EVENTS)["items"] if event["reason"] == reason]
+
+
+def _every_binding_is_told_once(plane: RealControlPlane, scheduler: Scheduler) -> None:
+    """One event for each pod, with the pod's node in it."""
+    placed = _placed(plane)
+    expected = {f"Successfully assigned default/{name} to {where}" for name, where in placed.items()}
+
+    def told() -> Counter[str]:
+        return Counter(event["note"] for event in _events(plane, "Scheduled") if event["regarding"]["name"] in placed)
+
+    until(lambda: told().keys() == expected, lambda: f"{told()}\n{scheduler.said()}")
+    assert set(told().values()) == {1}
+
+
+def _condition(obj: dict[str, Any], kind: str) -> dict[str, Any] | None:
+    conditions = obj["status"].get("conditions") or ()
+    return next((condition for condition in conditions if condition["type"] == kind), None)
+
+
+def test_pods_are_bound_and_told_of(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """Many pods, some there before the scheduler and some after; one event each; a clean end releases the lease."""
+    for i in range(5):
+        plane.create("/api/v1/nodes", node(f"n{i}"))
+    for i in range(50):
+        plane.create(PODS, pod(f"before{i}"))
+    scheduler = start(*QUICK)
+    for i in range(50):
+        plane.create(PODS, pod(f"after{i}"))
+    until(lambda: _all_bound(plane), scheduler.said)
+    assert len(_placed(plane)) == 100
+    _every_binding_is_told_once(plane, scheduler)
+    for item in _pods(plane).values():
+        bound = _condition(item, "PodScheduled")
+        assert bound is not None
+        assert bound["status"] == "True"
+    assert scheduler.get("/readyz")[0] == 200
+    assert scheduler.stop() == 0
+    assert not plane.get(LEASE)["spec"].get("holderIdentity")
+
+
+def test_a_pod_waits_until_there_is_room(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """The condition and the event say why; a new node lets it in, and the condition says so."""
+    plane.create("/api/v1/nodes", node("small", cpu="1"))
+    plane.create(PODS, pod("big", cpu="3"))
+    scheduler = start("--leader-elect=false")
+    condition = until(lambda: _condition(_pods(plane)["big"], "PodScheduled"), scheduler.said)
+    assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+    assert condition["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    event = until(lambda: _events(plane, "FailedScheduling"), scheduler.said)[0]
+    assert (event["note"], event["type"]) == (condition["message"], "Warning")
+    plane.create("/api/v1/nodes", node("large"))
+    until(lambda: _all_bound(plane), scheduler.said)
+    assert _placed(plane) == {"big": "large"}
+
+
+def _ensure(plane: RealControlPlane, path: str, obj: dict[str, Any]) -> None:
+    names = {item["metadata"]["name"] for item in plane.get(path)["items"]}
+    if obj["metadata"]["name"] not in names:
+        plane.create(path, obj)
+
+
+def test_preemption(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """The important pod takes the place of the fewest, least important ones; they are told of, and gone."""
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    _ensure(plane, classes, priority_class("high", 1000))
+    _ensure(plane, classes, priority_class("middle", 500))
+    plane.create("/api/v1/nodes", node("n1", cpu="1"))
+    plane.create("/api/v1/nodes", node("n2", cpu="1"))
+    scheduler = start("--leader-elect=false")
+    plane.create(PODS, pod("low", cpu="800m"))
+    until(lambda: _all_bound(plane), scheduler.said)
+    plane.create(PODS, pod("middle", cpu="800m", priorityClassName="middle"))
+    until(lambda: _all_bound(plane), scheduler.said)
+    where = _placed(plane)["low"]
+    plane.create(PODS, pod("vip", cpu="800m", priorityClassName="high"))
+    until(lambda: "low" not in _placed(plane) and _all_bound(plane, "vip"), scheduler.said)
+    assert _placed(plane)["vip"] == where
+    assert "middle" in _placed(plane)
+    event = until(lambda: _events(plane, "Preempted"), scheduler.said)[0]
+    uid = _pods(plane)["vip"]["metadata"]["uid"]
+    assert event["regarding"]["name"] == "low"
+    assert event["note"] == f"Preempted by pod {uid} on node {where}"
+    _every_binding_is_told_once(plane, scheduler)
+
+
+def test_spread(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """Twelve pods over three zones of different size: four each."""
+    for i in range(6):
+        zone = "a" if i < 4 else "b" if i == 4 else "c"
+        plane.create("/api/v1/nodes", node(f"n{i}", **{ZONE: zone}))
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    for i in range(12):
+        wanted = pod(f"p{i}", topologySpreadConstraints=[constraint])
+        wanted["metadata"]["labels"] = {"app": "x"}
+        plane.create(PODS, wanted)
+    scheduler = start("--leader-elect=false")
+    until(lambda: _all_bound(plane), scheduler.said)
+    zones = {item["metadata"]["name"]: item["metadata"]["labels"][ZONE] for item in plane.get("/api/v1/nodes")["items"]}
+    assert Counter(zones[where] for where in _placed(plane).values()) == {"a": 4, "b": 4, "c": 4}
+    _every_binding_is_told_once(plane, scheduler)
+
+
+def test_a_volume_is_bound_before_its_pod(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """The volume is reserved for the claim; when the claim is bound to it, the pod goes to the volume's node."""
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "local"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    plane.create("/apis/storage.k8s.io/v1/storageclasses", storage_class)
+    for name in ("n1", "n2"):
+        plane.create("/api/v1/nodes", node(name))
+    on_n2 = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v1"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "local": {"path": "/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_n2]}]}},
+        },
+    }
+    plane.create(VOLUMES, volume)
+    plane.patch(f"{VOLUMES}/v1/status", {"status": {"phase": "Available"}})
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c1"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "local",
+        },
+    }
+    plane.create(CLAIMS, claim)
+    plane.create(PODS, pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c1"}}]))
+    scheduler = start("--leader-elect=false")
+    reference = until(lambda: plane.get(f"{VOLUMES}/v1")["spec"].get("claimRef"), scheduler.said)
+    assert (reference["namespace"], reference["name"]) == ("default", "c1")
+    assert reference["uid"] == plane.get(f"{CLAIMS}/c1")["metadata"]["uid"]
+    assert plane.get(f"{VOLUMES}/v1")["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] == "yes"
+    assert not _all_bound(plane)
+    # What the volume controller would do.
+    plane.patch(
+        f"{CLAIMS}/c1",
+        {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": "v1"}},
+    )
+    until(lambda: _all_bound(plane), scheduler.said)
+    assert _placed(plane) == {"p": "n2"}
+    _every_binding_is_told_once(plane, scheduler)
+
+
+def test_pods_survive_crashes_of_the_api_server(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """The server is killed twice while pods come: all are bound, each once, and told of once."""
+    for i in range(3):
+        plane.create("/api/v1/nodes", node(f"n{i}"))
+    scheduler = start(
+        "--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=1s"
+    )
+    for turn in range(3):
+        for i in range(20):
+            plane.create(PODS, pod(f"p{turn}-{i}"))
+        if turn < 2:
+            # At once, with bindings and events under way.
+            plane.kill_api_server()
+            plane.start_api_server()
+    until(lambda: _all_bound(plane), scheduler.said)
+    assert len(_placed(plane)) == 60
+    assert scheduler.process.poll() is None, scheduler.said()
+    placed = _placed(plane)
+
+    def notes() -> list[str]:
+        return [event["note"] for event in _events(plane, "Scheduled")]
+
+    # In a crash an answer to a binding may be lost, and its event with it; for what came after, none may be missing.
+    last = {f"Successfully assigned default/{name} to {placed[name]}" for name in placed if name.startswith("p2-")}
+    until(lambda: last <= set(notes()), scheduler.said)
+    possible = {f"Successfully assigned default/{name} to {where}" for name, where in placed.items()}
+    assert set(notes()) <= possible
+    assert max(Counter(notes()).values()) == 1
+
+
+def test_when_the_leader_is_killed_another_takes_over(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """kill -9: the other one waits until the lease has run out, then binds what has come meanwhile."""
+    plane.create("/api/v1/nodes", node("n1"))
+    first = start(*QUICK)
+    leases = LEASE.rpartition("/")[0]
+    holder = until(
+        lambda: next((item["spec"].get("holderIdentity") for item in plane.get(leases)["items"]
+                      if item["metadata"]["name"] == "kube-scheduler"), None),
+        first.said,
+    )  # fmt: skip
+    second = start(*QUICK)
+    until(lambda: second.get("/readyz")[0] == 200, second.said)
+    plane.create(PODS, pod("a"))
+    until(lambda: _all_bound(plane), first.said)
+    _every_binding_is_told_once(plane, first)
+    first.process.kill()
+    first.process.wait()
+    plane.create(PODS, pod("b"))
+    until(lambda: _all_bound(plane), second.said)
+    lease = plane.get(LEASE)["spec"]
+    assert lease["holderIdentity"] not in ("", holder)
+    assert lease["leaseTransitions"] >= 1
+    _every_binding_is_told_once(plane, second)
+    assert second.stop() == 0
+
+
+def test_the_deployed_role_is_enough(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """With the service account and the role of deploy/, and nothing else, pods are bound and told of."""
+    paths = {
+        "ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts",
+        "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings",
+    }
+    for obj in yaml.safe_load_all((DEPLOY / "kubernetes/rbac.yaml").read_text()):
+        plane.create(paths[obj["kind"]], obj)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    account = f"{paths['ServiceAccount']}/kubestow/token"
+    token = plane.create(account, request)["status"]["token"]
+    plane.create("/api/v1/nodes", node("n1"))
+    plane.create(PODS, pod("p"))
+    plane.create(PODS, pod("big", cpu="100"))
+    scheduler = start(*QUICK, user="kubestow", token=token)
+    until(lambda: _all_bound(plane, "p"), scheduler.said)
+    until(lambda: _condition(_pods(plane)["big"], "PodScheduled"), scheduler.said)
+    until(lambda: _events(plane, "Scheduled") and _events(plane, "FailedScheduling"), scheduler.said)
+    assert "forbid" not in scheduler.said()
+    assert scheduler.stop() == 0
+
+
+def test_without_rights_nothing_is_scheduled(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """The log names what is forbidden; it is not ready, and goes on asking."""
+    plane.create("/api/v1/nodes", node("n1"))
+    plane.create(PODS, pod("p"))
+    scheduler = start("--leader-elect=false", user="nobody")
+    until(lambda: "forbids to list and watch them" in scheduler.said(), scheduler.said)
+    until(lambda: scheduler.get("/readyz")[0] == 500, scheduler.said)
+    assert scheduler.get("/livez") == (200, "ok")
+    assert not _all_bound(plane)
+    assert scheduler.process.poll() is None
+    assert token_of("nobody") not in scheduler.said()
+
+
+def test_metrics_are_for_those_who_are_allowed(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """401 for a token nobody knows, 403 without the right, and 200 as soon as the right is given."""
+    scheduler = start("--leader-elect=false")
+    until(lambda: scheduler.get("/healthz")[0] == 200, scheduler.said)
+    assert scheduler.get("/metrics", "stranger")[0] == 401
+    assert scheduler.get("/metrics")[0] == 403
+    status, text = scheduler.get("/metrics", "monitor")
+    assert status == 403
+    assert 'User \\"monitor\\" cannot get path \\"/metrics\\"' in text
+    group = "/apis/rbac.authorization.k8s.io/v1"
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "reads-metrics"},
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+    }
+    plane.create(f"{group}/clusterroles", role)
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "monitor-reads-metrics"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reads-metrics"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "monitor"}],
+    }
+    plane.create(f"{group}/clusterrolebindings", binding)
+    until(lambda: scheduler.get("/metrics", "monitor")[0] == 200, scheduler.said)
+    assert "scheduler_pending_pods" in scheduler.get("/metrics", "monitor")[1]
+    assert scheduler.get("/configz", "monitor")[0] == 403
