@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
 from cluster.comparing import LABEL_KEYS, described, row_described
+from kubestow.cluster.expected import ExpectedPods
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.whatif import what_if
@@ -154,18 +155,38 @@ class ClusterEvents(RuleBasedStateMachine):
         assert view.ports.rows_in_conflict(guest.ports) >= ({position} if guest.ports else set())
         assert described(self.cluster) == before
 
-    @rule(data=st.data(), guests=st.lists(pods, unique_by=lambda pod: pod.metadata.uid))
-    def many_pods_at_once_are_as_one_by_one(self, data: st.DataObject, guests: list[Pod]) -> None:
-        rows = sorted(self.cluster.nodes.row_of.values())
-        if not rows:
+    @rule(
+        data=st.data(),
+        guests=st.lists(st.tuples(pods, st.integers(0, 2)), unique_by=lambda guest: guest[0].metadata.uid),
+        own=st.integers(0, 2),
+    )
+    def expected_pods_are_as_added_one_by_one(
+        self, data: st.DataObject, guests: list[tuple[Pod, int]], own: int
+    ) -> None:
+        """What is expected beside a pod: the others of at least its priority, whether they came in time or late."""
+        table = self.cluster.nodes
+        rows = sorted(table.row_of.values())
+        if not rows or not guests:
             return
-        placed = [(data.draw(st.integers(0, len(rows) - 1)), PodInfo(guest)) for guest in guests]
-        together, one_by_one = what_if(self.cluster.nodes, rows), what_if(self.cluster.nodes, rows)
-        together.add_pods(placed)
-        for position, guest in placed:
-            one_by_one.add_pod(position, guest)
-        for position in range(len(rows)):
-            assert row_described(together, position) == row_described(one_by_one, position)
+        infos = [PodInfo(replace(guest, spec=replace(guest.spec, priority=level))) for guest, level in guests]
+        row_of = {info.uid: data.draw(st.sampled_from(rows)) for info in infos}
+        expected = ExpectedPods(table)
+        for info in infos:
+            expected.add(table.names[row_of[info.uid]], info)
+        gone, *rest = infos
+        expected.remove(gone.uid)
+        pod = data.draw(st.sampled_from(infos))
+        pod = PodInfo(replace(pod.pod, spec=replace(pod.pod.spec, priority=own)))
+        others = [info for info in rest if info.priority >= own and info.uid != pod.uid]
+        beside, one_by_one = expected.beside(pod), what_if(table, rows)
+        for other in others:
+            one_by_one.add_pod(rows.index(row_of[other.uid]), other)
+        together = what_if(table, rows, beside)
+        awaited = {row_of[other.uid] for other in others if table.live[row_of[other.uid]]}
+        assert set(beside.rows.tolist() if beside else ()) == awaited
+        if beside is not None:
+            for position in range(len(rows)):
+                assert row_described(together, position) == row_described(one_by_one, position)
 
     @invariant()
     def all_is_as_if_just_read(self) -> None:

@@ -10,25 +10,29 @@ from functools import cached_property
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IdArray, IntArray
+from kubestow.cluster.expected import ExpectedBeside, RowSums
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
 from kubestow.model.node import Node
-from kubestow.model.requests import PodRequests
 
 
 class WhatIf:
     """Some rows, copied; row `i` here is row `rows[i]` of the table."""
 
-    def __init__(self, table: NodeTable, rows: IntArray) -> None:
+    def __init__(self, table: NodeTable, rows: IntArray, expected: ExpectedBeside | None = None) -> None:
         self._table = table
         self._rows = rows
+        self._expected = expected
         self.size = len(rows)
         self.resource_index = table.resource_index
         self.requested: IntArray = table.requested[:, rows]
         self.non_zero: IntArray = table.non_zero[:, rows]
         self.pod_count: IntArray = table.pod_count[rows]
         self.taint_sets = table.taint_sets
+        self._sums = RowSums(table.resource_index, self.requested, self.non_zero, self.pod_count)
+        if expected is not None:
+            expected.add_to(self._sums, rows)
 
     @cached_property
     def names(self) -> list[str]:
@@ -40,7 +44,11 @@ class WhatIf:
 
     @cached_property
     def pods(self) -> list[dict[str, PodInfo]]:
-        return [dict(self._table.pods[row]) for row in self._rows]
+        copies = [dict(self._table.pods[row]) for row in self._rows]
+        if self._expected is not None:
+            for pods, row in zip(copies, self._rows.tolist(), strict=True):
+                pods.update((pod.uid, pod) for pod in self._expected.pods(row))
+        return copies
 
     @cached_property
     def live(self) -> BoolArray:
@@ -87,43 +95,16 @@ class WhatIf:
         self.pods[row][pod.uid] = pod
         self._account(row, pod, 1)
 
-    def add_pods(self, placed: Sequence[tuple[int, PodInfo]]) -> None:
-        """Add many pods at once, each to its row: what pods request alike is summed up together."""
-        alike: dict[tuple[object, ...], tuple[PodRequests, list[int]]] = {}
-        for row, pod in placed:
-            self.pods[row][pod.uid] = pod
-            requests = pod.requests
-            what = (requests.non_zero_cpu, requests.non_zero_memory, *requests.amounts.items())
-            alike.setdefault(what, (requests, []))[1].append(row)
-            if pod.ports and "ports" in self.__dict__:
-                self.ports.add(row, pod, 1)
-        for requests, rows in alike.values():
-            for name, amount in requests.amounts.items():
-                column = self.resource_index.get(name)
-                if column is not None and column < len(self.requested):
-                    np.add.at(self.requested[column], rows, amount)
-            np.add.at(self.non_zero[0], rows, requests.non_zero_cpu)
-            np.add.at(self.non_zero[1], rows, requests.non_zero_memory)
-            np.add.at(self.pod_count, rows, 1)
-
     def remove_pod(self, row: int, pod: PodInfo) -> None:
         del self.pods[row][pod.uid]
         self._account(row, pod, -1)
 
     def _account(self, row: int, pod: PodInfo, sign: int) -> None:
-        requests = pod.requests
-        for name, amount in requests.amounts.items():
-            column = self.resource_index.get(name)
-            # A resource without a column is offered by no node; nothing reads its sum.
-            if column is not None and column < len(self.requested):
-                self.requested[column, row] += sign * amount
-        self.non_zero[0, row] += sign * requests.non_zero_cpu
-        self.non_zero[1, row] += sign * requests.non_zero_memory
-        self.pod_count[row] += sign
+        self._sums.account(row, pod, sign)
         if pod.ports and "ports" in self.__dict__:
             self.ports.add(row, pod, sign)
 
 
-def what_if(table: NodeTable, rows: Sequence[int] | IntArray) -> WhatIf:
-    """Copy some rows of a table."""
-    return WhatIf(table, np.asarray(rows, np.int64))
+def what_if(table: NodeTable, rows: Sequence[int] | IntArray, expected: ExpectedBeside | None = None) -> WhatIf:
+    """Copy some rows of a table, with the pods that are expected there already on them."""
+    return WhatIf(table, np.asarray(rows, np.int64), expected)

@@ -3,14 +3,14 @@
 All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
+from kubestow.cluster.expected import ExpectedBeside
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
@@ -119,58 +119,43 @@ class Evaluation:
         self._check_with_nominated(verdicts)
         return verdicts
 
+    @cached_property
+    def expected(self) -> ExpectedBeside | None:
+        """The pods nominated to nodes that this one must leave room for."""
+        return self._nominator.expected_on(self.cluster.nodes).beside(self.pod) if self._nominator.nodes else None
+
     def _check_with_nominated(self, verdicts: Verdicts) -> None:
-        expected = list(self._expected_pods(verdicts.rows))
-        if not expected:
+        if self.expected is None:
             return
-        judged = verdicts.positions_of(np.array([row for row, _ in expected])) >= 0
-        for rows, rejection in self._refused_with(list(compress(expected, judged.tolist()))):
-            verdicts.override(verdicts.positions_of(rows), rejection)
+        rows = self.expected.rows
+        for refused, rejection in self._refused_with(self.expected, rows[verdicts.positions_of(rows) >= 0]):
+            verdicts.override(verdicts.positions_of(refused), rejection)
 
     def refused_for_nominated(self, passing: BoolArray) -> Iterator[tuple[IntArray, Rejection]]:
         """Rows that pass, but will not do because pods of at least this priority are expected there.
 
         A node must do both with such pods and without them.
         """
-        if not len(self._nominator.nodes) or not passing.any():
+        if self.expected is None:
             return iter(())
-        return self._refused_with([(row, pods) for row, pods in self._expected_pods() if passing[row]])
+        return self._refused_with(self.expected, self.expected.rows[passing[self.expected.rows]])
 
-    def _refused_with(self, expected: list[tuple[int, list[PodInfo]]]) -> Iterator[tuple[IntArray, Rejection]]:
-        if not expected:
+    def _refused_with(self, expected: ExpectedBeside, rows: IntArray) -> Iterator[tuple[IntArray, Rejection]]:
+        if not len(rows):
             return
         if not self.has_adapting_wants:
-            yield from self._refused_together(expected, self.wants)
+            yield from self._refused_together(expected, rows, self.wants)
             return
-        for row, pods in expected:
-            wants = self.wants_after([Change(pod, row, added=True) for pod in pods])
-            yield from self._refused_together([(row, pods)], wants)
+        for row in rows.tolist():
+            wants = self.wants_after([Change(pod, row, added=True) for pod in expected.pods(row)])
+            yield from self._refused_together(expected, np.array([row]), wants)
 
     def _refused_together(
-        self, expected: list[tuple[int, list[PodInfo]]], wants: dict[str, Any]
+        self, expected: ExpectedBeside, rows: IntArray, wants: dict[str, Any]
     ) -> Iterator[tuple[IntArray, Rejection]]:
-        rows = np.array([row for row, _ in expected])
-        view = what_if(self.cluster.nodes, rows)
-        view.add_pods([(i, pod) for i, (_, pods) in enumerate(expected) for pod in pods])
+        view = what_if(self.cluster.nodes, rows, expected)
         for rejection, refused in self.refuses(wants, view).kinds():
             yield rows[refused], rejection
-
-    def _expected_pods(self, among: IntArray | None = None) -> Iterable[tuple[int, list[PodInfo]]]:
-        """The rows where others are expected; `among` may leave out rows that are not asked about."""
-        nodes: Iterable[str] = self._nominator.nodes
-        if among is not None and len(among) < len(self._nominator.nodes):
-            nodes = [self.cluster.nodes.names[row] for row in among.tolist()]
-        for node in nodes:
-            row = self.cluster.nodes.row_of.get(node)
-            if row is None or not self.cluster.nodes.live[row]:
-                continue
-            expected = [
-                pod
-                for pod in self._nominator.nominated_on(node)
-                if pod.priority >= self.pod.priority and pod.uid != self.pod.uid
-            ]
-            if expected:
-                yield row, expected
 
     def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:
         """The wants of all plugins as they would be after some changes."""

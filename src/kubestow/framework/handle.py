@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kubestow.cluster.expected import ExpectedPods
+from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
@@ -75,6 +77,8 @@ class Nominator(Protocol):
     def nodes(self) -> Collection[str]: ...
 
     def nominated_on(self, node: str) -> Iterable[PodInfo]: ...
+
+    def expected_on(self, table: NodeTable) -> ExpectedPods: ...
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from kubestow.cluster.arrays import IntArray, Rows
 from kubestow.cluster.events import Registration
+from kubestow.cluster.expected import ExpectedBeside
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.results import (
@@ -137,6 +138,11 @@ class FailedEvaluation(Protocol):
     @property
     def verdicts(self) -> Verdicts | None:
         """What the filters said, of the rows that PreFilter left."""
+        ...
+
+    @property
+    def expected(self) -> ExpectedBeside | None:
+        """The pods nominated to nodes that the pod must leave room for."""
         ...
 
     def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:

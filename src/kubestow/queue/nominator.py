@@ -5,6 +5,8 @@ What the scheduler nominated counts before the API server has told it back in th
 
 from collections.abc import Collection, Mapping
 
+from kubestow.cluster.expected import ExpectedPods
+from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.pod import Pod
 
@@ -15,6 +17,7 @@ class Nominator:
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
+        self._expected: ExpectedPods | None = None
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -31,6 +34,16 @@ class Nominator:
         """The pods nominated to a node, in the order they were nominated."""
         return self._pods.get(node, _NONE).values()
 
+    def expected_on(self, table: NodeTable) -> ExpectedPods:
+        """What the nominated pods will add to the rows of a table."""
+        found = self._expected
+        if found is None or not found.is_good_for(table):
+            found = self._expected = ExpectedPods(table)
+            for node, pods in self._pods.items():
+                for pod in pods.values():
+                    found.add(node, pod)
+        return found
+
     def nominate(self, pod: Pod, node: str | None = None) -> None:
         """Nominates a pod to a node, by default to the one in its status; to none if that is empty."""
         self.remove(pod.metadata.uid)
@@ -38,7 +51,9 @@ class Nominator:
             node = pod.status.nominatedNodeName
         if node:
             self._node_of[pod.metadata.uid] = node
-            self._pods.setdefault(node, {})[pod.metadata.uid] = PodInfo(pod)
+            info = self._pods.setdefault(node, {})[pod.metadata.uid] = PodInfo(pod)
+            if self._expected is not None:
+                self._expected.add(node, info)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Takes over a pod's changes.
@@ -58,6 +73,8 @@ class Nominator:
             del pods[uid]
             if not pods:
                 del self._pods[node]
+            if self._expected is not None:
+                self._expected.remove(uid)
 
 
 _NONE: Mapping[str, PodInfo] = {}

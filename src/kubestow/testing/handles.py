@@ -4,6 +4,8 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from typing import Any
 
+from kubestow.cluster.expected import ExpectedPods
+from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
@@ -39,6 +41,9 @@ class NoNominations:
     def nominated_on(self, node: str) -> Iterable[PodInfo]:
         del node
         return ()
+
+    def expected_on(self, table: NodeTable) -> ExpectedPods:
+        return ExpectedPods(table)
 
 
 class NoWaitingPods:

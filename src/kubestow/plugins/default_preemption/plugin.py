@@ -48,7 +48,7 @@ class DefaultPreemption:
         if reason is not None:
             return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
         rows = helpful_rows(cluster, cycle)
-        search = Search(cluster, self._handle.nominator, cycle, pod)
+        search = Search(cluster, cycle, pod)
         candidates = Candidates(self._candidates_wanted(len(rows)), self._handle.clock.now())
         if len(rows):
             search.run(np.roll(rows, -self._handle.rng.randrange(len(rows))), candidates)

@@ -1,21 +1,20 @@
 """Going through the nodes where evicting pods may help, from a random one on, until there are enough candidates."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.framework.handle import Nominator
 from kubestow.framework.plugin import FailedEvaluation
 from kubestow.framework.results import Code
 from kubestow.plugins.default_preemption.budgets import Budgets
 from kubestow.plugins.default_preemption.choice import Candidates
 from kubestow.plugins.default_preemption.dry_run import DryRun, dry_run
 from kubestow.plugins.default_preemption.lineup import Lineup, line_up
-from kubestow.plugins.default_preemption.trials import Expected, rows_apart, set_up
+from kubestow.plugins.default_preemption.trials import rows_apart, set_up
 
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -34,11 +33,10 @@ def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
 class Search:
     """One search for candidates."""
 
-    def __init__(self, cluster: Cluster, nominator: Nominator, cycle: FailedEvaluation, pod: PodInfo) -> None:
+    def __init__(self, cluster: Cluster, cycle: FailedEvaluation, pod: PodInfo) -> None:
         self._cluster = cluster
         self._cycle = cycle
         self._pod = pod
-        self._expected = _expected(cluster, nominator, pod)
         self._reasons: Counter[str] = Counter()
         self._fruitless: list[DryRun] = []
         self.problems: list[str] = []
@@ -63,7 +61,7 @@ class Search:
 
     def _try(self, lineup: Lineup, candidates: Candidates) -> None:
         for part, shared in self._parts(lineup):
-            trials = set_up(self._cycle, self._cluster.nodes, part, self._expected, shared=shared)
+            trials = set_up(self._cycle, self._cluster.nodes, part, shared=shared)
             run = dry_run(part, trials)
             candidates.add(run)
             if candidates.enough:
@@ -72,7 +70,7 @@ class Search:
             self._note_problems(run)
 
     def _parts(self, lineup: Lineup) -> Iterator[tuple[Lineup, bool]]:
-        apart = rows_apart(self._cycle, lineup, self._expected)
+        apart = rows_apart(self._cycle, lineup)
         if not apart.any():
             yield lineup, True
             return
@@ -97,16 +95,3 @@ class Search:
         reasons[_NOT_HELPFUL] += count - tried
         counted = ", ".join(sorted(f"{n} {reason}" for reason, n in reasons.items() if n))
         return f"0/{count} nodes are available: {counted}."
-
-
-def _expected(cluster: Cluster, nominator: Nominator, pod: PodInfo) -> Expected:
-    """The pods that are nominated to nodes and that the pod must not push aside."""
-    expected: dict[int, Sequence[PodInfo]] = {}
-    for node in nominator.nodes:
-        row = cluster.nodes.row_of.get(node)
-        others = [
-            other for other in nominator.nominated_on(node) if other.priority >= pod.priority and other.uid != pod.uid
-        ]
-        if row is not None and others:
-            expected[row] = others
-    return expected

@@ -4,7 +4,7 @@ A trial holds some of the nodes of a lineup, each on its own: what leaves one do
 for the nodes as they are, or for those where pods are expected (nominated), with these already there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +16,6 @@ from kubestow.cluster.whatif import WhatIf, what_if
 from kubestow.framework.plugin import Change, FailedEvaluation, PodsRead
 from kubestow.framework.verdicts import Verdicts
 from kubestow.plugins.default_preemption.lineup import Lineup
-
-Expected = Mapping[int, Sequence[PodInfo]]
-"""By row, the nominated pods that the preempting pod must leave room for."""
 
 
 class Trial(Protocol):
@@ -117,13 +114,13 @@ class AdaptingTrial(PodTrial):
         return self._cycle.refuses(wants, self._view, only_pods_changed=again)
 
 
-def rows_apart(cycle: FailedEvaluation, lineup: Lineup, expected: Expected) -> BoolArray:
+def rows_apart(cycle: FailedEvaluation, lineup: Lineup) -> BoolArray:
     """Which rows need a trial of their own: pods that move there matter for what a filter's want has counted."""
     apart = np.zeros(len(lineup.rows), np.bool_)
     if cycle.has_adapting_wants:
         changes = [
             [Change(pod, row, added=False) for pod in lineup.pods(i)]
-            + [Change(pod, row, added=True) for pod in expected.get(row, ())]
+            + [Change(pod, row, added=True) for pod in _expected_on(cycle, row)]
             for i, row in enumerate(lineup.rows.tolist())
         ]
         if _matters(cycle, [change for of_row in changes for change in of_row]):
@@ -136,27 +133,25 @@ def _matters(cycle: FailedEvaluation, changes: Sequence[Change]) -> bool:
     return any(after[name] is not want for name, want in cycle.wants.items())
 
 
-def set_up(
-    cycle: FailedEvaluation, table: NodeTable, lineup: Lineup, expected: Expected, *, shared: bool
-) -> list[Trial]:
+def _expected_on(cycle: FailedEvaluation, row: int) -> Sequence[PodInfo]:
+    return () if cycle.expected is None else cycle.expected.pods(row)
+
+
+def set_up(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup, *, shared: bool) -> list[Trial]:
     """The trials that a node must pass: with the pods that are expected there, if any; then without.
 
     Unless the trial is shared, the lineup must have a single row.
     """
-    rows = lineup.rows.tolist()
-    everywhere = np.arange(len(rows))
-    awaited = np.array([i for i, row in enumerate(rows) if row in expected], np.int64) if expected else everywhere[:0]
-    trials: list[Trial] = []
-    for of in (awaited, everywhere):
+    expected, trials = cycle.expected, list[Trial]()
+    everywhere = np.arange(len(lineup.rows))
+    awaited = everywhere[:0] if expected is None else np.flatnonzero(expected.are_on(lineup.rows))
+    for of, on_top in ((awaited, expected), (everywhere, None)):
         if not len(of):
             continue
-        view = what_if(table, lineup.rows[of])
-        if of is awaited:
-            for position, i in enumerate(of.tolist()):
-                for pod in expected[rows[i]]:
-                    view.add_pod(position, pod)
+        view = what_if(table, lineup.rows[of], on_top)
         if not shared:
-            trials.append(AdaptingTrial(cycle, view, lineup, of, expected[rows[0]] if of is awaited else ()))
+            others = () if on_top is None else on_top.pods(int(lineup.rows[0]))
+            trials.append(AdaptingTrial(cycle, view, lineup, of, others))
         elif cycle.reads_pods <= PodsRead.SUMS:
             trials.append(SumTrial(cycle, view, lineup, of))
         else:

@@ -1,0 +1,143 @@
+"""Pods that are expected on nodes, where room is being made for them: what they will add to each row.
+
+Kept by priority, since a pod must leave room only for those that are at least as important. The sums follow each
+nomination, so that a cycle asks what is expected at no cost per expected pod.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.pods import PodInfo
+
+
+class RowSums:
+    """What pods request, added up by row; rows without a name of their own."""
+
+    __slots__ = ("non_zero", "pod_count", "requested", "resource_index")
+
+    def __init__(
+        self, resource_index: Mapping[str, int], requested: IntArray, non_zero: IntArray, pod_count: IntArray
+    ) -> None:
+        self.resource_index = resource_index
+        self.requested = requested
+        self.non_zero = non_zero
+        self.pod_count = pod_count
+
+    def account(self, row: int, pod: PodInfo, sign: int) -> None:
+        """A pod is on a row (1), or no longer (-1)."""
+        requests = pod.requests
+        for name, amount in requests.amounts.items():
+            column = self.resource_index.get(name)
+            # A resource without a column is offered by no node; nothing reads its sum.
+            if column is not None and column < len(self.requested):
+                self.requested[column, row] += sign * amount
+        self.non_zero[0, row] += sign * requests.non_zero_cpu
+        self.non_zero[1, row] += sign * requests.non_zero_memory
+        self.pod_count[row] += sign
+
+
+def _no_sums(table: NodeTable) -> RowSums:
+    shape = table.requested.shape
+    capacity = table.capacity
+    return RowSums(
+        table.resource_index, np.zeros(shape, np.int64), np.zeros((2, capacity), np.int64), np.zeros(capacity, np.int64)
+    )
+
+
+class ExpectedPods:
+    """All expected pods, by row of a table."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self.table = table
+        self._layout = table.layout
+        self._sums: dict[int, RowSums] = {}
+        self._pods: dict[int, dict[str, PodInfo]] = {}
+        self._row_of: dict[str, int] = {}
+
+    def is_good_for(self, table: NodeTable) -> bool:
+        """False once rows or resource columns have come or gone: then all is to be added anew."""
+        return self.table is table and self._layout == table.layout
+
+    def add(self, node: str, pod: PodInfo) -> None:
+        """A pod is expected on a node; one that has no row does not matter."""
+        row = self.table.row_of.get(node)
+        if row is None:
+            return
+        self._row_of[pod.uid] = row
+        self._pods.setdefault(row, {})[pod.uid] = pod
+        sums = self._sums.get(pod.priority)
+        if sums is None:
+            sums = self._sums[pod.priority] = _no_sums(self.table)
+        sums.account(row, pod, 1)
+
+    def remove(self, uid: str) -> None:
+        """A pod is no longer expected."""
+        row = self._row_of.pop(uid, None)
+        if row is None:
+            return
+        pods = self._pods[row]
+        pod = pods.pop(uid)
+        if not pods:
+            del self._pods[row]
+        self._sums[pod.priority].account(row, pod, -1)
+        if not self._row_of:
+            self._sums.clear()
+
+    def beside(self, pod: PodInfo) -> "ExpectedBeside | None":
+        """The others that a pod must leave room for; None if there are none."""
+        if not self._row_of:
+            return None
+        found = ExpectedBeside(self.table, pod, self._sums, self._pods, self._row_of.get(pod.uid))
+        return found if len(found.rows) else None
+
+
+class ExpectedBeside:
+    """The pods that are expected beside one pod and are at least as important."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        pod: PodInfo,
+        sums: Mapping[int, RowSums],
+        pods: Mapping[int, Mapping[str, PodInfo]],
+        own_row: int | None,
+    ) -> None:
+        self._pod = pod
+        self._pods = pods
+        self._sums = [of for priority, of in sums.items() if priority >= pod.priority]
+        own = None if own_row is None else pods[own_row][pod.uid]
+        self._own = own if own is not None and own.priority >= pod.priority else None
+        self._own_row = own_row
+        number: IntArray = np.zeros(table.capacity, np.int64)
+        for of in self._sums:
+            number += of.pod_count
+        if self._own is not None:
+            number[own_row] -= 1
+        self._is_awaited: BoolArray = number > 0
+        self.rows: IntArray = np.flatnonzero(self._is_awaited & table.live)
+        """The live rows where some are expected, in order."""
+
+    def are_on(self, rows: IntArray) -> BoolArray:
+        """On which of these rows pods are expected."""
+        return self._is_awaited[rows]
+
+    def pods(self, row: int) -> Sequence[PodInfo]:
+        """The pods expected on a row, in the order they were nominated."""
+        least, own = self._pod.priority, self._pod.uid
+        return [pod for uid, pod in self._pods.get(row, _NOBODY).items() if pod.priority >= least and uid != own]
+
+    def add_to(self, sums: RowSums, rows: IntArray) -> None:
+        """Add what they request to sums of these rows."""
+        for of in self._sums:
+            sums.requested += of.requested[:, rows]
+            sums.non_zero += of.non_zero[:, rows]
+            sums.pod_count += of.pod_count[rows]
+        if self._own is not None:
+            for position in np.flatnonzero(rows == self._own_row).tolist():
+                sums.account(position, self._own, -1)
+
+
+_NOBODY: Mapping[str, PodInfo] = {}
