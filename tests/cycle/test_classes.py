@@ -28,10 +28,11 @@ MEGABYTE = 1024 * 1024
 
 
 class Room:
-    """Lets two pods onto a node; scores by pods. Signs, and answers for single rows."""
+    """Lets two pods onto a node, and prefers those that have one. Signs, and answers for single rows."""
 
     name = "Room"
     reads_pods = PodsRead.SUMS
+    limit = 2
 
     def __init__(self) -> None:
         self.judged: list[int] = []
@@ -41,13 +42,13 @@ class Room:
         return ""
 
     def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
-        full = view.pod_count[rows] >= 2
+        full = view.pod_count[rows] >= self.limit
         self.judged.append(len(full))
         return Rejections(full.astype(np.int64), lambda _: unschedulable("full"))
 
     def row_passes(self, want: Any, view: Any, row: int) -> bool:
         self.single.append(row)
-        return bool(view.pod_count[row] < 2)
+        return bool(view.pod_count[row] < self.limit)
 
     def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
         scores: IntArray = 10 * view.pod_count[rows]
@@ -88,14 +89,14 @@ def both_ways(cluster_of: Any, pods: int, between: Any = None, **pod: Any) -> li
 
 
 def test_only_changed_rows_are_judged_again() -> None:
-    """The first pod of a class costs all rows; the next ones those on which pods were placed since."""
+    """The second pod of a kind makes a class of all rows; the next ones cost those on which pods were placed since."""
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     for number in range(10):
         assert isinstance(run(cycles, profile, f"p{number}"), Placed)
-    assert plugin.judged == [50]
-    assert len(plugin.single) == 9
-    assert profile.filter[0].evaluations == 50 + 9
+    assert plugin.judged == [50, 50]
+    assert len(plugin.single) == 8
+    assert profile.filter[0].evaluations == 2 * 50 + 8
 
 
 def test_many_changed_rows_are_judged_together() -> None:
@@ -103,10 +104,11 @@ def test_many_changed_rows_are_judged_together() -> None:
     plugin, cluster = Room(), nodes(50)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     run(cycles, profile, "first")
+    run(cycles, profile, "second")
     for number in range(10, 20):
         cluster.set_pod(make_pod(f"other-{number}", node=f"n{number}"))
-    run(cycles, profile, "second")
-    assert plugin.judged in ([50, 10], [50, 11])
+    run(cycles, profile, "third")
+    assert plugin.judged in ([50, 50, 10], [50, 50, 11])
     assert plugin.single == []
 
 
@@ -114,11 +116,12 @@ def test_nothing_is_judged_when_nothing_has_changed() -> None:
     """A pod that was taken back leaves its row changed, nothing else."""
     plugin, cluster = Room(), nodes(5)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
-    placed = run(cycles, profile, "first")
+    run(cycles, profile, "first")
+    placed = run(cycles, profile, "second")
     assert isinstance(placed, Placed)
     cycles.give_back(profile, placed)
-    run(cycles, profile, "second")
-    assert plugin.judged == [5]
+    run(cycles, profile, "third")
+    assert plugin.judged == [5, 5]
     assert plugin.single == [cluster.nodes.row_of[placed.node]]
 
 
@@ -183,11 +186,11 @@ def test_pods_that_differ_are_not_of_a_class() -> None:
 
     plugin, cluster = ByName(), nodes(5)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
-    for name in ("a", "b", "a"):
+    for name in ("a", "b", "a", "b", "a", "b"):
         placed = run(cycles, profile, name)
         assert isinstance(placed, Placed)
         cycles.give_back(profile, placed)
-    assert plugin.judged == [5, 5]
+    assert plugin.judged == [5, 5, 5, 5]
 
 
 class Undecided(Room):
@@ -219,7 +222,7 @@ def test_plugins_that_do_not_sign_are_always_asked(plugin: Any) -> None:
     for number in range(3):
         run(cycles, profile, f"p{number}")
     assert plugin.judged == [5, 5, 5]
-    assert room.judged == [5]
+    assert room.judged == [5, 5]
 
 
 def test_plain_plugins_are_asked_about_what_is_left() -> None:
@@ -236,10 +239,12 @@ def test_plain_plugins_are_asked_about_what_is_left() -> None:
     room, plain, cluster = Room(), Plain(), nodes(3)
     for number in range(2):
         cluster.set_pod(make_pod(f"other-{number}", node="n0"))
-    placed = run(cycles_on(cluster), profile_of(room, plain, cluster=cluster), "p")
-    assert isinstance(placed, Placed)
-    assert placed.node == "n2"
-    assert plain.seen == ["n1", "n2"]
+    profile, cycles = profile_of(room, plain, cluster=cluster), cycles_on(cluster)
+    for name in ("full", "shared"):
+        placed = run(cycles, profile, name)
+        assert isinstance(placed, Placed)
+        assert placed.node == "n2"
+    assert plain.seen == ["n1", "n2", "n1", "n2"]
 
 
 def test_timed_cycles_go_through_the_caller() -> None:
@@ -247,14 +252,17 @@ def test_timed_cycles_go_through_the_caller() -> None:
     plugin, cluster = Room(), nodes(5)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     run(cycles, profile, "first")
-    profile.caller.timing = True
     run(cycles, profile, "second")
-    assert plugin.judged == [5, 1]
+    profile.caller.timing = True
+    run(cycles, profile, "third")
+    assert plugin.judged == [5, 5, 1]
     assert plugin.single == []
 
 
 class Broken(Room):
     """Fails where it is told."""
+
+    limit = 9
 
     def __init__(self, where: str, error: Any) -> None:
         super().__init__()
@@ -301,7 +309,8 @@ def test_failures_are_attributed(where: str, error: Any, words: str) -> None:
     cluster = nodes(5)
     profile, cycles = profile_of(Broken(where, error), cluster=cluster), cycles_on(cluster)
     run(cycles, profile, "first")
-    for name in ("second", "third"):
+    run(cycles, profile, "second")
+    for name in ("third", "fourth"):
         outcome = run(cycles, profile, name)
         assert isinstance(outcome, Failed)
         assert outcome.code is Code.ERROR
@@ -309,7 +318,7 @@ def test_failures_are_attributed(where: str, error: Any, words: str) -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The class that was not used for longest is dropped; one is always kept."""
+    """The class that was not used for longest is dropped; its pods begin anew."""
 
     class ByName(Room):
         def sign(self, pod: PodInfo) -> Hashable:
@@ -319,13 +328,14 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classes, "_MOST_ROWS", 2 * cluster.nodes.capacity)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     judged = []
-    for name in ("a", "b", "a", "c", "a", "b"):
+    for name in "aabbaccab":
         before = len(plugin.judged)
         placed = run(cycles, profile, name)
         assert isinstance(placed, Placed)
         cycles.give_back(profile, placed)
         judged.append(len(plugin.judged) > before)
-    assert judged == [True, True, False, True, False, True]
+    made_again = {name: [did for did, of in zip(judged, "aabbaccab", strict=True) if of == name] for name in "abc"}
+    assert made_again == {"a": [True, True, False, False], "b": [True, True, True], "c": [True, True]}
 
 
 def test_a_pod_that_is_refused_as_a_whole_is_not_shared() -> None:

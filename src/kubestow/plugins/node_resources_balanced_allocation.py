@@ -67,20 +67,21 @@ class NodeResourcesBalancedAllocation:
 
 def _balance(found: list[Share], used: list[IntArray], divisors: list[FloatArray]) -> IntArray:
     """100 where all resources are used to the same part, less the more the parts deviate from each other."""
-    parts = []
+    parts: list[FloatArray] = []
     for amount, divisor in zip(used, divisors, strict=True):
         part: FloatArray = amount / divisor
         parts.append(np.minimum(part, 1.0, out=part))
     if len(parts) == 2 and found[0].is_everywhere and found[1].is_everywhere:
         # In place: most of the time would go into new arrays.
-        deviation = np.subtract(*parts, out=parts[0])
+        deviation, other = parts
+        deviation -= other
         np.abs(deviation, out=deviation)
         deviation *= 0.5
     else:
         deviation = _deviation(np.stack(parts), np.stack([share.capacity for share in found]) > 0)
-    balance = np.subtract(1.0, deviation, out=deviation)
-    balance *= MAX_SCORE
-    return balance.astype(np.int64)
+    np.subtract(1.0, deviation, out=deviation)
+    deviation *= MAX_SCORE
+    return deviation.astype(np.int64)
 
 
 def _deviation(parts: FloatArray, counts: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> FloatArray:
