@@ -89,8 +89,9 @@ class Server:
 
 
 def _explain(error: OSError, address: str, port: int, flag: str) -> str:
+    where = address or "all addresses"
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {address} is in use; stop what listens there, or choose another with {flag}"
+        return f"port {port} on {where} is in use; stop what listens there, or choose another with {flag}"
     if error.errno == errno.EACCES:
         return f"not allowed to listen on port {port}; choose one above 1023 with {flag}"
-    return f"cannot listen on {address}:{port}: {error.strerror or error}"
+    return f"cannot listen on {where}:{port}: {error.strerror or error}"

@@ -1,6 +1,7 @@
 """Listens; every request is authenticated, then authorized, then answered."""
 
 import asyncio
+import ipaddress
 import socket
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
@@ -34,10 +35,14 @@ class Listening:
     share_port: bool = False
 
     @property
+    def host(self) -> str:
+        """The address; empty for all addresses, of both families."""
+        return "" if ipaddress.ip_address(self.address).is_unspecified else self.address
+
+    @property
     def certificate_hosts(self) -> list[str]:
         """Names for a certificate that is made up."""
-        unspecified = self.address in ("0.0.0.0", "::", "")  # noqa: S104
-        return ["localhost", "127.0.0.1", *([] if unspecified else [self.address]), socket.gethostname()]
+        return ["localhost", "127.0.0.1", *filter(None, [self.host]), socket.gethostname()]
 
 
 @dataclass(slots=True)
@@ -63,7 +68,7 @@ class SecureServer:
         )
         where = self.listening
         self.port = await self._server.start(
-            where.address,
+            where.host,
             where.port,
             self.contexts.context,
             share_address=where.share_address or None,
