@@ -32,6 +32,11 @@ class Clients:
     leases: Requests
     _channels: tuple[Channel, ...]
 
+    @property
+    def ways(self) -> int:
+        """How many ways to servers there are."""
+        return len(self._channels)
+
     def close(self) -> None:
         for channel in self._channels:
             channel.close()

@@ -88,6 +88,9 @@ class LiveScheduler:
         self.clients = open_clients(
             configuration, options.access, clock, self.metrics.requests, self.metrics.credentials
         )
+        for _ in range(self.clients.ways):
+            self.metrics.transports.transport_created(cached=False)
+        self.metrics.transports.watch_transports(lambda: self.clients.ways)
         self.events = EventRecorder(
             self.clients.events, hostname=socket.gethostname(), clock=clock, random=chance.random
         )
