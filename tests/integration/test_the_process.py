@@ -180,6 +180,26 @@ def test_when_one_is_killed_the_other_takes_over(plane: Running, start: Callable
     assert _leader(client) not in ("", held)
 
 
+def test_a_leader_that_slept_too_long_does_nothing_any_more(plane: Running, start: Callable[..., Process]) -> None:
+    """Stopped for longer than its lease, with pods to bind in its queue: it wakes up, writes nothing, ends with 1."""
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    first = start(*QUICK)
+    until(lambda: _leader(client), first)
+    held = _leader(client)
+    second = start(*QUICK)
+    until(lambda: "Attempting to acquire leader lease" in second.said(), second)
+    first.send(signal.SIGSTOP)
+    for i in range(20):
+        client.create(PODS, pod(f"p{i}"))
+    until(lambda: _bound(client, *(f"p{i}" for i in range(20))), second)
+    first.send(signal.SIGCONT)
+    assert first.ended() == 1
+    assert "Leaderelection lost" in first.said()
+    assert _leader(client) not in ("", held)
+    assert "Error scheduling pod" not in second.said()
+
+
 def test_it_tells_what_it_knows(plane: Running, start: Callable[..., Process]) -> None:
     """SIGUSR2: nodes with their pods, the queue, and whether the API server says the same."""
     client = plane.client()
