@@ -98,6 +98,7 @@ class Scheduler:
             self.binder,
             recorder,
             queue.activate,
+            queue.wait_only_for,
             clock.now,
             observer.preemption_failed,
         )

@@ -47,6 +47,21 @@ def test_only_events_of_the_plugin_that_holds_it_back_ask_again(kit: Any) -> Non
     assert kit.where() == {"active": ["p"]}
 
 
+def test_a_held_back_pod_can_wait_for_one_pod_only(kit: Any) -> None:
+    """Whatever happens to others does not even ask its plugin; what happens to that one does, and then to any again."""
+    kit.rules.closed.update(("p", "q"))
+    kit.add("p")
+    kit.queue.wait_only_for("uid-p", "uid-awaited")
+    kit.queue.wait_only_for("uid-q", "uid-awaited")
+    kit.add("q")
+    kit.queue.wait_only_for("uid-q", None)
+    kit.rules.closed.clear()
+    kit.happens(DOOR_EVENT, new=kit.pod("other"))
+    assert kit.where() == {"gated": ["p"], "active": ["q"]}
+    kit.happens(DOOR_EVENT, new=kit.pod("awaited"))
+    assert kit.where() == {"active": ["p", "q"]}
+
+
 def test_a_rejected_pod_can_be_held_back_when_it_would_back_off(kit: Any) -> None:
     """PreEnqueue is asked before the backoff, as pods may be popped from there; then only the gate's events count."""
     kit.reject("p", "Fit")

@@ -36,6 +36,7 @@ class Evictions:
         pre_binding: PreBinding,
         recorder: Recorder,
         activate: Callable[[Iterable[Pod]], None],
+        wait_only_for: Callable[[str, str | None], None],
         now: Callable[[], float],
         failed: Callable[[Pod, Exception], None],
     ) -> None:
@@ -45,6 +46,7 @@ class Evictions:
         self._pre_binding = pre_binding
         self._recorder = recorder
         self._activate = activate
+        self._wait_only_for = wait_only_for
         self._now = now
         self._failed = failed
         self._preempting: dict[str, str | None] = {}
@@ -74,6 +76,8 @@ class Evictions:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
         if to_evict:
             self._preempting[preemptor.uid] = None
+            # Many may preempt at a time: what happens to the victims of one is nothing to the others.
+            self._wait_only_for(preemptor.uid, to_evict[-1].uid)
             task = asyncio.get_running_loop().create_task(self._run(preemptor, node, to_evict))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -85,6 +89,7 @@ class Evictions:
             self._failed(preemptor.pod, error)
             waking_event_follows = False
         self._preempting.pop(preemptor.uid, None)
+        self._wait_only_for(preemptor.uid, None)
         if not waking_event_follows:
             self._activate([preemptor.pod])
 

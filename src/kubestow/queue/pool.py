@@ -1,7 +1,8 @@
 """Pods that wait for something to happen: rejected ones, and those that a PreEnqueue plugin holds back.
 
 Rejected pods are indexed by profile and rejecting plugin, held-back ones by profile and the plugin that holds them
-back, so that an event meets only pods it may concern. A second index knows who has waited too long.
+back, and the one pod they wait for if that is known, so that an event meets only pods it may concern. A second index
+knows who has waited too long.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,12 +10,15 @@ from collections.abc import Iterable, Iterator
 from kubestow.queue.heap import PodHeap
 from kubestow.queue.queued_pod import QueuedPod
 
+_ANYTHING = ""
+
 
 class Pool:
     def __init__(self, longest_wait: float) -> None:
         self._longest_wait = longest_wait
-        self._pods: dict[str, tuple[QueuedPod, list[tuple[str, str]]]] = {}
-        self._concerned: dict[tuple[str, str], dict[str, QueuedPod]] = {}
+        self._pods: dict[str, tuple[QueuedPod, list[tuple[str, str, str]]]] = {}
+        self._concerned: dict[tuple[str, str, str], dict[str, QueuedPod]] = {}
+        self._awaited: dict[str, str] = {}
         self._by_deadline = PodHeap(self._deadline)
         self._gated: set[str] = set()
 
@@ -41,10 +45,11 @@ class Pool:
         uid = queued.uid
         self.remove(uid)
         plugins: Iterable[str] = (queued.gate.plugin,) if queued.gate else queued.rejectors
-        filed_under = [(queued.profile, plugin) for plugin in plugins]
+        awaited = self._awaited.get(uid, _ANYTHING) if queued.gate else _ANYTHING
+        filed_under = [(queued.profile, plugin, awaited) for plugin in plugins]
         self._pods[uid] = (queued, filed_under)
-        for profile_and_plugin in filed_under:
-            self._concerned.setdefault(profile_and_plugin, {})[uid] = queued
+        for key in filed_under:
+            self._concerned.setdefault(key, {})[uid] = queued
         if queued.gate:
             self._gated.add(uid)
         self._by_deadline.push(queued)
@@ -54,18 +59,31 @@ class Pool:
         if found is None:
             return None
         queued, filed_under = found
-        for profile_and_plugin in filed_under:
-            concerned = self._concerned[profile_and_plugin]
+        for key in filed_under:
+            concerned = self._concerned[key]
             del concerned[uid]
             if not concerned:
-                del self._concerned[profile_and_plugin]
+                del self._concerned[key]
         self._gated.discard(uid)
         self._by_deadline.remove(uid)
         return queued
 
-    def concerned(self, profile: str, plugins: Iterable[str]) -> list[QueuedPod]:
-        """The profile's pods that wait for one of the plugins, each once."""
-        found = [pods for plugin in plugins if (pods := self._concerned.get((profile, plugin)))]
+    def wait_only_for(self, uid: str, awaited: str | None) -> None:
+        """While a pod is held back, only events about this pod (by uid) concern it; None: any, as usual."""
+        if awaited is None:
+            self._awaited.pop(uid, None)
+        else:
+            self._awaited[uid] = awaited
+        queued = self.get(uid)
+        if queued is not None:
+            self.put(queued)
+
+    def concerned(self, profile: str, plugins: Iterable[str], about: str) -> list[QueuedPod]:
+        """The profile's pods that wait for one of the plugins and may care about a pod (by uid), each once."""
+        if not self._pods:
+            return []
+        keys = ((profile, plugin, awaited) for plugin in plugins for awaited in (_ANYTHING, about))
+        found = [pods for key in keys if (pods := self._concerned.get(key))]
         if not found:
             return []
         if len(found) == 1:

@@ -190,13 +190,18 @@ class SchedulingQueue:
             listening = self._judge.listeners.to(event)
             if not listening:
                 return
+            about = _uid_of(old if new is None else new)
             concerned = [
                 queued
                 for profile, plugins in listening.items()
-                for queued in self._pool.concerned(profile, plugins)
+                for queued in self._pool.concerned(profile, plugins, about)
                 if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
             ]
         self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)
+
+    def wait_only_for(self, uid: str, awaited: str | None) -> None:
+        """While a pod is held back, only events about this pod (by uid) concern it; None: any, as usual."""
+        self._pool.wait_only_for(uid, awaited)
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Makes pods active at once, whatever they wait for; those in flight will be, should their attempt fail."""
@@ -353,3 +358,7 @@ class SchedulingQueue:
 
 
 _NOMINATING = (UNSCHEDULED_POD_ADD.label, UNSCHEDULED_POD_UPDATE.label)
+
+
+def _uid_of(obj: Any) -> str:
+    return obj.metadata.uid if isinstance(obj, Pod) else ""

@@ -51,9 +51,10 @@ def dry_run(lineup: Lineup, trials: Sequence[Trial]) -> DryRun:
     for of, verdicts in first_look:
         fits[of] &= verdicts.passing
     must_go = np.zeros(lineup.filled.shape, np.bool_)
-    if fits.any():
+    hopeful = [trial for trial in trials if fits[trial.of].any()]
+    if hopeful:
         for turn in range(lineup.turns):
-            must_go[:, turn] = _cannot_stay(turn, lineup.filled[:, turn] & fits, trials)
+            must_go[:, turn] = _cannot_stay(turn, lineup.filled[:, turn] & fits, hopeful)
     return DryRun(lineup, fits, must_go, first_look)
 
 
