@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Write the facts at the end of each page in docs/reference/plugins, and the list in its README.md, from the code.
+
+What stands above the marker is written by hand and kept.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubestow import config
+from kubestow.cluster.events import Action, Registration
+from kubestow.cluster.state import Cluster
+from kubestow.config.plugin_args import ARGS_OF_PLUGIN
+from kubestow.config.plugin_points import GATE_OF_PLUGIN
+from kubestow.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, PodsRead, Signs, pods_read_by
+from kubestow.framework.profile import Profile
+from kubestow.framework.registry import points_of
+from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import IN_TREE, NOT_IMPLEMENTED, in_tree_registry
+
+PAGES = Path(__file__).parents[1] / "docs/reference/plugins"
+INDEX = "README"
+MARKER = "<!-- What follows is written by scripts/plugin_pages.py from the code. -->\n"
+
+_READS = {
+    PodsRead.NOTHING: "nothing",
+    PodsRead.SUMS: "sums of requests",
+    PodsRead.ALL: "all",
+}
+
+
+def pages() -> dict[str, str]:
+    """The text that every page should have, by its name; a page that does not exist is taken to be empty."""
+    profile = _default_profile()
+    texts = {name: _by_hand(name) + MARKER + facts(name, profile) for name in sorted(IN_TREE)}
+    return texts | {INDEX: _by_hand(INDEX) + MARKER + _list(profile)}
+
+
+def path_of(name: str) -> Path:
+    """Where a page is."""
+    return PAGES / f"{name}.md"
+
+
+def _by_hand(name: str) -> str:
+    path = path_of(name)
+    return path.read_text().partition(MARKER)[0] if path.exists() else ""
+
+
+def _default_profile() -> Profile:
+    handle = offline_handle(Cluster())
+    (profile,) = build_profiles(config.default(), in_tree_registry(), handle, NoObserver(), lambda: 0.0).values()
+    return profile
+
+
+def facts(name: str, profile: Profile) -> str:
+    """What the code says of a plugin, as a table."""
+    args = ARGS_OF_PLUGIN[name]() if name in ARGS_OF_PLUGIN else None
+    plugin = in_tree_registry().make(name, args, offline_handle(Cluster()))
+    rows = {
+        "Points": ", ".join(_points(plugin)),
+        "Enabled by default": _enabled(name, profile),
+        "Arguments": _arguments(name, args),
+        "Events": _events(plugin),
+    }
+    if {"filter", "score"} & points_of(plugin):
+        rows["Reads of the pods on a node"] = _READS[pods_read_by(plugin)]
+        rows["Shares results among equal pods"] = "yes" if isinstance(plugin, Signs) else "no"
+    return "\n| | |\n|---|---|\n" + "".join(f"| {title} | {text} |\n" for title, text in rows.items())
+
+
+def _points(plugin: Any) -> list[str]:
+    names = [point[0].upper() + point[1:] for point in POINTS if point in points_of(plugin)]
+    if isinstance(plugin, NormalizeScore):
+        names.insert(names.index("Score") + 1, "NormalizeScore")
+    if isinstance(plugin, AdaptsToChanges):
+        names[names.index("PreFilter")] += " (adapts to pods added and removed)"
+    return names
+
+
+def _enabled(name: str, profile: Profile) -> str:
+    if name not in profile.plugins:
+        return f"with the feature gate `{GATE_OF_PLUGIN[name]}`"
+    weights = {bound.name: weight for bound, weight in zip(profile.score, profile.weights, strict=True)}
+    return f"yes, with weight {weights[name]}" if name in weights else "yes"
+
+
+def _arguments(name: str, args: msgspec.Struct | None) -> str:
+    if args is None:
+        return "none"
+    shown = ", ".join(f"`{field}` ({_default(getattr(args, field))})" for field in args.__struct_fields__)
+    return f"{shown}: see [configuration](../configuration.md#{name.lower()})"
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or value == ():
+        return "none"
+    return str(value) if isinstance(value, int | str) else "as described there"
+
+
+def _events(plugin: Any) -> str:
+    if not hasattr(plugin, "requeue_on"):
+        return "none"
+    return "; ".join(map(_event, plugin.requeue_on())) or "none"
+
+
+def _event(registration: Registration) -> str:
+    action = registration.event.action
+    names = ["Update"] if Action.UPDATE in action else []
+    narrow = Action(action & ~Action.UPDATE) if names else action
+    names = [_title(flag.name or "") for flag in narrow] + names
+    always = "" if registration.hint else " (always)"
+    return f"`{registration.event.resource}` {', '.join(names)}{always}"
+
+
+def _title(name: str) -> str:
+    return "".join(word.title() for word in name.split("_"))
+
+
+def _list(profile: Profile) -> str:
+    lines = ["\n| plugin | | points |\n|---|---|---|\n"]
+    for name, factory in sorted(IN_TREE.items()):
+        text = (factory.__doc__ or "").partition("\n")[0]
+        points = ", ".join(_points(profile.plugins.get(name) or factory))
+        lines.append(f"| [{name}]({name}.md) | {text} | {points} |\n")
+    missing = ", ".join(f"`{name}`" for name in sorted(NOT_IMPLEMENTED))
+    return "".join(lines) + f"\nNot implemented, and refused when enabled: {missing}.\n"
+
+
+if __name__ == "__main__":
+    for page, content in pages().items():
+        path_of(page).write_text(content)
