@@ -52,12 +52,14 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 class Pairs:
-    """Permits pods with the label only in pairs."""
+    """Permits pods with the label only in pairs, as long as it insists."""
 
     name = "Pairs"
+    insists = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._handle = handle
+        Pairs.insists = True
 
     def requeue_on(self) -> list[Registration]:
         return [on(Resource.ASSIGNED_POD, Action.ADD | Action.DELETE, self._is_about_another)]
@@ -67,7 +69,7 @@ class Pairs:
         return any(pod is not None and pod.metadata.uid != waiting.metadata.uid for pod in (old, new))
 
     def permit(self, want: Any, pod: PodInfo, node: str) -> Wait | None:
-        if "pair" not in pod.labels:
+        if "pair" not in pod.labels or not self.insists:
             return None
         for other in self._handle.waiting_pods:
             other.allow(self.name)
@@ -91,6 +93,15 @@ class Chaos:
     def _some(self, kind: type[Any], wanted: Callable[[Any], bool] = lambda _: True) -> Any:
         found = [obj for obj in self.harness.cluster.all(kind) if wanted(obj)]
         return self.rng.choice(found) if found else None
+
+    def calm_down(self) -> None:
+        """From now on nothing happens that makes pods be tried again and again, for ever."""
+        self.harness.cluster.faults.clear()
+        # Two pods of which only one has room take it from one another: when one's wait is over, the other's begins.
+        Pairs.insists = False
+        while not self.harness.cluster.all(Node):
+            # A cluster without nodes is an error, and errors are retried.
+            self.add_node()
 
     # Pods
 

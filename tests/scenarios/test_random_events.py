@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_is_terminal
 from scenarios import consistency
@@ -31,10 +30,7 @@ def run(rng: random.Random, events: int, check_every: int) -> Chaos:
 
 def settle(chaos: Chaos) -> None:
     """Let all that is under way end; then what is left waits for a reason, and what was bound is counted."""
-    chaos.harness.cluster.faults.clear()
-    while not chaos.harness.cluster.all(Node):
-        # Without any node, pods are tried again and again.
-        chaos.add_node()
+    chaos.calm_down()
     chaos.harness.run_until_idle()
     consistency.check_settled(chaos.harness)
     for pod in chaos.harness.cluster.all(Pod):

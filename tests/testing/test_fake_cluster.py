@@ -1,6 +1,5 @@
 """The fake cluster: what it keeps of an API server's habits, what it tells, how it fails."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +8,7 @@ from msgspec.structs import replace
 
 from kubestow.client.errors import ConflictError, ConnectError, ForbiddenError, NotFoundError, TimedOutError
 from kubestow.model.pod import Pod, PodCondition
-from kubestow.testing import FakeCluster, SchedulerHarness, VirtualLoop, make_node, make_pod
+from kubestow.testing import FakeCluster, VirtualLoop, make_node, make_pod
 
 
 class Told:
@@ -97,6 +96,26 @@ def test_after_an_outage_only_the_outcome_is_told(world: World) -> None:
     assert world.settle() == ["-gone", "~changed", "-replaced", "+replaced"]
 
 
+def test_the_server_comes_back_whatever_the_time(world: World) -> None:
+    """Timers are rounded to nanoseconds, and may fire a little before a time that was added up in floats."""
+    for number in range(200):
+        world.loop.run_for(0.01 + number * 0.003)
+        world.cluster.go_away_for(0.1 + number * 0.007)
+        world.loop.run_for(3.0)
+        assert not world.cluster.is_busy
+
+
+def test_an_outage_may_be_cut_short(world: World) -> None:
+    """The server is away for as long as was said last."""
+    world.cluster.go_away_for(60.0)
+    world.loop.run_for(1.0)
+    world.cluster.go_away_for(5.0)
+    world.loop.run_for(4.0)
+    assert world.cluster.is_busy
+    world.loop.run_for(1.0)
+    assert not world.cluster.is_busy
+
+
 def test_a_bound_pod_terminates_before_it_goes(world: World) -> None:
     """Deletion marks a bound pod; it goes when its grace period is over. One without a node goes at once."""
     bound = world.cluster.add(make_pod("bound", node="n", grace_seconds=20))
@@ -166,18 +185,3 @@ def test_faults_strike_the_calls_they_are_meant_for(world: World) -> None:
     run(cluster.delete_pod(pod))
     with pytest.raises(ValueError, match="there are: BadRequest"):
         cluster.faults.fail("bind", "Sunspots")
-
-
-def test_the_harness_runs_in_real_time_too() -> None:
-    """On a loop of another kind the scheduler runs in that loop's time; virtual driving is refused."""
-
-    async def main() -> str:
-        with SchedulerHarness(loop=asyncio.get_running_loop()) as harness:
-            harness.cluster.add(make_node("n1"))
-            harness.cluster.add(make_pod("p1"))
-            await harness.until_idle()
-            with pytest.raises(TypeError, match="until_idle"):
-                harness.run_for(1.0)
-            return harness.cluster.node_of("p1")
-
-    assert asyncio.run(main()) == "n1"

@@ -71,7 +71,7 @@ class FakeCluster:
         self._version = 0
         self._uids = 0
         self._terminating = 0
-        self._gone_until = 0.0
+        self._return: asyncio.TimerHandle | None = None
 
     # What is there
 
@@ -145,13 +145,14 @@ class FakeCluster:
 
     def go_away_for(self, seconds: float) -> None:
         """The server cannot be reached: calls fail, and nothing is heard of changes until it is back."""
-        self._gone_until = self._loop.time() + seconds
         self.feed.disconnect()
-        self._loop.call_later(seconds, self._come_back)
+        if self._return is not None:
+            self._return.cancel()
+        self._return = self._loop.call_later(seconds, self._come_back)
 
     def _come_back(self) -> None:
-        if self._loop.time() >= self._gone_until:
-            self.feed.reconnect()
+        self._return = None
+        self.feed.reconnect()
 
     # The scheduler's calls
 
@@ -209,7 +210,7 @@ class FakeCluster:
     async def _call(self, call: str, obj: Any, do: Callable[[], T]) -> T:
         self.calls.append(ApiCall(call, key_of(obj), self._loop.time()))
         await asyncio.sleep(self.slow.get(call, self.latency))
-        if self._loop.time() < self._gone_until:
+        if self._return is not None:
             raise failure(call, "ConnectionRefused")
         fault = self.faults.striking(call)
         if fault is None:

@@ -77,6 +77,9 @@ class SchedulerHarness:
         self.core = build_core(_configured(configuration, plugins, features), features, registry, outside)
         self.cluster.feed.listen(self.core.intake)
         self._running = self.loop.create_task(self.core.scheduler.run())
+        self._uncaught: list[Exception] = []
+        if isinstance(self.loop, VirtualLoop):
+            self.loop.set_exception_handler(self._keep)
 
     def __enter__(self) -> Self:
         return self
@@ -107,8 +110,9 @@ class SchedulerHarness:
     def run_until(self, condition: Callable[[], bool], limit: float = 3600.0) -> None:
         """Run until a condition holds when nothing more is to be done at that moment; StuckError if it never does."""
         with self._driving() as loop:
-            if not loop.run_until(condition, limit):
-                raise StuckError(f"not so after {limit:g} s of virtual time: {self._busy_with()}")
+            came_true = loop.run_until(condition, limit)
+        if not came_true:
+            raise StuckError(f"not so after {limit:g} s of virtual time: {self._busy_with()}")
 
     def run_until_idle(self, limit: float = 3600.0) -> None:
         """Run until nothing will happen any more but the retry, after minutes, of pods that cannot be scheduled.
@@ -137,10 +141,12 @@ class SchedulerHarness:
         )
 
     def _busy_with(self) -> str:
-        places: dict[str, list[str]] = {}
+        pods: dict[str, list[str]] = {}
+        places = self.places()
         for pod in self.core.intake.pending_pods():
-            places.setdefault(self.place_of(pod.metadata.name, pod.metadata.namespace), []).append(pod.key)
-        listed = [f"{place}: {', '.join(sorted(keys)[:5])}" for place, keys in sorted(places.items())]
+            place = ", ".join(places.get(pod.metadata.uid, ["nowhere"]))
+            pods.setdefault(place, []).append(pod.key)
+        listed = [f"{place}: {', '.join(sorted(keys)[:5])}" for place, keys in sorted(pods.items())]
         return "; ".join(listed) or "no pod waits, but the cluster is changing"
 
     @contextmanager
@@ -150,7 +156,17 @@ class SchedulerHarness:
         yield self.loop
         self._check_alive()
 
+    def _keep(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What a callback or a forgotten task raises would only be logged: here it fails the test."""
+        error = context.get("exception")
+        if isinstance(error, Exception):
+            self._uncaught.append(error)
+        else:
+            loop.default_exception_handler(context)
+
     def _check_alive(self) -> None:
+        if self._uncaught:
+            raise self._uncaught.pop(0)
         if self._running.done() and not self._running.cancelled():
             self._running.result()
 
