@@ -77,7 +77,7 @@ def test_a_higher_preemptor_takes_the_nomination_away(start: Start, patch_second
     """The lower one loses its nomination, even one that is still being written, and is placed later elsewhere."""
     harness = full(start, grace=20)
     harness.cluster.slow["patch_pod_status"] = patch_seconds
-    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
     harness.run_for(1.0)
     harness.cluster.add(make_pod("higher", cpu="2", priority=20))
     harness.run_for(10.0)
@@ -89,6 +89,22 @@ def test_a_higher_preemptor_takes_the_nomination_away(start: Start, patch_second
     harness.cluster.add(make_node("n1", cpu="2"))
     harness.run_until_idle()
     assert harness.cluster.node_of("high") == "n1"
+
+
+def test_a_preemptor_that_needs_no_further_victims_takes_nothing_away(start: Start) -> None:
+    """Where all victims terminate already, the lower pod keeps its nomination until its own next attempt."""
+    harness = full(start, grace=20)
+    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.run_for(1.0)
+    harness.cluster.add(make_pod("higher", cpu="2", priority=20))
+    harness.run_for(10.0)
+    assert harness.cluster.pod("higher").status.nominatedNodeName == "n0"
+    assert harness.cluster.pod("high").status.nominatedNodeName == "n0"
+    assert len(harness.attempts.about("high")) == 1
+    harness.run_until_idle()
+    assert harness.cluster.node_of("higher") == "n0"
+    assert harness.place_of("high") == "unschedulable"
+    assert harness.cluster.pod("high").status.nominatedNodeName == ""
 
 
 def test_nobody_of_the_same_priority_has_to_go(start: Start) -> None:

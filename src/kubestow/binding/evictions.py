@@ -69,18 +69,19 @@ class Evictions:
     def start(
         self, preemptor: PodInfo, node: str, victims: Iterable[PodInfo], to_unnominate: Iterable[PodInfo]
     ) -> None:
-        """Evict victims; those already on their way out need nothing more."""
+        """Evict victims; where all are on their way out already, nothing is done, nor taken from other pods."""
         to_evict = [victim for victim in victims if not victim.terminating]
+        if not to_evict:
+            return
         for pod in to_unnominate:
             if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
-        if to_evict:
-            self._preempting[preemptor.uid] = None
-            # Many may preempt at a time: what happens to the victims of one is nothing to the others.
-            self._wait_only_for(preemptor.uid, to_evict[-1].uid)
-            task = asyncio.get_running_loop().create_task(self._run(preemptor, node, to_evict))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        self._preempting[preemptor.uid] = None
+        # Many may preempt at a time: what happens to the victims of one is nothing to the others.
+        self._wait_only_for(preemptor.uid, to_evict[-1].uid)
+        task = asyncio.get_running_loop().create_task(self._run(preemptor, node, to_evict))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _run(self, preemptor: PodInfo, node: str, victims: list[PodInfo]) -> None:
         try:
