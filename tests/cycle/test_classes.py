@@ -296,12 +296,12 @@ class Broken(Room):
 @pytest.mark.parametrize(
     ("where", "error", "words"),
     [
-        ("sign", KeyError("x"), "running sign plugin 'Room': 'x'"),
-        ("filter_rows", KeyError("x"), "running Filter plugin 'Room': 'x'"),
-        ("row_passes", KeyError("x"), "running Filter plugin 'Room': 'x'"),
-        ("row_score", KeyError("x"), "running Score plugin 'Room': 'x'"),
-        ("row_score", 101, "running Score plugin 'Room': score 101 of node "),
-        ("score_rows", 200, "running Score plugin 'Room': score 200 of node "),
+        ("sign", KeyError("x"), "running sign plugin \"Room\": 'x'"),
+        ("filter_rows", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
+        ("row_passes", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
+        ("row_score", KeyError("x"), "running Score plugin \"Room\": 'x'"),
+        ("row_score", 101, 'running Score plugin "Room": score 101 of node '),
+        ("score_rows", 200, 'running Score plugin "Room": score 200 of node '),
     ],
 )
 def test_failures_are_attributed(where: str, error: Any, words: str) -> None:
@@ -351,6 +351,24 @@ def test_a_pod_that_is_refused_as_a_whole_is_not_shared() -> None:
         outcome = run(cycles, profile, name)
         assert isinstance(outcome, Failed)
         assert outcome.message == "0/3 nodes are available: never."
+
+
+def test_points_are_told_once() -> None:
+    """A cycle that must be evaluated in full after all does not count twice in metrics."""
+
+    class Notes(NoObserver):
+        points: list[str] = []
+
+        def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
+            self.points.append(point)
+
+    cluster = nodes(1)
+    profile, cycles = profile_of(Room(), cluster=cluster, observer=Notes()), cycles_on(cluster)
+    for name in ("first", "second"):
+        assert isinstance(run(cycles, profile, name), Placed)
+    Notes.points.clear()
+    assert isinstance(run(cycles, profile, "third"), Failed)
+    assert Notes.points == ["PreFilter", "Filter"]
 
 
 def test_scores_that_normalize_and_read_pods() -> None:

@@ -208,7 +208,7 @@ def test_a_plugin_that_cannot_adapt() -> None:
             raise KeyError("lost count")
 
     evaluation = evaluation_of(nodes(1), Clumsy(), nominator=nominations(n0=0))
-    with pytest.raises(PluginError, match="running with_changes plugin 'Clumsy': 'lost count'"):
+    with pytest.raises(PluginError, match="running with_changes plugin \"Clumsy\": 'lost count'"):
         judged(evaluation)
 
 
@@ -282,7 +282,7 @@ def test_scores_must_be_in_range(score: int, normalizes: bool) -> None:
     made = (Normalizes if normalizes else Scores)("S", {"n1": score})
     evaluation = evaluation_of(nodes(3), made)
     with pytest.raises(
-        PluginError, match=f"running Score plugin 'S': score {score} of node n1 is not between 0 and 100"
+        PluginError, match=f'running Score plugin "S": score {score} of node n1 is not between 0 and 100'
     ):
         evaluation.score(evaluation.filter())
 

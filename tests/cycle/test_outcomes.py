@@ -103,7 +103,7 @@ def test_reserve_takes_in_order_with_the_wants() -> None:
             Failed(Code.PENDING, "0/1 nodes are available: 1 later.", pending_plugins=frozenset("B")),
         ),
         (Rejection(("odd",), Code.ERROR), Failed(Code.ERROR, "odd")),
-        (KeyError("x"), Failed(Code.ERROR, "running {point} plugin 'B': 'x'")),
+        (KeyError("x"), Failed(Code.ERROR, "running {point} plugin \"B\": 'x'")),
     ],
 )
 @pytest.mark.parametrize("point", ["reserve", "permit"])
@@ -155,7 +155,7 @@ def test_a_failing_plugin_is_an_outcome() -> None:
         def pre_filter(self, pod: PodInfo) -> Any:
             raise LookupError("no such thing")
 
-    assert run(nodes(1), Fails("A", {})) == Failed(Code.ERROR, "running PreFilter plugin 'A': no such thing")
+    assert run(nodes(1), Fails("A", {})) == Failed(Code.ERROR, 'running PreFilter plugin "A": no such thing')
 
 
 def test_a_pod_that_makes_no_sense() -> None:
@@ -214,7 +214,7 @@ def test_post_filters_that_cannot_help() -> None:
     [
         (PostFilterResult(Code.UNRESOLVABLE, "nothing helps"), "nothing helps"),
         (PostFilterResult(Code.ERROR, "went wrong"), "went wrong"),
-        (KeyError("x"), "running PostFilter plugin 'First': 'x'"),
+        (KeyError("x"), "running PostFilter plugin \"First\": 'x'"),
     ],
 )
 def test_post_filters_that_end_it(answer: Any, words: str) -> None:

@@ -127,7 +127,7 @@ def test_exceptions_are_attributed(timing: bool) -> None:
     """Whatever a plugin raises comes out as an error that names plugin and point, with the cause."""
     call, _ = caller()
     call.timing = timing
-    with pytest.raises(PluginError, match="running Permit plugin 'Answers': no luck") as caught:
+    with pytest.raises(PluginError, match='running Permit plugin "Answers": no luck') as caught:
         call.call(bound(RuntimeError("no luck")), None, POD, "n0")
     assert (caught.value.plugin, caught.value.point) == ("Answers", "Permit")
     assert isinstance(caught.value.__cause__, RuntimeError)
@@ -136,7 +136,7 @@ def test_exceptions_are_attributed(timing: bool) -> None:
 def test_an_attributed_error_stays_as_it_is() -> None:
     """An error that already names a plugin is not wrapped again."""
     call, _ = caller()
-    with pytest.raises(PluginError, match=r"^running Filter plugin 'Other': deep inside$"):
+    with pytest.raises(PluginError, match=r'^running Filter plugin "Other": deep inside$'):
         call.call(bound(PluginError("Other", "Filter", "deep inside")), None, POD, "n0")
 
 
@@ -148,7 +148,7 @@ def test_methods_beside_a_point_are_attributed_too() -> None:
             raise ZeroDivisionError("nothing to divide by")
 
     evaluation = evaluation_of(nodes(), Fails("Fails", {}))
-    with pytest.raises(PluginError, match="running normalize plugin 'Fails': nothing to divide by"):
+    with pytest.raises(PluginError, match='running normalize plugin "Fails": nothing to divide by'):
         evaluation.score(evaluation.filter())
 
 

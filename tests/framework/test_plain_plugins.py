@@ -69,7 +69,7 @@ def test_a_filter_that_answers_something_else(answer: Any) -> None:
     """The error says what was returned, and what would have been right."""
     evaluation = evaluation_of(nodes(1), Picky({"n0": answer}))
     words = (
-        rf"Filter plugin 'Picky': filter must return a reason \(str\), a Rejection or None, not {type(answer).__name__}"
+        rf'Filter plugin "Picky": filter must return a reason \(str\), a Rejection or None, not {type(answer).__name__}'
     )
     with pytest.raises(PluginError, match=words):
         judged(evaluation)
@@ -79,7 +79,7 @@ def test_a_filter_that_answers_something_else(answer: Any) -> None:
 def test_a_score_that_is_no_whole_number(answer: Any) -> None:
     """It is not rounded, but refused."""
     evaluation = evaluation_of(nodes(2), Picky(score=answer))
-    words = rf"Score plugin 'Picky': score must return a whole number \(int\), not {type(answer).__name__}"
+    words = rf'Score plugin "Picky": score must return a whole number \(int\), not {type(answer).__name__}'
     with pytest.raises(PluginError, match=words):
         evaluation.score(evaluation.filter())
 
@@ -165,7 +165,7 @@ class Careless:
 )
 def test_vector_filters_must_answer_for_the_rows_asked(answer: Any, words: str) -> None:
     """The error names the plugin, and what is wrong with its answer."""
-    with pytest.raises(PluginError, match=f"running Filter plugin 'Careless': {words}"):
+    with pytest.raises(PluginError, match=f'running Filter plugin "Careless": {words}'):
         judged(evaluation_of(nodes(2), Careless(answer)))
 
 
@@ -203,5 +203,5 @@ class CarelessNormalized(Scores):
 def test_vector_scores_must_be_whole_numbers_for_the_rows_asked(careless: Any, answer: Any, words: str) -> None:
     """The same for scores, raw and normalized."""
     evaluation = evaluation_of(nodes(2), careless(answer))
-    with pytest.raises(PluginError, match=f"running Score plugin 'Careless': {words}"):
+    with pytest.raises(PluginError, match=f'running Score plugin "Careless": {words}'):
         evaluation.score(evaluation.filter())

@@ -73,7 +73,7 @@ UNDONE = ["Third unreserve", "Second unreserve", "First unreserve"]
     ("labels", "reserved", "words"),
     [
         ({"Second": "refuses"}, RESERVED[:2], "0/1 nodes are available: 1 sold out."),
-        ({"Second": "fails"}, RESERVED[:2], "running Reserve plugin 'Second': no idea"),
+        ({"Second": "fails"}, RESERVED[:2], 'running Reserve plugin "Second": no idea'),
         ({"First": "refuses", "Third": "cannot-undo"}, RESERVED[:1], "0/1 nodes are available: 1 sold out."),
         ({"permit": "forbids"}, RESERVED, "0/1 nodes are available: 1 forbidden."),
         (
@@ -81,8 +81,8 @@ UNDONE = ["Third unreserve", "Second unreserve", "First unreserve"]
             RESERVED,
             "0/1 nodes are available: 1 rejected due to timeout after waiting 5s at plugin Third.",
         ),
-        ({"pre-bind": "fails"}, RESERVED, "running PreBind plugin 'Third': the disk is broken"),
-        ({"pre-bind": "unsure"}, RESERVED, "running PreBindPreFlight plugin 'Third': who knows"),
+        ({"pre-bind": "fails"}, RESERVED, 'running PreBind plugin "Third": the disk is broken'),
+        ({"pre-bind": "unsure"}, RESERVED, 'running PreBindPreFlight plugin "Third": who knows'),
     ],
     ids=["refused", "failed", "undo-fails", "forbidden", "timed-out", "pre-bind-refused", "pre-bind-failed"],
 )

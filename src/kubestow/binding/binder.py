@@ -140,7 +140,7 @@ class Binder:
                 refused = await caller.call_async(bound, placed.wants.get(bound.name), placed.pod, placed.node)
                 if refused is not None:
                     status = refused.code
-                    words = f"running PreBind plugin {bound.name!r}: {refused.message}"
+                    words = f'running PreBind plugin "{bound.name}": {refused.message}'
                     return Rejection((words,), refused.code, bound.name)
             status = Code.SUCCESS
         finally:

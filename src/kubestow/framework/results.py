@@ -117,6 +117,6 @@ class PluginError(Exception):
     """A plugin failed; says which, and where."""
 
     def __init__(self, plugin: str, point: str, cause: BaseException | str) -> None:
-        super().__init__(f"running {point} plugin {plugin!r}: {cause}")
+        super().__init__(f'running {point} plugin "{plugin}": {cause}')
         self.plugin = plugin
         self.point = point
