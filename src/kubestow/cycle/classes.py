@@ -260,13 +260,13 @@ class PodClasses:
     def evaluate(self, evaluation: Evaluation) -> "ClassEvaluation | None":
         """Judge all nodes for a pod; None if only a full evaluation can tell what becomes of it."""
         profile, table = evaluation.profile, evaluation.cluster.nodes
-        start = profile.caller.started()
+        caller, start = profile.caller, profile.caller.started()
         signing, key = _sign(profile, evaluation.pod)
         found = self._classes.pop(key, None)
         if found is None:
             if not self._is_second(key):
                 return None
-            if (len(self._classes) + 1) * table.capacity > _MOST_ROWS and self._classes:
+            while self._classes and (len(self._classes) + 1) * table.capacity > _MOST_ROWS:
                 del self._classes[next(iter(self._classes))]
             found = PodClass(profile, signing)
             found.prepare(evaluation.pod, table)
@@ -276,12 +276,13 @@ class PodClasses:
         judged = ClassEvaluation(evaluation, found, signing)
         if not judged.pre_filter():
             return None
-        profile.caller.finished("PreFilter", Code.SUCCESS, start)
-        start = profile.caller.started()
+        prepared = caller.started()
         found.catch_up(evaluation.pod, table)
         if not judged.filter():
             return None
-        profile.caller.finished("Filter", Code.SUCCESS, start)
+        # Told only now: otherwise the full evaluation tells.
+        caller.finished("PreFilter", Code.SUCCESS, start, prepared)
+        caller.finished("Filter", Code.SUCCESS, prepared)
         return judged
 
     def _is_second(self, key: Hashable) -> bool:

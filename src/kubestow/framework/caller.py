@@ -97,9 +97,10 @@ class Caller:
     def started(self) -> float:
         return self._stopwatch()
 
-    def finished(self, point: str, status: Code, start: float) -> None:
-        """A point has run for all its plugins."""
-        self._observer.point_ran(self._profile, point, status.label, self._stopwatch() - start)
+    def finished(self, point: str, status: Code, start: float, end: float | None = None) -> None:
+        """A point has run for all its plugins; now, or at `end`."""
+        end = self._stopwatch() if end is None else end
+        self._observer.point_ran(self._profile, point, status.label, end - start)
 
 
 def status_of(result: Any) -> Code:
