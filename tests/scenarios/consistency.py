@@ -44,7 +44,9 @@ def check_columns(harness: SchedulerHarness) -> None:
                 fresh.set_pod(obj)
         else:
             fresh.set_object(obj)
-    for info in [placed.pod for placed in cluster._placed.values() if placed.assumed]:
+    assumed = [placed.pod for placed in cluster._placed.values() if placed.assumed]
+    assert cluster.assumed_count == len(assumed)
+    for info in assumed:
         fresh.assume(PodInfo(info.pod), info.pod.spec.nodeName)
     assert described(cluster) == described(fresh)
 

@@ -45,6 +45,8 @@ class Cluster:
         """Uids of the placed pods that use each persistent volume claim."""
         self.listed_version = 0
         """Grows with every change of an object in the listers, and of a node's labels."""
+        self.assumed_count = 0
+        """How many pods are assumed, and not yet seen bound."""
         self._placed: dict[str, _Placed] = {}
 
     # Nodes
@@ -92,6 +94,7 @@ class Cluster:
         placed = self._placed.get(info.uid)
         if placed is not None:
             if info.counts_like(placed.pod):
+                self.assumed_count -= placed.assumed
                 placed.assumed, placed.pod = False, info
                 self.nodes.replace_pod(placed.row, info)
                 return
@@ -143,13 +146,10 @@ class Cluster:
     def pod_count(self) -> int:
         return len(self._placed)
 
-    @property
-    def assumed_count(self) -> int:
-        return sum(placed.assumed for placed in self._placed.values())
-
     def _put_on(self, pod: PodInfo, node_name: str, *, assumed: bool) -> None:
         row = self.nodes.row_for(node_name)
         self._placed[pod.uid] = _Placed(pod, row, assumed)
+        self.assumed_count += assumed
         self.nodes.add_pod(row, pod)
         for name in pod.claim_names:
             self.claim_users.setdefault(f"{pod.namespace}/{name}", set()).add(pod.uid)
@@ -158,6 +158,7 @@ class Cluster:
 
     def _take_off(self, placed: _Placed) -> None:
         row, pod = placed.row, placed.pod
+        self.assumed_count -= placed.assumed
         if self.nodes.live[row]:
             self._index(row, pod, -1)
         for name in pod.claim_names:
