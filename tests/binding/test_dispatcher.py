@@ -130,7 +130,7 @@ def test_what_is_refused_is_reported() -> None:
 
     desk = play(scene)
     assert len(desk.observer.failures) == 1
-    assert "403 Forbidden" in desk.observer.failures[0]
+    assert "Forbidden was asked for" in desk.observer.failures[0]
     assert desk.cluster.node_of("p") == "n1"
 
 

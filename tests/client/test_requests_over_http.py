@@ -274,9 +274,23 @@ def test_errors_are_typed_and_carry_the_status(code: int, reason: str, kind: typ
     run(main())
 
 
+def test_an_error_of_the_api_server_speaks_for_itself() -> None:
+    """Its message is what a pod's condition and event will say, with nothing put before it."""
+    body = b'{"kind":"Status","reason":"Forbidden","code":403,"message":"pods \\"a\\" is forbidden: not today"}'
+    assert str(api_error("POST /a/binding", 403, body)) == 'pods "a" is forbidden: not today'
+
+
+def test_an_error_without_words_says_what_was_asked() -> None:
+    """Where the server says little, the request and the code are all there is to tell."""
+    body = b'{"kind":"Status","reason":"Forbidden","code":403}'
+    assert str(api_error("POST /a/binding", 403, body)) == "POST /a/binding: 403 Forbidden"
+    assert str(api_error("GET /a", 500, b"")) == "GET /a: 500 without a message"
+
+
 def test_error_of_something_in_between() -> None:
-    """An error page of a proxy is quoted, in part."""
+    """An error page of a proxy is quoted, in part, with the request it answers."""
     error = api_error("GET /a", 502, b"<html>" + b"bad gateway " * 1000)
+    assert str(error).startswith("GET /a: 502 <html>")
     assert type(error) is ServerFailedError
     assert "bad gateway" in str(error)
     assert len(str(error)) < 400

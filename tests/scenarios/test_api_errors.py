@@ -81,7 +81,7 @@ def test_a_binding_that_fails_once(start: Start) -> None:
     assert harness.core.cluster.pod_count == 0
     condition = harness.cluster.conditions("p1")["PodScheduled"]
     assert (condition.status, condition.reason) == ("False", "SchedulerError")
-    assert 'running Bind plugin "DefaultBinder": bind: 409 Conflict' in condition.message
+    assert condition.message == 'running Bind plugin "DefaultBinder": Conflict was asked for'
     harness.run_until_idle()
     assert harness.cluster.node_of("p1") == "n1"
     assert [type(outcome) for outcome in harness.attempts.about("p1")] == [Placed, Placed]

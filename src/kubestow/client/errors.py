@@ -45,11 +45,18 @@ class BadAnswerError(TransportError):
 
 
 class ApiError(ClientError):
-    """The server answered with an error."""
+    """The server answered with an error.
+
+    Its own words tell it best, and end up in conditions and events of pods, where kube-scheduler puts them too. Words
+    that are not the API server's, or none at all, need to be told what they are about.
+    """
 
     def __init__(self, request: str, code: int, status: Status, retry_after: float | None = None) -> None:
-        reason = f" {status.reason}" if status.reason else ""
-        super().__init__(f"{request}: {code}{reason}: {status.message or 'no message'}")
+        if status.reason and status.message:
+            words = status.message
+        else:
+            words = f"{request}: {code} {status.reason or status.message or 'without a message'}"
+        super().__init__(words)
         self.code = code
         self.status = status
         self.retry_after = retry_after
