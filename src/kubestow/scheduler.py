@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kubestow.binding.binder import Attempt, Binder
 from kubestow.binding.dispatcher import Dispatcher
-from kubestow.binding.evictions import Evictions
+from kubestow.binding.evictions import EvictionObserver, Evictions
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.events import ASSIGNED_POD_DELETE
 from kubestow.cluster.pods import PodInfo
@@ -38,7 +38,7 @@ _CYCLES_PER_TURN = 32
 """So many cycles run before bindings, watches and serving get their turn."""
 
 
-class AttemptObserver(Protocol):
+class AttemptObserver(EvictionObserver, Protocol):
     """Is told how attempts end."""
 
     def attempt_finished(self, profile: str, result: str, seconds: float) -> None: ...
@@ -50,10 +50,6 @@ class AttemptObserver(Protocol):
     def decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None: ...
 
     def permit_waited(self, status: str, seconds: float) -> None: ...
-
-    def preemption(self, victims: int) -> None: ...
-
-    def preemption_failed(self, pod: Pod, error: Exception) -> None: ...
 
 
 class Scheduler:
@@ -100,7 +96,7 @@ class Scheduler:
             queue.activate,
             queue.wait_only_for,
             clock.now,
-            observer.preemption_failed,
+            observer,
         )
 
     # The main path
@@ -173,7 +169,6 @@ class Scheduler:
             self._queue.done(queued.uid)
             return
         if failed.victims and failed.nominated_node:
-            self._observer.preemption(len(failed.victims))
             # Before the pod is back in the queue: while its victims are evicted it is to be held back there.
             self.evictions.start(PodInfo(latest), failed.nominated_node, failed.victims, failed.to_unnominate)
         self._requeue(queued, latest, failed)

@@ -6,6 +6,7 @@ server is away, busy or failing) is tried again with growing pauses; what is ref
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
@@ -20,15 +21,21 @@ from kubestow.reporting.conditions import with_condition
 
 T = TypeVar("T")
 
+BINDING = "pod_binding"
+STATUS_PATCH = "pod_status_patch"
+DELETION = "pod_delete"
+SUCCESS = "success"
+ERROR = "error"
+
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 MOST_ATTEMPTS = 8
 
 
 class CallObserver(Protocol):
-    """Is told what became of calls that nobody waits for."""
+    """Is told how calls ended, and what became of those that nobody waits for."""
 
-    def api_call_finished(self, call: str, result: str) -> None: ...
+    def api_call_finished(self, call: str, result: str, seconds: float) -> None: ...
 
     def api_call_failed(self, call: str, pod: Pod, error: Exception) -> None: ...
 
@@ -70,6 +77,8 @@ class Dispatcher:
         self._patches: dict[str, StatusPatch] = {}
         self._sending: dict[str, StatusPatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.waiting: Counter[str] = Counter()
+        """How many writes wait for earlier ones about the same pod, by kind."""
 
     def __len__(self) -> int:
         """How many writes that nobody waits for are under way."""
@@ -77,8 +86,7 @@ class Dispatcher:
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind a pod. Not tried again here: the pod goes back to the queue, and all is looked at anew."""
-        await self._in_order(pod.metadata.uid, lambda: self._api.bind(pod, node))
-        self._observer.api_call_finished("pod_binding", "success")
+        await self._in_order(BINDING, pod.metadata.uid, lambda: self._api.bind(pod, node))
 
     def patch_status(self, pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> None:
         """Write into a pod's status some time soon."""
@@ -118,12 +126,10 @@ class Dispatcher:
             await self._persistently(lambda: self._api.delete_pod(pod))
 
         try:
-            await self._in_order(pod.metadata.uid, delete)
-            was_there = True
+            await self._in_order(DELETION, pod.metadata.uid, delete)
         except NotFoundError:
-            was_there = False
-        self._observer.api_call_finished("pod_delete", "success")
-        return was_there
+            return False
+        return True
 
     async def _send_patch(self, uid: str) -> None:
         patch = self._patches[uid]
@@ -141,26 +147,40 @@ class Dispatcher:
                 del self._sending[uid]
 
         try:
-            await self._in_order(uid, send)
-            self._observer.api_call_finished("pod_status_patch", "success")
+            await self._in_order(STATUS_PATCH, uid, send)
         except NotFoundError:
-            self._observer.api_call_finished("pod_status_patch", "success")
+            # A pod that is gone needs no status.
+            pass
         except Exception as error:
-            self._observer.api_call_finished("pod_status_patch", "error")
-            self._observer.api_call_failed("pod_status_patch", patch.pod, error)
+            self._observer.api_call_failed(STATUS_PATCH, patch.pod, error)
 
-    async def _in_order(self, uid: str, call: Callable[[], Awaitable[T]]) -> T:
-        before = self._last.get(uid)
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._last[uid] = done
+    async def _in_order(self, kind: str, uid: str, call: Callable[[], Awaitable[T]]) -> T:
+        loop, before = asyncio.get_running_loop(), self._last.get(uid)
+        self._last[uid] = done = loop.create_future()
         try:
             if before is not None:
-                await asyncio.wait((before,))
-            return await call()
+                await self._turn(kind, before)
+            return await self._timed(kind, loop.time(), call)
         finally:
             done.set_result(None)
             if self._last.get(uid) is done:
                 del self._last[uid]
+
+    async def _turn(self, kind: str, before: asyncio.Future[None]) -> None:
+        self.waiting[kind] += 1
+        try:
+            await asyncio.wait((before,))
+        finally:
+            self.waiting[kind] -= 1
+
+    async def _timed(self, kind: str, started: float, call: Callable[[], Awaitable[T]]) -> T:
+        result = ERROR
+        try:
+            answer = await call()
+            result = SUCCESS
+        finally:
+            self._observer.api_call_finished(kind, result, asyncio.get_running_loop().time() - started)
+        return answer
 
     async def _persistently(self, call: Callable[[], Awaitable[T]]) -> T:
         pause = FIRST_PAUSE

@@ -5,10 +5,10 @@ before there can be room.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
-from kubestow.binding.dispatcher import Dispatcher
+from kubestow.binding.dispatcher import ERROR, SUCCESS, Dispatcher
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
@@ -25,6 +25,19 @@ class PreBinding(Protocol):
     def cancel_pre_bind(self, uid: str, message: str) -> bool: ...
 
 
+class EvictionObserver(Protocol):
+    """Is told what comes of preemption."""
+
+    def preemption(self, victims: int) -> None:
+        """Victims begin to be evicted, some of which may be terminating already."""
+
+    def preemption_finished(self, result: str, seconds: float) -> None:
+        """All victims are on their way out (`success`), or one could not be evicted (`error`)."""
+
+    def preemption_failed(self, pod: Pod, error: Exception) -> None:
+        """Why victims of a pod could not be evicted; it is tried again."""
+
+
 class Evictions:
     """Preemptions under way."""
 
@@ -38,7 +51,7 @@ class Evictions:
         activate: Callable[[Iterable[Pod]], None],
         wait_only_for: Callable[[str, str | None], None],
         now: Callable[[], float],
-        failed: Callable[[Pod, Exception], None],
+        observer: EvictionObserver,
     ) -> None:
         self._cluster = cluster
         self._dispatcher = dispatcher
@@ -48,7 +61,7 @@ class Evictions:
         self._activate = activate
         self._wait_only_for = wait_only_for
         self._now = now
-        self._failed = failed
+        self._observer = observer
         self._preempting: dict[str, str | None] = {}
         """Uids of preemptors, with the uid of their last victim once it is its turn."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,12 +80,13 @@ class Evictions:
         return victim is not None and not victim.terminating
 
     def start(
-        self, preemptor: PodInfo, node: str, victims: Iterable[PodInfo], to_unnominate: Iterable[PodInfo]
+        self, preemptor: PodInfo, node: str, victims: Collection[PodInfo], to_unnominate: Iterable[PodInfo]
     ) -> None:
         """Evict victims; where all are on their way out already, nothing is done, nor taken from other pods."""
         to_evict = [victim for victim in victims if not victim.terminating]
         if not to_evict:
             return
+        self._observer.preemption(len(victims))
         for pod in to_unnominate:
             if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
@@ -84,11 +98,14 @@ class Evictions:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, preemptor: PodInfo, node: str, victims: list[PodInfo]) -> None:
+        time, result = asyncio.get_running_loop().time, SUCCESS
+        started = time()
         try:
             waking_event_follows = await self._evict_all(preemptor, node, victims)
         except Exception as error:
-            self._failed(preemptor.pod, error)
-            waking_event_follows = False
+            self._observer.preemption_failed(preemptor.pod, error)
+            waking_event_follows, result = False, ERROR
+        self._observer.preemption_finished(result, time() - started)
         self._preempting.pop(preemptor.uid, None)
         self._wait_only_for(preemptor.uid, None)
         if not waking_event_follows:

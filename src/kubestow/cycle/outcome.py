@@ -18,6 +18,7 @@ class Placed:
     wants: dict[str, Any]
     """What each plugin's PreFilter computed; handed on to PreBind and PostBind, or to Unreserve."""
     evaluated: int
+    """How many nodes had to be looked at until enough were found."""
     feasible: int
     waits: dict[str, float] = field(default_factory=dict)
     """Plugins whose permission is still missing, and how many seconds each may take."""

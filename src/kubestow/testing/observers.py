@@ -52,10 +52,13 @@ class QuietObserver:
     def preemption(self, victims: int) -> None:
         pass
 
+    def preemption_finished(self, result: str, seconds: float) -> None:
+        pass
+
     def preemption_failed(self, pod: Pod, error: Exception) -> None:
         self.failures.append(f"preemption for {pod.key}: {error}")
 
-    def api_call_finished(self, call: str, result: str) -> None:
+    def api_call_finished(self, call: str, result: str, seconds: float) -> None:
         pass
 
     def api_call_failed(self, call: str, pod: Pod, error: Exception) -> None:

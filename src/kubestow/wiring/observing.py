@@ -5,6 +5,7 @@ Most of it goes straight to the part of the metrics it concerns; such methods ar
 
 from typing import Any
 
+from kubestow.binding.evictions import PLUGIN as PREEMPTION
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
@@ -35,6 +36,7 @@ class LiveObserver:
         self.pod_scheduled = metrics.scheduler.pod_scheduled
         self.permit_waited = metrics.scheduler.permit_waited
         self.preemption = metrics.scheduler.victims_chosen
+        self.preemption_finished = metrics.scheduler.victims_evicted
         self.api_call_finished = metrics.api_calls.api_call_finished
         self.api_call_failed = metrics.api_calls.api_call_failed
 
@@ -66,7 +68,6 @@ class LiveObserver:
     def _failure(self, pod: Pod, failed: Failed, seconds: float) -> DecisionRecord:
         if failed.is_rejection:
             result = UNSCHEDULABLE
-            self.metrics.scheduler.preemption_tried()
             log.info("Unable to schedule pod; no fit; waiting", v=2, pod=pod.key, err=failed.message)
         else:
             result = ERROR
@@ -89,6 +90,13 @@ class LiveObserver:
         metrics = self.metrics
         metrics.scheduler.watch_cluster(core.cluster)
         metrics.scheduler.watch_tasks(lambda: {"binding": len(core.scheduler.binder)})
+        metrics.scheduler.watch_preemptions(lambda: _preemptions_tried(core))
         metrics.queue.watch_queue(core.queue)
+        metrics.api_calls.watch_waiting(core.dispatcher.waiting)
         for profile in core.profiles.values():
             metrics.framework.watch_profile(profile)
+
+
+def _preemptions_tried(core: Core) -> int:
+    post_filters = [bound for profile in core.profiles.values() for bound in profile.post_filter]
+    return sum(bound.evaluations for bound in post_filters if bound.name == PREEMPTION)

@@ -1,6 +1,6 @@
 """Calls to the API server that nobody waits for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from kubestow.config.features import Features
 from kubestow.model.pod import Pod
@@ -46,16 +46,15 @@ class ApiCallMetrics:
             served=served,
         )
 
-    def api_call_finished(self, call: str, result: str, seconds: float | None = None) -> None:
+    def api_call_finished(self, call: str, result: str, seconds: float) -> None:
         """A call has ended in `success` or `error`."""
         self._calls.inc(call, result)
-        if seconds is not None:
-            self._call_seconds.observe(seconds, call, result)
+        self._call_seconds.observe(seconds, call, result)
 
     def api_call_failed(self, call: str, pod: Pod, error: Exception) -> None:
         """A call was given up."""
         log.error("API call failed", err=error, call=call, pod=pod.key)
 
-    def watch_pending(self, pending: Callable[[], Mapping[str, int]]) -> None:
+    def watch_waiting(self, waiting: Mapping[str, int]) -> None:
         """Take the number of calls still to be sent from here, by kind."""
-        self._pending.watch(lambda: {(call,): count for call, count in pending().items()})
+        self._pending.watch(lambda: {(call,): count for call, count in waiting.items()})

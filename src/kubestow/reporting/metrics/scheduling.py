@@ -184,10 +184,6 @@ class SchedulerMetrics:
         """A pod no longer waits for permission; the result is a status, as plugins answer it."""
         self._permit_seconds.observe(seconds, result)
 
-    def preemption_tried(self) -> None:
-        """Somebody looked for victims."""
-        self._preemptions.inc()
-
     def victims_chosen(self, count: int) -> None:
         """So many pods have to go."""
         self._victims.observe(count)
@@ -208,6 +204,10 @@ class SchedulerMetrics:
             }
 
         self._cache_size.watch(sizes)
+
+    def watch_preemptions(self, tried: Callable[[], int]) -> None:
+        """Take from here how often somebody looked for victims."""
+        self._preemptions.watch(lambda: {(): tried()})
 
     def watch_tasks(self, running: Callable[[], Mapping[str, int]]) -> None:
         """Take the number of running tasks from here, by what they do (`binding`, `prioritizing_extender`)."""
