@@ -23,6 +23,7 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 FIXED_RESOURCES = (CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME)
 
 _FIRST_CAPACITY = 64
+_REMEMBERED_CHANGES = 4_096
 
 
 class TaintSets:
@@ -75,6 +76,9 @@ class NodeTable:
         self.node_version: IntArray = np.zeros(capacity, np.int64)
         """The version at which the node itself last changed, as opposed to the pods on it."""
         self.last_version = 0
+        self.last_node_version = 0
+        self._touched: list[int] = []
+        """The rows of the last versions, one each, in order."""
         self.labels = LabelColumns(self._labels_by_row)
         self.labels.grow(capacity)
         self._free: list[int] = []
@@ -143,10 +147,21 @@ class NodeTable:
     def touch(self, row: int) -> None:
         self.last_version += 1
         self.version[row] = self.last_version
+        self._touched.append(row)
+        if len(self._touched) > 2 * _REMEMBERED_CHANGES:
+            del self._touched[:_REMEMBERED_CHANGES]
 
     def _touch_node(self, row: int) -> None:
         self.touch(row)
-        self.node_version[row] = self.last_version
+        self.node_version[row] = self.last_node_version = self.last_version
+
+    def changed_since(self, version: int) -> list[int]:
+        """The rows that have changed since a version, each once."""
+        number = self.last_version - version
+        if number <= len(self._touched):
+            return list(dict.fromkeys(self._touched[len(self._touched) - number :]))
+        changed: list[int] = np.flatnonzero(self.version[: self.size] > version).tolist()
+        return changed
 
     def _release_if_empty(self, row: int) -> None:
         if self.nodes[row] is None and not self.pods[row]:

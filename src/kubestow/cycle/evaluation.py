@@ -298,11 +298,13 @@ def check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) 
         )
 
 
-def sample(feasible: IntArray, order: IntArray, size: int, enough: int) -> tuple[IntArray, int]:
-    """The first `enough` of the feasible rows (of `size`) in searching order; and how many rows were searched."""
-    if len(feasible) <= enough:
-        return feasible, len(order)
-    is_feasible = np.zeros(size, np.bool_)
-    is_feasible[feasible] = True
-    found = np.flatnonzero(is_feasible[order])[:enough]
+def sample(passing: BoolArray, order: IntArray, enough: int) -> tuple[IntArray, int]:
+    """The first `enough` rows that pass, in searching order; and how many rows were searched."""
+    if int(np.count_nonzero(passing)) <= enough:
+        return np.flatnonzero(passing), len(order)
+    # Most often the first rows will do.
+    found = np.flatnonzero(passing[order[: 2 * enough]])
+    if len(found) < enough:
+        found = np.flatnonzero(passing[order])
+    found = found[:enough]
     return order[found], int(found[-1]) + 1

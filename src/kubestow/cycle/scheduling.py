@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.order import enough_nodes
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
@@ -84,7 +84,7 @@ class SchedulingCycles:
         judged = self._classes.evaluate(evaluation)
         if judged is None:
             return None
-        rows = self._enough(evaluation, judged.rows)
+        rows = self._enough(evaluation, judged.passing)
         return self._best(rows, judged.score), self._cluster.nodes.count, len(rows)
 
     def _find(self, evaluation: Evaluation) -> tuple[str, int, int] | None:
@@ -96,13 +96,12 @@ class SchedulingCycles:
             rows = evaluation.filter(only=nominated)
             if len(rows):
                 return self._best(rows, evaluation.score), 1, 1
-        rows = self._enough(evaluation, evaluation.filter())
-        if not len(rows):
+        if not len(evaluation.filter()) or evaluation.verdicts is None:
             return None
-        assert evaluation.verdicts is not None
+        rows = self._enough(evaluation, evaluation.verdicts.by_row(self._cluster.nodes.size))
         return self._best(rows, evaluation.score), len(evaluation.verdicts.rows), len(rows)
 
-    def _enough(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
+    def _enough(self, evaluation: Evaluation, passing: BoolArray) -> IntArray:
         """As many of the rows that pass as are enough, in searching order."""
         table, percentage = self._cluster.nodes, evaluation.profile.percentage_of_nodes_to_score
         start = self._next_start % table.count
@@ -111,7 +110,7 @@ class SchedulingCycles:
             order = order[np.isin(order, evaluation.verdicts.rows)]
         # Where nothing is scored, the first node that will do is as good as any.
         enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
-        found, searched = sample(rows, order, table.size, enough if evaluation.profile.score else 1)
+        found, searched = sample(passing, order, enough if evaluation.profile.score else 1)
         self._next_start = (start + searched) % table.count
         return found
 

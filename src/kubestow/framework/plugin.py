@@ -193,7 +193,11 @@ class Score(Protocol):
 
 @runtime_checkable
 class NormalizeScore(Protocol):
-    """Brings the scores of the nodes that passed (`rows`) to 0..MAX_SCORE."""
+    """Brings the scores of the nodes that passed (`rows`) to 0..MAX_SCORE.
+
+    `normalizes_scores_alone = True`: looks at nothing but the scores, and where they are all the same, their number
+    makes no difference. Spares equal pods the work where that is so.
+    """
 
     def normalize(self, want: Any, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray: ...
 

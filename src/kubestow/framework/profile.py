@@ -8,7 +8,7 @@ from kubestow.config import configuration, expansion
 from kubestow.framework import plain
 from kubestow.framework.caller import Bound, Caller, CallObserver
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import POINTS, AdaptsToChanges, PodsRead, Signs
+from kubestow.framework.plugin import POINTS, AdaptsToChanges, PodsRead, Signs, pods_read_by
 from kubestow.framework.registry import Registry, RegistryError, points_of
 
 _METHOD = {"queueSort": "sort_key", "filter": "filter_rows", "score": "score_rows"}
@@ -53,8 +53,13 @@ class Profile:
         self.pre_bind = bound("preBind")
         self.bind = bound("bind")
         self.post_bind = bound("postBind")
-        self.signing = _signing(self.plugins, points)
-        """The plugins that let equal pods share results."""
+        signing = _signing(self.plugins, points)
+        self.node_signing = tuple(of for of in signing if pods_read_by(of[1]) is PodsRead.NOTHING)
+        """The plugins that let equal pods share results, and look at a node alone."""
+        self.pod_signing = tuple(of for of in signing if pods_read_by(of[1]) is not PodsRead.NOTHING)
+        """Those that look at the pods on it, too."""
+        self.node_signers = frozenset(name for name, _ in self.node_signing)
+        self.pod_signers = frozenset(name for name, _ in self.pod_signing)
         self.filter_names = tuple(entry.name for entry in self.filter)
         self.adapting = frozenset(name for name, plugin in self.plugins.items() if isinstance(plugin, AdaptsToChanges))
         """Plugins whose want counts pods on many nodes."""

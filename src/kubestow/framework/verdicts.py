@@ -89,6 +89,14 @@ class Verdicts:
         """The rows that nobody refused."""
         return self.rows if self.passing.all() else self.rows[self.passing]
 
+    def by_row(self, size: int) -> BoolArray:
+        """Whether each of so many rows passed; those that were not judged did not."""
+        if len(self.rows) == size:
+            return self.passing
+        passing: BoolArray = np.zeros(size, np.bool_)
+        passing[self.rows] = self.passing
+        return passing
+
     def rejection(self, position: int) -> Rejection | None:
         """Why a row was refused; None if it was not."""
         plugin = int(self._refused_by[position])

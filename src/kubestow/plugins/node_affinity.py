@@ -39,6 +39,7 @@ class NodeAffinity:
 
     name = "NodeAffinity"
     reads_pods = PodsRead.NOTHING
+    normalizes_scores_alone = True
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         added = args.addedAffinity or NodeAffinitySpec()

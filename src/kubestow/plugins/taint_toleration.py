@@ -27,6 +27,7 @@ class TaintToleration:
 
     name = "TaintToleration"
     reads_pods = PodsRead.NOTHING
+    normalizes_scores_alone = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._comparison = handle.features.taint_toleration_comparison_operators

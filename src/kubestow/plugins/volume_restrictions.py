@@ -5,7 +5,7 @@ mount it read-only (AWS: not even then). A claim whose access mode is ReadWriteO
 it from every node.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,9 @@ class VolumeRestrictions:
             on(Resource.NODE, Action.ADD),
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._is_named),
         )
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        return None if pod.pod.spec.volumes and (pod.claim_names or _disks(pod.pod)) else ""
 
     def pre_filter(self, pod: PodInfo) -> Want | Skip | Rejection:
         if not pod.pod.spec.volumes:

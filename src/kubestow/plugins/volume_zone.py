@@ -4,7 +4,7 @@ Looks at bound volumes only, and only at nodes that have a zone or region label 
 label its nodes. A label of a volume may list several zones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +52,9 @@ class VolumeZone:
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, self._is_named),
             on(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, self._has_moved),
         )
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        return None if pod.claim_names else ""
 
     def pre_filter(self, pod: PodInfo) -> list[Place] | Skip | Rejection:
         if not pod.pod.spec.volumes:

@@ -1,7 +1,7 @@
 """The NodeVolumeLimits plugin: which points it takes part in, and when a pod it refused is worth another attempt."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +50,9 @@ class NodeVolumeLimits:
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._is_used),
             on(Resource.VOLUME_ATTACHMENT, Action.DELETE, self._may_free_an_attachment),
         )
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        return None if any(map(is_attachable, pod.pod.spec.volumes)) else ""
 
     def pre_filter(self, pod: PodInfo) -> Skip | None:
         return None if any(map(is_attachable, pod.pod.spec.volumes)) else SKIP

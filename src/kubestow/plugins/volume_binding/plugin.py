@@ -1,6 +1,6 @@
 """The VolumeBinding plugin: which points it takes part in, and when a pod it refused is worth another attempt."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +62,9 @@ class VolumeBinding:
         )
 
     # Finding
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        return None if pod.claim_names else ""
 
     def pre_filter(self, pod: PodInfo) -> Want | Skip | Rejection:
         if not pod.pod.spec.volumes:

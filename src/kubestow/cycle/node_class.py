@@ -1,0 +1,155 @@
+"""What is remembered of rows for pods that are the same to all plugins that look at a node alone.
+
+Pods of many sizes are of one such class. A row is judged again only when its node has changed.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown, row_count, row_numbers
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.evaluation import check_form, check_range
+from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.filtering import ask_filter
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import MAX_SCORE, Narrowed, Rejection, Skip
+
+
+class Scored:
+    """A plugin that scores, with the want of its PreScore; `raw` is kept if it normalizes."""
+
+    __slots__ = ("bound", "raw", "want", "weight")
+
+    def __init__(self, bound: Bound, weight: int, want: Any) -> None:
+        self.bound = bound
+        self.weight = weight
+        self.want = want
+        self.raw: IntArray = np.zeros(0, np.int64)
+
+    def judge(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: Rows) -> IntArray:
+        count = row_count(rows)
+        scores: IntArray = caller.call(self.bound, self.want, pod, table, rows, rows=count)
+        check_form(self.bound, scores, count)
+        return scores
+
+    def normalize(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
+        """The weighted scores of rows, from what is kept."""
+        raw, plugin = self.raw[rows], self.bound.plugin
+        scores: IntArray = caller.call_aside(plugin, "normalize", self.want, pod, table, rows, raw)
+        check_form(self.bound, scores, len(rows))
+        check_range(self.bound, scores, table, rows)
+        return scores * self.weight
+
+
+class Judges(NamedTuple):
+    """Plugins after PreFilter and PreScore, with what these computed."""
+
+    wants: dict[str, Any]
+    skipped: set[str]
+    filters: list[Bound]
+    scores: list[Scored]
+    normalizing: list[Scored]
+
+
+def prepare(profile: Profile, names: frozenset[str], pod: PodInfo, table: NodeTable) -> Judges | None:
+    """Run what comes before rows for some plugins; None if one of them refuses the pod or narrows the nodes."""
+    call, judges = profile.caller.call, Judges({}, set(), [], [], [])
+    for bound in profile.pre_filter:
+        if bound.name not in names:
+            continue
+        answer = call(bound, pod)
+        if isinstance(answer, Rejection | Narrowed):
+            return None
+        if isinstance(answer, Skip):
+            judges.skipped.add(bound.name)
+        else:
+            judges.wants[bound.name] = answer
+    judges.filters.extend(bound for bound in profile.filter if bound.name in names and bound.name not in judges.skipped)
+    nobody: IntArray = np.zeros(0, np.int64)
+    wants = {bound.name: call(bound, pod, table, nobody) for bound in profile.pre_score if bound.name in names}
+    for bound, weight in zip(profile.score, profile.weights, strict=True):
+        want = wants.get(bound.name)
+        if bound.name in names and not isinstance(want, Skip):
+            normalizes = hasattr(bound.plugin, "normalize")
+            (judges.normalizing if normalizes else judges.scores).append(Scored(bound, weight, want))
+    return judges
+
+
+class NodeClass:
+    """Rows as they are to the plugins that look at a node alone."""
+
+    def __init__(self, profile: Profile, names: frozenset[str], pod: PodInfo, table: NodeTable) -> None:
+        self.passing: BoolArray = np.zeros(0, np.bool_)
+        self.sum: IntArray = np.zeros(0, np.int64)
+        """The weighted scores of the plugins that do not normalize."""
+        self._caller = profile.caller
+        self._seen = -1
+        judges = prepare(profile, names, pod, table)
+        self.is_usable = judges is not None
+        """False: a PreFilter refused or narrowed, or a score is out of range; such pods are evaluated in full."""
+        self.judges = judges or Judges({}, set(), [], [], [])
+        self._even = 0
+        self._uneven: list[Scored] = []
+
+    def catch_up(self, pod: PodInfo, table: NodeTable) -> None:
+        """Judge again the rows whose node changed since the last time."""
+        has_room = len(self.passing) >= table.size
+        if has_room and self._seen == table.last_node_version:
+            return
+        if self._seen < 0 or not has_room:
+            self._make_room(table.capacity)
+            self._judge(pod, table, slice(0, table.size))
+        else:
+            self._judge(pod, table, np.flatnonzero(table.node_version[: table.size] > self._seen))
+        self._seen = table.last_node_version
+        self._look_for_even_scores(pod, table)
+
+    def _make_room(self, capacity: int) -> None:
+        self.passing = grown(self.passing, capacity)
+        self.sum = grown(self.sum, capacity)
+        for scored in self.judges.normalizing:
+            scored.raw = grown(scored.raw, capacity)
+
+    def _judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
+        passing = table.live[rows].copy()
+        for bound in self.judges.filters:
+            want = self.judges.wants.get(bound.name)
+            answer = ask_filter(self._caller, bound, want, pod, table, rows, len(passing))
+            if answer is not None:
+                passing &= answer.kinds == 0
+        self.passing[rows] = passing
+        total: IntArray = np.zeros(len(passing), np.int64)
+        for scored in self.judges.scores:
+            scores = scored.judge(self._caller, pod, table, rows)
+            if int(np.where(passing, scores, 0).view(np.uint64).max(initial=0)) > MAX_SCORE:
+                self.is_usable = False
+            total += scores * scored.weight
+        self.sum[rows] = total
+        for scored in self.judges.normalizing:
+            scored.raw[rows] = scored.judge(self._caller, pod, table, rows)
+
+    def _look_for_even_scores(self, pod: PodInfo, table: NodeTable) -> None:
+        """Where all rows have the same score, and the plugin looks at scores alone, normalizing is done once."""
+        self._even, self._uneven = 0, []
+        rows = np.flatnonzero(self.passing[: table.size])
+        for scored in self.judges.normalizing:
+            scores = scored.raw[rows]
+            is_even = len(rows) > 0 and bool((scores == scores[0]).all())
+            if is_even and getattr(scored.bound.plugin, "normalizes_scores_alone", False):
+                self._even += int(scored.normalize(self._caller, pod, table, rows[:1])[0])
+            else:
+                self._uneven.append(scored)
+
+    def add_normalized(self, totals: IntArray, pod: PodInfo, table: NodeTable, rows: IntArray) -> None:
+        """Add the normalized scores of rows that pass."""
+        if self._even:
+            totals += self._even
+        for scored in self._uneven:
+            totals += scored.normalize(self._caller, pod, table, rows)
+
+
+def check_passing(bound: Bound, scores: IntArray, passing: BoolArray, table: NodeTable, rows: Rows) -> None:
+    """Raises PluginError if the score of a row that passes is not between 0 and MAX_SCORE."""
+    check_range(bound, np.where(passing, scores, 0), table, row_numbers(rows))
