@@ -17,7 +17,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench_rows import Row, micros
+from bench_rows import RATE, Row, micros
 
 TOKEN = "bench"  # noqa: S105
 CONNECTIONS = 8
@@ -143,19 +143,19 @@ async def measure(server: Server, label: str) -> list[Row]:
     await asyncio.gather(*watchers)
     fan_out = (watched[1] - created[1]) / WATCHERS
     return [
-        Row(f"pod creates, {label}", rate(created[1]), f"of one core's time, TLS; here {rate(created[0])}"),
-        Row(f"pod binds, {label}", rate(bound[1]), f"of one core's time, TLS; here {rate(bound[0])}"),
-        Row(f"pod creates with {WATCHERS} watchers, {label}", rate(watched[1]), f"here {rate(watched[0])}"),
-        Row(f"fan-out of an event to a watcher, {label}", micros(fan_out), "CPU"),
+        rate(f"pod creates, {label}", *created),
+        rate(f"pod binds, {label}", *bound),
+        rate(f"pod creates with {WATCHERS} watchers, {label}", *watched),
+        micros(f"fan-out of an event to a watcher, {label}", fan_out, "CPU"),
     ]
 
 
-def rate(seconds: float) -> str:
-    """How many a second."""
-    return f"{1 / max(seconds, 1e-9):,.0f} /s"
+def rate(what: str, wall: float, cpu: float) -> Row:
+    """How many a second, from the seconds that one took."""
+    return Row(what, 1 / max(cpu, 1e-9), RATE, f"of one core's time, TLS; here {1 / max(wall, 1e-9):,.0f} {RATE}")
 
 
-def rows() -> Iterator[Row]:
+def rows(_full: bool) -> Iterator[Row]:
     """The section's measurements."""
     for label in ("in memory", "on disk"):
         with tempfile.TemporaryDirectory() as folder:

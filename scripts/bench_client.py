@@ -25,7 +25,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from bench_rows import Row
+from bench_rows import MICROS, Row
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.informer import Informer
@@ -233,15 +233,15 @@ async def watch(url: str, ca: bytes) -> float:
     return seconds / EVENTS * 1e6
 
 
-def rows() -> Iterator[Row]:
+def rows(_full: bool) -> Iterator[Row]:
     """The section's measurements."""
     size = len(chunk("ADDED", pod(1)))
     with server() as (plain, secure, ca):
         for named, url in (("plain", f"http://127.0.0.1:{plain}"), ("TLS", f"https://127.0.0.1:{secure}")):
             mine, theirs = (uvloop.run(client(url, ca, REQUESTS)) for client in (ours, aiohttps))
-            yield Row(f"one small POST, {named}", f"{mine:.1f} us", f"CPU; aiohttp {theirs:.1f} us")
+            yield Row(f"one small POST, {named}", mine, MICROS, f"CPU; aiohttp {theirs:.1f} us")
             event = uvloop.run(watch(url, ca))
-            yield Row(f"one watch event of {size} bytes, {named}", f"{event:.1f} us", "CPU; decoded and stored")
+            yield Row(f"one watch event of {size} bytes, {named}", event, MICROS, "CPU; decoded and stored")
 
 
 if __name__ == "__main__":

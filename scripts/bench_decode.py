@@ -13,7 +13,7 @@ from kubestow.model.ports import host_ports
 from kubestow.model.requests import pod_requests
 
 
-def rows() -> Iterator[Row]:
+def rows(_full: bool) -> Iterator[Row]:
     """The section's measurements."""
     data = json.dumps(typical_pod()).encode()
     with_null = json.dumps({**typical_pod(), "status": None}).encode()
@@ -21,12 +21,12 @@ def rows() -> Iterator[Row]:
     loads = seconds_per_call(lambda: json.loads(data))
     typed = seconds_per_call(lambda: decode(Pod, data))
     size = f"{len(data)} bytes"
-    yield Row("json.loads of a pod, to dicts", micros(loads), size)
-    yield Row("msgspec.json.decode of it, to dicts", micros(seconds_per_call(lambda: msgspec.json.decode(data))), size)
-    yield Row("decode of it, to a typed Pod", micros(typed), f"{loads / typed:.1f}x as fast as json.loads")
-    yield Row("decode of it with a null", micros(seconds_per_call(lambda: decode(Pod, with_null))), "decoded twice")
-    yield Row("pod_requests", micros(seconds_per_call(lambda: pod_requests(pod))), "one container")
-    yield Row("host_ports", micros(seconds_per_call(lambda: host_ports(pod))), "one container, no host ports")
+    yield micros("json.loads of a pod, to dicts", loads, size)
+    yield micros("msgspec.json.decode of it, to dicts", seconds_per_call(lambda: msgspec.json.decode(data)), size)
+    yield micros("decode of it, to a typed Pod", typed, f"{loads / typed:.1f}x as fast as json.loads")
+    yield micros("decode of it with a null", seconds_per_call(lambda: decode(Pod, with_null)), "decoded twice")
+    yield micros("pod_requests", seconds_per_call(lambda: pod_requests(pod)), "one container")
+    yield micros("host_ports", seconds_per_call(lambda: host_ports(pod)), "one container, no host ports")
 
 
 def typical_pod() -> dict[str, Any]:

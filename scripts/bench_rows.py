@@ -4,13 +4,24 @@ import timeit
 from collections.abc import Callable
 from typing import NamedTuple
 
+MICROS = "us"
+MILLIS = "ms"
+RATE = "/s"
+"""The one unit of which more is better."""
+MEGABYTES = "MB"
+
 
 class Row(NamedTuple):
     """One line of the table."""
 
     what: str
-    result: str
+    value: float
+    unit: str
     note: str = ""
+
+    @property
+    def result(self) -> str:
+        return f"{self.value:,.0f} {self.unit}" if self.value >= 1000 else f"{self.value:.4g} {self.unit}"
 
 
 def seconds_per_call(call: Callable[[], object], budget: float = 0.5) -> float:
@@ -21,6 +32,6 @@ def seconds_per_call(call: Callable[[], object], budget: float = 0.5) -> float:
     return min(timer.repeat(5, number)) / number
 
 
-def micros(seconds: float) -> str:
-    """A duration for the table."""
-    return f"{seconds * 1e6:.2f} us"
+def micros(what: str, seconds: float, note: str = "") -> Row:
+    """A row with a duration."""
+    return Row(what, seconds * 1e6, MICROS, note)

@@ -1,20 +1,25 @@
-"""Measures: all sections as one table, or one workload as one line of JSON.
+"""Measures: all sections as one table and as JSON, or one workload as one line of JSON.
 
-A section is a module `bench_NAME` here with `rows()`, which measures and yields; `SECTIONS` lists them in order. The
-workloads are those of `workloads`.
+A section is a module `bench_NAME` here with `rows(full)`, which measures and yields; `SECTIONS` lists them in order.
+The workloads are those of `workloads`.
 """
 
 import argparse
 import importlib
 import json
+import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from bench_rows import Row
+from bench_rows import RATE, Row
 from workloads import WORKLOADS
 
-SECTIONS = ["decode", "evaluation", "scheduling", "client", "apiserver"]
+SECTIONS = ["decode", "client", "evaluation", "scheduling", "apiserver", "http"]
+
+Found = dict[str, dict[str, Row]]
+"""By section and by what was measured."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,27 +29,77 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     names = f"sections: {' '.join(SECTIONS)} (all if none is named); or one workload: {' '.join(WORKLOADS)}"
     parser.add_argument("names", nargs="*", metavar="NAME", help=names)
+    parser.add_argument("--full", action="store_true", help="sections: the large sizes, too, which takes long")
+    parser.add_argument("--json", type=Path, default=Path("build/bench.json"), help="sections: where to write them")
+    parser.add_argument("--compare", type=Path, metavar="OLD.json", help="sections: print the ratios to earlier ones")
+    parser.add_argument("--http", metavar="WORKLOAD", choices=list(WORKLOADS), help="a workload over HTTPS, see below")
     parser.add_argument("--nodes", type=int, default=5_000, help="of a workload (default: %(default)s)")
     parser.add_argument("--pods", type=int, default=5_000, help="of a workload (default: %(default)s)")
+    parser.add_argument("--running", type=int, default=0, help="with --http: pods that run already, besides")
     parser.add_argument("--seed", type=int, default=0, help="of a workload's choices (default: %(default)s)")
+    parser.epilog = (
+        "--http: the embedded control plane runs in a process of its own and has all nodes and pods before the "
+        "scheduler starts; the scheduler's process alone is measured."
+    )
     options = parser.parse_args(arguments)
-    if len(options.names) == 1 and options.names[0] in WORKLOADS:
+    if options.http:
+        measure = importlib.import_module("bench_http").measure
+        print(json.dumps(measure(options.http, options.nodes, options.pods, options.running)))
+    elif len(options.names) == 1 and options.names[0] in WORKLOADS:
         measure = importlib.import_module("bench_scheduling").measure
         print(json.dumps(measure(options.names[0], options.nodes, options.pods, options.seed)))
     elif unknown := set(options.names) - set(SECTIONS):
         parser.error(f"neither sections nor one workload: {' '.join(sorted(unknown))}; there are {names}")
     else:
-        print_table(options.names or SECTIONS)
+        run_sections(options.names or SECTIONS, options)
     return 0
 
 
-def print_table(sections: Sequence[str]) -> None:
-    print(f"Python {platform.python_version()} on {platform.machine()}\n")
-    print(f"{'section':<12} {'what':<52} {'result':>14}  note")
+def run_sections(sections: Iterable[str], options: argparse.Namespace) -> None:
+    # Read before anything is written: it may be the same file.
+    old = None if options.compare is None else read(options.compare)
+    found: Found = {}
+    print(f"Python {platform.python_version()} on {platform.machine()}, {os.cpu_count()} cores\n")
+    print(f"{'section':<12} {'what':<60} {'result':>14}  note")
     for section in sections:
-        rows: Sequence[Row] = list(importlib.import_module(f"bench_{section}").rows())
-        for row in rows:
-            print(f"{section:<12} {row.what:<52} {row.result:>14}  {row.note}".rstrip(), flush=True)
+        found[section] = {}
+        for row in importlib.import_module(f"bench_{section}").rows(options.full):
+            found[section][row.what] = row
+            print(f"{section:<12} {row.what:<60} {row.result:>14}  {row.note}".rstrip(), flush=True)
+    write(options.json, found)
+    print(f"\nwritten to {options.json}")
+    if old is not None:
+        print_ratios(old, found)
+
+
+def write(path: Path, found: Found) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"section": section, **row._asdict()} for section, rows in found.items() for row in rows.values()]
+    machine = {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
+    path.write_text(json.dumps({**machine, "rows": rows}, indent=1) + "\n")
+
+
+def read(path: Path) -> Found:
+    found: Found = {}
+    try:
+        for row in json.loads(path.read_text())["rows"]:
+            section = row.pop("section")
+            found.setdefault(section, {})[row["what"]] = Row(**row)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SystemExit(f"scripts/bench: {path} is not what --json wrote: {error}") from None
+    return found
+
+
+def print_ratios(old: Found, new: Found) -> None:
+    """Old over new, so that above 1 is better, whatever the unit."""
+    print(f"\n{'section':<12} {'what':<60} {'before':>14} {'now':>14}  times as fast")
+    for section, rows in new.items():
+        for what, row in rows.items():
+            before = old.get(section, {}).get(what)
+            if before is None or not before.value or not row.value or before.unit != row.unit:
+                continue
+            ratio = row.value / before.value if row.unit.endswith(RATE) else before.value / row.value
+            print(f"{section:<12} {what:<60} {before.result:>14} {row.result:>14}  {ratio:.2f}")
 
 
 if __name__ == "__main__":

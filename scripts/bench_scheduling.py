@@ -10,12 +10,14 @@ import random
 import resource
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import uvloop
 from msgspec.structs import replace
 
-from bench_rows import Row
+from bench_rows import MILLIS, Row
 from kubestow import config
 from kubestow.intake import Intake
 from kubestow.model.pod import Pod, PodCondition
@@ -27,8 +29,9 @@ from kubestow.wiring.live import GC_THRESHOLDS
 from kubestow.wiring.registry import in_tree_registry
 from workloads import WORKLOADS, Workload
 
-NODES = 1_000
-PODS = 2_000
+NODES = 5_000
+PODS = 5_000
+PREEMPTORS = 1_000
 _CHURN_EVERY = 50
 _STALLED_SECONDS = 30.0
 
@@ -172,12 +175,33 @@ async def _run_to_the_end(core: Core, api: InstantApi) -> None:
     running.cancel()
 
 
-def rows() -> Iterator[Row]:
-    """Every workload on a cluster of moderate size."""
+def rows(full: bool) -> Iterator[Row]:
+    """Every workload; and how costs grow with nodes and with pods, if all is to be measured."""
     for name in WORKLOADS:
-        pods = NODES // 2 if name == "preemption" else NODES
-        found = measure(name, NODES, pods)
-        note = f"{found['cpu_ms_per_pod']} ms of CPU a pod, p99 of cycles {found['p99_cycle_ms']} ms"
-        if found["scheduled"] < pods:
-            note += f"; {found['scheduled']} of {pods} scheduled"
-        yield Row(f"{name}, {NODES:,} nodes", f"{found['pods_per_s']:,.0f} pods/s", note)
+        yield _row(name, NODES, PREEMPTORS if name == "preemption" else PODS)
+    if not full:
+        return
+    memory: dict[tuple[int, int], float] = {}
+    for nodes, pods in ((1_000, 10_000), (5_000, 10_000), (20_000, 10_000), (5_000, 1_000), (5_000, 100_000)):
+        found = _measure_apart("basic", nodes, pods)
+        memory[nodes, pods] = found["rss_mb"]
+        note = f"{found['pods_per_s']:,.0f} pods/s, p99 of cycles {found['p99_cycle_ms']} ms, {found['rss_mb']} MB"
+        yield Row(f"growth: {nodes:,} nodes, {pods:,} pods", found["cpu_ms_per_pod"], MILLIS, note)
+    per_node = (memory[20_000, 10_000] - memory[1_000, 10_000]) / 19_000 * 1024
+    per_pod = (memory[5_000, 100_000] - memory[5_000, 1_000]) / 99_000 * 1024
+    yield Row("memory of a node", per_node, "KB")
+    yield Row("memory of a pod", per_pod, "KB", "with the API server's copy, which is in the same process")
+
+
+def _row(name: str, nodes: int, pods: int) -> Row:
+    found = _measure_apart(name, nodes, pods)
+    note = f"{found['pods_per_s']:,.0f} pods/s, p99 of cycles {found['p99_cycle_ms']} ms"
+    if found["scheduled"] < pods:
+        note += f"; {found['scheduled']} of {pods} scheduled"
+    return Row(f"{name}, {nodes:,} nodes, {pods:,} pods: CPU a pod", found["cpu_ms_per_pod"], MILLIS, note)
+
+
+def _measure_apart(name: str, nodes: int, pods: int) -> dict[str, Any]:
+    """In a process of its own, so that one workload's memory is not another's."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(measure, name, nodes, pods).result()
