@@ -57,6 +57,9 @@ class Recording:
     def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
         self.failures.append((plugin, str(error)))
 
+    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+        self.failures.append((plugin, str(error)))
+
 
 DEFAULT_REGISTRATIONS = {
     "Fit": [on(Resource.NODE, Action.ADD), on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)],

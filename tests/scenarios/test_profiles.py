@@ -1,7 +1,10 @@
 """Several profiles in one scheduler: each pod is scheduled by the plugins of the profile it names."""
 
 from collections.abc import Callable
+from typing import Any
 
+from kubestow.framework.handle import Handle
+from kubestow.model.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]
@@ -75,3 +78,35 @@ def test_the_configured_backoff_counts(start: Start) -> None:
     harness.cluster.faults.fail("bind", "Conflict")
     harness.run_until_idle()
     assert harness.cluster.bindings[0].time == 3.0
+
+
+class Alphabet:
+    """Orders pods by their letter; has never heard of pods without one."""
+
+    name = "Alphabet"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def sort_key(self, pod: Pod, waiting_since: float) -> str:
+        return pod.metadata.labels["letter"]
+
+
+ALPHABETICAL = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    queueSort: {disabled: [{name: PrioritySort}], enabled: [{name: Alphabet}]}
+"""
+
+
+def test_a_pod_that_the_order_fails_for_is_scheduled_all_the_same(start: Start) -> None:
+    """It goes last, and the failure is told; a heap of pods does not depend on the kindness of plugins."""
+    harness = start(ALPHABETICAL, plugins=[Alphabet])
+    for letter in "", "b", "a":
+        harness.cluster.add(make_pod(f"p{letter}", labels={"letter": letter} if letter else {}))
+    harness.cluster.add(make_node("n1"))
+    harness.run_until_idle()
+    assert list(harness.bindings) == ["default/pa", "default/pb", "default/p"]
+    assert harness.attempts.failures == ["place of default/p by Alphabet: 'letter'"]

@@ -15,6 +15,9 @@ class QueueObserver(Protocol):
     def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
         """A hint raised; the pod is tried again as if it had said yes."""
 
+    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+        """A queue sort plugin could not tell a pod's place; it goes after the others."""
+
 
 class SilentObserver:
     """Measures nothing."""
@@ -26,4 +29,7 @@ class SilentObserver:
         pass
 
     def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
+        pass
+
+    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
         pass

@@ -25,7 +25,7 @@ from kubestow.queue.observer import QueueObserver
 from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from kubestow.scheduler import AttemptObserver, Scheduler
 from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.rules import ProfileRules
+from kubestow.wiring.rules import ProfileRules, queue_order
 
 
 class CoreObserver(CallObserver, QueueObserver, IntakeObserver, AttemptObserver, DispatchObserver, Protocol):
@@ -102,7 +102,7 @@ def build_core(
             features.scheduler_pop_from_backoff_q,
         ),
         outside.observer,
-        next(iter(profiles.values())).queue_sort[0].function,
+        queue_order(next(iter(profiles.values())), outside.observer),
         nominator,
         work_arrived.set,
     )

@@ -40,6 +40,9 @@ class LiveObserver:
         self.api_call_finished = metrics.api_calls.api_call_finished
         self.api_call_failed = metrics.api_calls.api_call_failed
 
+    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+        log.error("Queue sort plugin cannot tell a pod's place; it goes last", err=error, plugin=plugin, pod=pod.key)
+
     def object_refused(self, obj: Any, error: Exception) -> None:
         meta = obj.metadata
         name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

@@ -1,16 +1,29 @@
 """A profile's plugins as the queue sees them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from kubestow.cluster.events import ANYTHING, Registration
+from kubestow.config.plugin_points import IN_TREE
 from kubestow.framework.caller import Bound
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection
 from kubestow.model.pod import Pod
+from kubestow.queue.observer import QueueObserver
+from kubestow.queue.ordering import GuardedOrder
 from kubestow.queue.queued_pod import Gate
 
 EXTENDER = "Extender"
 """Stands for all HTTP extenders: what they rejected may change its mind at any event."""
+
+
+def queue_order(profile: Profile, observer: QueueObserver) -> Callable[[Pod, float], Any]:
+    """The order of the profile's queue sort plugin."""
+    (sort,) = profile.queue_sort
+    if sort.name in IN_TREE:
+        # PrioritySort cannot fail, and is asked for every pod.
+        return sort.function
+    return GuardedOrder(sort.function, lambda pod, error: observer.sort_failed(sort.name, pod, error))
 
 
 class ProfileRules:
