@@ -62,7 +62,7 @@ class Intake:
         if isinstance(obj, Pod):
             self._pod_added(obj)
         elif isinstance(obj, Node):
-            self._node_changed(None, obj)
+            self._node_seen(obj)
         else:
             self._object_changed(None, obj)
         self._changed()
@@ -71,7 +71,7 @@ class Intake:
         if isinstance(new, Pod):
             self._pod_updated(old, new)
         elif isinstance(new, Node):
-            self._node_changed(old, new)
+            self._node_seen(new)
         else:
             self._object_changed(old, new)
         self._changed()
@@ -80,28 +80,29 @@ class Intake:
         if isinstance(obj, Pod):
             self._pod_deleted(obj)
         elif isinstance(obj, Node):
-            self._node_changed(obj, None)
+            self._node_gone(obj)
         else:
             self._object_changed(obj, None)
         self._changed()
 
     # Nodes and everything else
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+    def _node_seen(self, new: Node) -> None:
         start = self._stopwatch()
-        events = node_events(old, new)
-        if new is None:
-            # Told while the node is still there.
-            self._tell(events, old, None, start)
-            assert old is not None
-            self._cluster.remove_node(old.metadata.name)
-            return
+        # Not the version that was seen last: it may have been refused.
+        old = self._cluster.node(new.metadata.name)
         try:
             self._cluster.set_node(new)
         except ValueError as error:
             self._observer.object_refused(new, error)
             return
-        self._tell(events, old, new, start)
+        self._tell(node_events(old, new), old, new, start)
+
+    def _node_gone(self, node: Node) -> None:
+        start = self._stopwatch()
+        # Told while the node is still there.
+        self._tell(node_events(node, None), node, None, start)
+        self._cluster.remove_node(node.metadata.name)
 
     def _object_changed(self, old: Any, new: Any) -> None:
         start = self._stopwatch()

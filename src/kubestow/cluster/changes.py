@@ -108,10 +108,12 @@ def _plain_action(old: object, new: object) -> Action:
 def _scaled_down(old: Pod, new: Pod) -> bool:
     if old.spec == new.spec and old.status == new.status:
         return False
-    wanted = pod_requests(new).amounts
-    return any(
-        resource not in wanted or amount > wanted[resource] for resource, amount in pod_requests(old).amounts.items()
-    )
+    try:
+        before, wanted = pod_requests(old).amounts, pod_requests(new).amounts
+    except ValueError:
+        # One of them makes no sense. Whoever waits for room may have got some.
+        return True
+    return any(resource not in wanted or amount > wanted[resource] for resource, amount in before.items())
 
 
 def _generated_claims_changed(old: Pod, new: Pod) -> bool:

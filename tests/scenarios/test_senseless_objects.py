@@ -1,0 +1,62 @@
+"""Objects that make no sense: they are told so, harm nobody else, and count as soon as they are corrected."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+Start = Callable[..., SchedulerHarness]
+
+SENSELESS = "1x"
+
+
+@pytest.mark.parametrize("nominated", ["", "n1"])
+def test_a_pod_that_asks_for_a_senseless_amount(start: Start, nominated: str) -> None:
+    """It fails by an error that names the amount, again and again, until somebody corrects it."""
+    harness = start()
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(make_pod("bad", cpu=SENSELESS, status={"nominatedNodeName": nominated}))
+    harness.cluster.add(make_pod("good", cpu="1"))
+    harness.run_for(10.0)
+    assert harness.bindings == {"default/good": "n1"}
+    condition = harness.cluster.conditions("bad")["PodScheduled"]
+    assert condition.reason == "SchedulerError"
+    assert "quantity '1x'" in condition.message
+    assert harness.place_of("bad") == "errorBackoff"
+    harness.cluster.update(make_pod("bad", cpu="1"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("bad") == "n1"
+
+
+def test_a_bound_pod_with_a_senseless_amount_is_not_counted_until_it_is_corrected(start: Start) -> None:
+    """And those that wait hear of it when it shrinks afterwards."""
+    harness = start()
+    harness.cluster.add(make_node("n1", cpu="2"))
+    harness.cluster.add(make_pod("bad", cpu=SENSELESS, node="n1"))
+    harness.run_until_idle()
+    assert harness.core.cluster.pod_count == 0
+    assert "Pod bad: quantity '1x'" in harness.attempts.failures[0]
+    harness.cluster.update(make_pod("bad", cpu="2", node="n1"))
+    harness.cluster.add(make_pod("next", cpu="1"))
+    harness.run_until_idle()
+    assert harness.place_of("next") == "unschedulable"
+    harness.cluster.update(make_pod("bad", cpu="1", node="n1"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("next") == "n1"
+    harness.cluster.delete(harness.cluster.pod("bad"), 0)
+    harness.run_until_idle()
+    assert harness.core.cluster.pod_count == 1
+
+
+def test_a_node_with_a_senseless_amount_is_no_node(start: Start) -> None:
+    """Until it is corrected."""
+    harness = start()
+    harness.cluster.add(make_node("n1", cpu=SENSELESS))
+    harness.cluster.add(make_pod("p1"))
+    harness.run_for(3.0)
+    assert harness.events.notes("FailedScheduling")[0] == "no nodes available to schedule pods"
+    assert "Node n1: quantity '1x'" in harness.attempts.failures[0]
+    harness.cluster.update(make_node("n1", cpu="2"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p1") == "n1"
