@@ -84,8 +84,8 @@ class SchedulingCycles:
         judged = self._classes.evaluate(evaluation)
         if judged is None:
             return None
-        rows = self._enough(evaluation, judged.passing)
-        return self._best(rows, judged.score), self._cluster.nodes.count, len(rows)
+        rows, searched = self._enough(evaluation, judged.passing)
+        return self._best(rows, judged.score), searched, len(rows)
 
     def _find(self, evaluation: Evaluation) -> tuple[str, int, int] | None:
         """The best node, how many were looked at, and how many would do; None if none will."""
@@ -98,11 +98,11 @@ class SchedulingCycles:
                 return self._best(rows, evaluation.score), 1, 1
         if not len(evaluation.filter()) or evaluation.verdicts is None:
             return None
-        rows = self._enough(evaluation, evaluation.verdicts.by_row(self._cluster.nodes.size))
-        return self._best(rows, evaluation.score), len(evaluation.verdicts.rows), len(rows)
+        rows, searched = self._enough(evaluation, evaluation.verdicts.by_row(self._cluster.nodes.size))
+        return self._best(rows, evaluation.score), searched, len(rows)
 
-    def _enough(self, evaluation: Evaluation, passing: BoolArray) -> IntArray:
-        """As many of the rows that pass as are enough, in searching order."""
+    def _enough(self, evaluation: Evaluation, passing: BoolArray) -> tuple[IntArray, int]:
+        """As many of the rows that pass as are enough, in searching order; and how many it took to find them."""
         table, percentage = self._cluster.nodes, evaluation.profile.percentage_of_nodes_to_score
         start = self._next_start % table.count
         order = self._cluster.order.rows_from(start)
@@ -112,7 +112,7 @@ class SchedulingCycles:
         enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
         found, searched = sample(passing, order, enough if evaluation.profile.score else 1)
         self._next_start = (start + searched) % table.count
-        return found
+        return found, searched
 
     def _best(self, rows: IntArray, score: Callable[[IntArray], IntArray]) -> str:
         if len(rows) == 1:
