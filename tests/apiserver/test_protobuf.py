@@ -38,8 +38,8 @@ def test_every_kind_can_be_read() -> None:
 
     def names(message: str) -> set[str]:
         found: set[str] = set()
-        for name, inline in numbers[message].values():
-            found |= names(name) if inline else {name}
+        for name, mark in numbers[message].values():
+            found |= names(name) if mark == "+" else {name}
         return found
 
     for struct in structs().values():
@@ -73,6 +73,22 @@ def test_a_message_becomes_an_object() -> None:
             "terminationGracePeriodSeconds": -1,
             "hostNetwork": True,
         },
+    }
+
+
+def test_zeros_that_go_always_writes_are_not_given() -> None:
+    """`tty: false` and `minReadySeconds: 0` say nothing; `replicas: 0` and `hostUsers: false` do."""
+    container = field(1, "c") + field(16, 0) + field(18, 1)
+    template = field(1, field(7, 0)) + field(2, field(2, container) + field(11, 0) + field(37, 0))
+    message = field(2, field(1, 0) + field(3, template) + field(5, 0) + field(7, 0))
+    assert protobuf.read(struct_named("apps.v1", "Deployment"), message) == {
+        "spec": {
+            "replicas": 0,
+            "template": {
+                "metadata": {},
+                "spec": {"containers": [{"name": "c", "tty": True}], "hostUsers": False},
+            },
+        }
     }
 
 

@@ -3,7 +3,8 @@
 The wire form carries numbers instead of names; `protobuf.txt` gives the numbers, the tables of types say what each
 field is. Only reading is needed: clients that send protobuf take JSON in return.
 
-A field that Go always writes cannot be told from one that was set; empty texts are taken as not set, as in JSON.
+Go always writes texts, and numbers and truth values that are not pointers: when empty they are taken as not given, as
+Go itself leaves them out of JSON.
 """
 
 import base64
@@ -27,8 +28,8 @@ class ProtobufError(ValueError):
     """Bytes that are not the message they should be."""
 
 
-Numbers = dict[int, tuple[str, bool]]
-"""For each number the field, or the type of a part whose fields JSON writes in place (then True)."""
+Numbers = dict[int, tuple[str, str]]
+"""For each number the field and its mark: `~` when zero means not given, `+` for the type of a part written in place."""
 
 
 @cache
@@ -36,7 +37,7 @@ def _numbers() -> dict[str, Numbers]:
     text = (resources.files("kubestow.apiserver.schema") / "protobuf.txt").read_text(encoding="utf-8")
     found: dict[str, Numbers] = {}
     group = ""
-    for line in text.splitlines()[1:]:
+    for line in text.partition("\n\n")[2].splitlines():
         name, *entries = line.split() or [""]
         if name == "group":
             group = entries[0]
@@ -44,11 +45,11 @@ def _numbers() -> dict[str, Numbers]:
             numbers: Numbers = {}
             for entry in entries:
                 field, _, number = entry.partition("=")
-                inline = field.startswith("+")
-                part = field.lstrip("+")
-                if inline and "." not in part:
+                mark = "+" if field.startswith("+") else "~" if field.endswith("~") else ""
+                part = field.strip("+~")
+                if mark == "+" and "." not in part:
                     part = f"{group}.{part}"
-                numbers[int(number)] = (part, inline)
+                numbers[int(number)] = (part, mark)
             found[f"{group}.{name}"] = numbers
     return found
 
@@ -84,10 +85,10 @@ def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, d
         raise ProtobufError("it is nested too deeply")
     numbers = _numbers().get(message, {})
     for number, wire, value in _fields(data):
-        name, inline = numbers.get(number, ("", False))
+        name, mark = numbers.get(number, ("", ""))
         if not name:
             continue
-        if inline:
+        if mark == "+":
             _read_into(obj, struct, name, _as_bytes(value), depth + 1)
             continue
         kind = struct.fields[name].type
@@ -102,7 +103,7 @@ def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, d
             obj.setdefault(name, {})[key] = item
         else:
             item = _value(kind, value, depth)
-            if item is not None and item != "":
+            if item is not None and item != "" and (item or mark != "~"):
                 obj[name] = item
 
 
