@@ -36,6 +36,28 @@ def test_unknown_fields_are_dropped_with_a_warning(client: Client) -> None:
     assert b"colour" not in response.read()
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+def test_fields_given_twice_are_refused_when_strict(client: Client, method: str) -> None:
+    """JSON may repeat a name; the last one counts, and a strict client learns which ones."""
+    nodes = "/api/v1/nodes"
+    body = (
+        b'{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","name":"b"},'
+        b'"spec":{"taints":[{"key":"k","key":"l","effect":"NoSchedule"}]}}'
+    )
+    if method != "POST":
+        client.create(nodes, {"metadata": {"name": "b"}})
+    path = nodes if method == "POST" else f"{nodes}/b"
+    media = "application/strategic-merge-patch+json" if method == "PATCH" else "application/json"
+    status, refused = client.call(method, f"{path}?fieldValidation=Strict", body, content_type=media)
+    assert (status, refused["reason"]) == (400, "BadRequest")
+    assert refused["message"].endswith(
+        'strict decoding error: duplicate field "metadata.name", duplicate field "spec.taints[0].key"'
+    )
+    response = client.raw(method, f"{path}?fieldValidation=Warn", body, {"Content-Type": media})
+    assert (response.status, b'"key":"l"' in response.read()) == (201 if method == "POST" else 200, True)
+    assert '299 - "duplicate field \\"metadata.name\\""' in (response.getheader("Warning") or "")
+
+
 def test_unknown_fields_can_be_ignored(client: Client) -> None:
     """No warning then."""
     body = b'{"metadata":{"name":"a"},"colour":1,"spec":{"containers":[{"name":"c","image":"i"}]}}'

@@ -1,6 +1,9 @@
 """Creating, reading, changing and deleting objects over HTTP."""
 
 import re
+from typing import Any
+
+import pytest
 
 from apiserver.running import Client, pod
 
@@ -69,17 +72,56 @@ def test_an_update_that_changes_nothing_is_no_write(client: Client) -> None:
 
 
 def test_status_and_spec_are_written_apart(client: Client) -> None:
-    """A write of the object leaves the status alone, a write of the status leaves the rest alone."""
+    """A write of the object leaves the status alone, a write of the status leaves the spec alone."""
     created = client.create(PODS, pod())
     created["status"]["phase"] = "Running"
-    created["metadata"]["labels"] = {"changed": "yes"}
+    created["spec"]["priority"] = 7
     status, updated = client.call("PUT", f"{PODS}/a/status", created)
     assert status == 200
     assert updated["status"]["phase"] == "Running"
-    assert updated["metadata"]["labels"] == {"app": "a"}
+    assert updated["spec"]["priority"] == 0
     updated["status"]["phase"] = "Failed"
     status, again = client.call("PUT", f"{PODS}/a", updated)
     assert (status, again["status"]["phase"]) == (200, "Running")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "changed"),
+    [
+        (PODS, pod(), {"labels", "annotations"}),
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            {
+                "metadata": {"name": "a"},
+                "spec": {
+                    "selector": {"matchLabels": {"app": "a"}},
+                    "template": {"metadata": {"labels": {"app": "a"}}, "spec": pod()["spec"]},
+                },
+            },
+            {"annotations"},
+        ),
+        (
+            "/apis/storage.k8s.io/v1/volumeattachments",
+            {
+                "metadata": {"name": "a"},
+                "spec": {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}},
+            },
+            set(),
+        ),
+    ],
+)
+def test_metadata_may_change_along_with_the_status(
+    client: Client, path: str, body: dict[str, Any], changed: set[str]
+) -> None:
+    """As controllers are used to: a Deployment's revision is an annotation written with its status, say."""
+    client.create(path, body)
+    marks = {"labels": {"mark": "x"}, "annotations": {"mark": "x"}}
+    metadata = client.patch(f"{path}/a/status", {"metadata": marks})["metadata"]
+    assert {name for name in marks if "mark" in metadata.get(name, {})} == changed
+    status, refused = client.call(
+        "PATCH", f"{PODS}/a/status", {"metadata": {"labels": {"a b": ""}}}, content_type="application/merge-patch+json"
+    )
+    assert status == (422 if path == PODS else 404), refused
 
 
 def test_generation_counts_changes_of_the_spec(client: Client) -> None:

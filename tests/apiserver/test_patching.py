@@ -44,6 +44,26 @@ def test_json_patch(client: Client) -> None:
     assert "operation 0 (test /metadata/labels/app)" in body["message"]
 
 
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        ({"op": "test", "path": "/metadata/name", "value": "x"}, "the test failed, the value is another"),
+        ({"op": "remove", "path": "/metadata/nothing"}, "there is no nothing"),
+        ({"op": "add", "path": "/spec/taints/7", "value": {}}, "the list has 1 items"),
+        ({"op": "move", "path": "/spec/taints", "from": "/spec"}, "cannot move a value into itself"),
+    ],
+)
+def test_a_json_patch_that_does_not_fit_says_why(client: Client, operation: dict[str, Any], said: str) -> None:
+    """With the operation, its path and what is in the way."""
+    taints = [{"key": "k", "effect": "NoSchedule"}]
+    client.create("/api/v1/nodes", {"metadata": {"name": "patched"}, "spec": {"taints": taints}})
+    status, refused = client.call(
+        "PATCH", "/api/v1/nodes/patched", [operation], content_type="application/json-patch+json"
+    )
+    assert status == 422
+    assert refused["message"] == f"JSON patch operation 0 ({operation['op']} {operation['path']}): {said}"
+
+
 def test_merge_patch_replaces_lists_and_null_removes(client: Client) -> None:
     """RFC 7386."""
     client.create(DEPLOYMENTS, deployment())

@@ -25,16 +25,22 @@ class Binder:
         if target.get("kind", "Node") not in ("", "Node", "Minion"):
             cause = ("target.kind", INVALID, f'Invalid value: "{target["kind"]}": only Node can be bound to')
             raise errors.invalid("", "Binding", name, [cause])
+        metadata = binding.get("metadata", {})
+        if metadata.get("name", name) not in ("", name):
+            raise errors.bad_request(f'metadata.name is "{metadata["name"]}", the path says "{name}"')
         current = self.store.get("pods", namespace, name)
         if current is None:
             raise errors.not_found("", "pods", name)
-        metadata = binding.get("metadata", {})
         uid = metadata.get("uid")
         if uid and uid != current.uid:
-            raise _refused(name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current.uid}")
+            raise errors.conflict(
+                "", "pods", name,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current.uid}",
+            )  # fmt: skip
         version = metadata.get("resourceVersion")
         if version and version != str(current.rv):
-            raise _refused(name, "the object has been modified; please apply your changes to the latest version")
+            why = "the object has been modified; please apply your changes to the latest version and try again"
+            raise errors.conflict("", "pods", name, why)
         pod = current.object()
         if "deletionTimestamp" in pod["metadata"]:
             raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")

@@ -34,8 +34,9 @@ def check(resource: Resource, obj: Object, intent: Intent) -> None:
         raise errors.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {told}'
         )
-    if report.unknown and intent.validation != "Ignore":
-        told_all = [f'unknown field "{path}"' for path in report.unknown[:20]]
+    if (report.unknown or intent.repeated) and intent.validation != "Ignore":
+        told_all = [f'duplicate field "{path}"' for path in intent.repeated[:20]]
+        told_all += [f'unknown field "{path}"' for path in report.unknown[:20]]
         if intent.validation == "Strict":
             raise errors.bad_request(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
@@ -174,6 +175,8 @@ class Writer:
             self._demand_valid(resource, new, causes)
             if resource.counts_generation and _wanted(new) != _wanted(old):
                 metadata["generation"] = metadata.get("generation", 0) + 1
+        elif metadata != old["metadata"]:
+            self._demand_valid(resource, new, [*wrong_metadata(metadata)])
         if new == old:
             return current
         if not intent.applies:
@@ -228,6 +231,26 @@ def _wanted(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status", "apiVersion", "kind")}
 
 
+_NO_METADATA_WITH_STATUS = (
+    "volumeattachments.storage.k8s.io",
+    "resourceclaims.resource.k8s.io",
+    "podgroups.scheduling.k8s.io",
+)
+_KEPT_WITH_STATUS = {"pods": ("ownerReferences",), "deployments.apps": ("labels",)}
+
+
+def _metadata_with_status(resource: Resource, new: Object, old: Object) -> Object:
+    """Metadata after a write of the status: of most resources it may change along, as controllers are used to."""
+    if resource.storage in _NO_METADATA_WITH_STATUS:
+        return dict(old)
+    metadata = dict(new)
+    for key in _KEPT_WITH_STATUS.get(resource.storage, ()):
+        metadata.pop(key, None)
+        if key in old:
+            metadata[key] = old[key]
+    return metadata
+
+
 def _merged(resource: Resource, new: Object, old: Object, sub: str) -> Object:
     """The part of `new` that a subresource stands for, in an otherwise unchanged object."""
     if not sub:
@@ -243,11 +266,7 @@ def _merged(resource: Resource, new: Object, old: Object, sub: str) -> Object:
             merged["status"] = new["status"]
         else:
             merged.pop("status", None)
-        merged["metadata"] = dict(old["metadata"])
-        if resource.storage == "nodes":
-            for key in ("labels", "annotations"):
-                if key in new["metadata"]:
-                    merged["metadata"][key] = new["metadata"][key]
+        merged["metadata"] = _metadata_with_status(resource, new["metadata"], old["metadata"])
     elif sub == "ephemeralcontainers":
         merged["spec"] = dict(old["spec"])
         merged["spec"]["ephemeralContainers"] = new.get("spec", {}).get("ephemeralContainers", [])

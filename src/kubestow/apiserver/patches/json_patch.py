@@ -20,8 +20,10 @@ def apply(document: dict[str, Any], operations: Any) -> dict[str, Any]:
             raise bad_request(f"JSON patch operation {index}: needs `op` and `path`")
         try:
             _apply_one(holder, operation)
-        except (KeyError, IndexError, ValueError, TypeError) as error:
-            raise _refused(index, operation, f"there is nothing at this path ({error})") from error
+        except KeyError as error:
+            raise _refused(index, operation, f"there is no {error.args[0]}") from error
+        except (IndexError, ValueError, TypeError) as error:
+            raise _refused(index, operation, str(error)) from error
     result = holder[""]
     if not isinstance(result, dict):
         raise bad_request("the JSON patch replaced the object with something that is none")
@@ -54,7 +56,7 @@ def _apply_one(holder: dict[str, Any], operation: dict[str, Any]) -> None:
     elif op == "test":
         parent, key = _parent(holder, path)
         if _get(parent, key) != operation["value"]:
-            raise ValueError("the test failed: the value is another")
+            raise ValueError("the test failed, the value is another")
     else:
         raise bad_request(f'JSON patch: unknown operation "{op}"; use add, replace, remove, move, copy or test')
 

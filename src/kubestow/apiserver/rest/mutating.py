@@ -12,6 +12,7 @@ from kubestow.apiserver.rest import bodies
 from kubestow.apiserver.rest.bodies import demand_kind, read_object
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.reading import Page, is_true, list_page, selection
+from kubestow.apiserver.rest.repetition import repeated_fields
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
 from kubestow.http.messages import Request
@@ -36,6 +37,12 @@ def intent_of(request: Request) -> Intent:
     return intent
 
 
+def _note_repeated(request: Request, intent: Intent) -> None:
+    """Fields given twice are told to clients that say how they want their fields validated."""
+    if intent.validation != "Ignore" and "fieldValidation" in request.query and request.body[:1] == b"{":
+        intent.repeated = repeated_fields(request.body)
+
+
 class Mutations:
     """Writes that requests ask for."""
 
@@ -47,6 +54,7 @@ class Mutations:
     def create(self, request: Request, target: Target, intent: Intent) -> Record:
         """A new object."""
         document = read_object(request)
+        _note_repeated(request, intent)
         resource = target.resource
         demand_kind(document, resource.api_version, resource.kind)
         namespace = target.namespace or ""
@@ -55,6 +63,7 @@ class Mutations:
     def replace(self, request: Request, target: Target, intent: Intent) -> Record:
         """An object in place of the current one."""
         document = read_object(request)
+        _note_repeated(request, intent)
         resource = target.resource
         demand_kind(document, resource.api_version, resource.kind)
         metadata = document.get("metadata")
@@ -73,6 +82,7 @@ class Mutations:
         if media not in bodies.PATCHES:
             raise unsupported_media_type(media, bodies.PATCHES)
         patch = bodies.read_json(request.body)
+        _note_repeated(request, intent)
 
         def change(current: Object) -> Object:
             return patched(current, patch, media, resource)
@@ -88,7 +98,9 @@ class Mutations:
         if not isinstance(applied, dict):
             raise bad_request("the body is not an object")
         demand_kind(applied, resource.api_version, resource.kind)
-        check(resource, applied, Intent(user=intent.user, validation=intent.validation, warnings=intent.warnings))
+        _note_repeated(request, intent)
+        check(resource, applied, intent)
+        intent.repeated = []
         metadata = applied.setdefault("metadata", {})
         for key, expected in (("name", name), ("namespace", namespace)):
             if expected and metadata.setdefault(key, expected) != expected:
