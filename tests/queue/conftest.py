@@ -154,7 +154,7 @@ def kit() -> Kit:
     return Kit()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_kit() -> type[Kit]:
     """For queues with rules or settings of their own."""
     return Kit
