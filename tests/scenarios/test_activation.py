@@ -1,0 +1,71 @@
+"""Plugins that wake waiting pods by themselves."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kubestow.cluster.events import Registration
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.handle import Handle
+from kubestow.framework.plain import NodeRow
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+Start = Callable[..., SchedulerHarness]
+
+
+class Leader:
+    """Refuses followers until their leader has a place, and then wakes them; nothing else does."""
+
+    name = "Leader"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._handle = handle
+        self._led = False
+        self._followers: dict[str, PodInfo] = {}
+
+    def requeue_on(self) -> list[Registration]:
+        return []
+
+    def filter(self, state: Any, pod: PodInfo, node: NodeRow) -> str | None:
+        if self._led or pod.name == "leader":
+            return None
+        self._followers[pod.uid] = pod
+        return "the leader has no place yet"
+
+    def reserve(self, want: Any, pod: PodInfo, node: str) -> None:
+        if pod.name == "leader":
+            self._led = True
+            self._handle.activate([follower.pod for follower in self._followers.values()])
+
+    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+        self._led = self._led and pod.name != "leader"
+
+
+def test_followers_are_tried_at_once(start: Start) -> None:
+    """Neither their backoff nor the hints of those who refused them matter."""
+    harness = start(plugins=[Leader])
+    harness.cluster.add(make_node("n1"))
+    for number in range(3):
+        harness.cluster.add(make_pod(f"f{number}"))
+    harness.run_for(10.0)
+    assert [harness.place_of(f"f{number}") for number in range(3)] == ["unschedulable"] * 3
+    harness.cluster.add(make_pod("leader"))
+    harness.run_until_idle()
+    assert list(harness.bindings) == ["default/leader", "default/f0", "default/f1", "default/f2"]
+    assert harness.time == 10.0
+
+
+def test_activation_does_not_wake_the_dead(start: Start) -> None:
+    """A plugin may remember pods that are gone, or bound: nothing comes of activating them."""
+    harness = start(plugins=[Leader])
+    harness.cluster.add(make_node("n1"))
+    gone = harness.cluster.add(make_pod("f0"))
+    harness.run_for(1.0)
+    harness.cluster.delete(gone)
+    harness.cluster.add(make_pod("leader"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/leader": "n1"}
+    harness.cluster.delete(harness.cluster.pod("leader"), 0)
+    harness.cluster.add(make_pod("f0"))
+    harness.cluster.add(make_pod("leader"))
+    harness.run_until_idle()
+    assert len(harness.cluster.bindings) == 3
