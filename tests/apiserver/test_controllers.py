@@ -34,7 +34,7 @@ def workload(name: str = "w", image: str = "i:1", **spec: Any) -> dict[str, Any]
 
 def until(plane: Running, path: str, found: Callable[[Any], bool]) -> Any:
     """Waits, by watching, until an object is as wanted."""
-    watch = plane.watch(f"{path}?watch=1")
+    watch = plane.watch(f"{path}{'&' if '?' in path else '?'}watch=1")
     return watch.until(lambda event: event["type"] != "DELETED" and found(event["object"]))["object"]
 
 
@@ -146,6 +146,50 @@ def test_orphans_stay_when_asked(plane: Running, client: Client) -> None:
     (name,) = [one["metadata"]["name"] for one in client.get(PODS)["items"]]
     client.delete(f"{APPS}/replicasets/w?propagationPolicy=Orphan")
     assert "ownerReferences" not in client.get(f"{PODS}/{name}")["metadata"]
+
+
+def test_an_orphan_is_adopted(plane: Running, client: Client) -> None:
+    """A new Deployment takes over the set and the pods that another left behind."""
+    client.create(f"{APPS}/deployments", workload(replicas=2))
+    until(plane, f"{APPS}/deployments/w", lambda one: one.get("status", {}).get("availableReplicas") == 2)
+    pods = {one["metadata"]["name"] for one in client.get(PODS)["items"]}
+    (left,) = client.get(f"{APPS}/replicasets")["items"]
+    client.delete(f"{APPS}/deployments/w?propagationPolicy=Orphan")
+    until(plane, f"{APPS}/replicasets", lambda one: "ownerReferences" not in one["metadata"])
+    client.delete(f"{APPS}/replicasets/{left['metadata']['name']}?propagationPolicy=Orphan")
+    until_gone(plane, f"{APPS}/replicasets/{left['metadata']['name']}")
+    client.create(f"{APPS}/deployments", workload(replicas=2))
+    until(plane, f"{APPS}/deployments/w", lambda one: one.get("status", {}).get("availableReplicas") == 2)
+    assert {one["metadata"]["name"] for one in client.get(PODS)["items"]} == pods
+    client.delete(f"{APPS}/deployments/w?propagationPolicy=Orphan")
+    again = client.create(f"{APPS}/deployments", workload(replicas=2))
+    adopted = until(plane, f"{APPS}/replicasets", lambda one: one["metadata"].get("ownerReferences"))
+    assert adopted["metadata"]["ownerReferences"][0]["uid"] == again["metadata"]["uid"]
+
+
+def test_a_bare_pod_that_fits_is_adopted(plane: Running, client: Client) -> None:
+    """Whether it was there before the set or comes later; one too many is deleted."""
+    client.create(
+        PODS, {"metadata": {"name": "early", "labels": LABELS}, "spec": workload()["spec"]["template"]["spec"]}
+    )
+    owner = client.create(f"{APPS}/replicasets", workload(replicas=1))
+    early = until(plane, f"{PODS}/early", lambda one: one["metadata"].get("ownerReferences"))
+    assert early["metadata"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
+    client.create(
+        PODS, {"metadata": {"name": "late", "labels": LABELS}, "spec": {"containers": pod()["spec"]["containers"]}}
+    )
+    until_gone(plane, f"{PODS}/late")
+    assert [one["metadata"]["name"] for one in client.get(PODS)["items"]] == ["early"]
+
+
+def test_a_pod_whose_labels_change_is_let_go(plane: Running, client: Client) -> None:
+    """It stays, for somebody to look at, and another takes its place."""
+    client.create(f"{APPS}/replicasets", workload(replicas=1))
+    until(plane, f"{APPS}/replicasets/w", lambda one: one.get("status", {}).get("availableReplicas") == 1)
+    (name,) = [one["metadata"]["name"] for one in client.get(PODS)["items"]]
+    client.patch(f"{PODS}/{name}", {"metadata": {"labels": {"app": "debug"}}})
+    until(plane, f"{PODS}/{name}", lambda one: "ownerReferences" not in one["metadata"])
+    until(plane, f"{PODS}?labelSelector=app%3Dw", lambda one: one["metadata"]["name"] != name)
 
 
 def test_foreground_deletion_waits_for_dependents(plane: Running, client: Client) -> None:

@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 from kubestow.apiserver import clock
+from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.pods import Object, reference, set_condition, set_status
-from kubestow.apiserver.controllers.queue import KeysOf, own_key, owners_in
+from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.objects.intent import internal
 from kubestow.apiserver.objects.removal import DeleteOptions, Remover
 from kubestow.apiserver.objects.writing import Writer
@@ -44,10 +45,11 @@ class Deployments:
         self._store = store
         self._writer = writer
         self._remover = remover
+        self._adoption = Adoption(writer, "deployments.apps", _SETS)
 
     def sources(self) -> dict[str, KeysOf]:
         """Follows Deployments and their ReplicaSets."""
-        return {"deployments.apps": own_key, _SETS: owners_in(self._store, "deployments.apps")}
+        return {"deployments.apps": self._adoption.of_owner, _SETS: self._adoption.of_owned}
 
     def visit(self, key: Key) -> float | None:
         """Takes the next step of a roll-out."""
@@ -57,6 +59,7 @@ class Deployments:
         deployment = record.object()
         if "deletionTimestamp" in deployment["metadata"]:
             return None
+        self._adoption.settle(record)
         sets = self._sets_of(record.uid)
         newest = next((one for one in sets if _same_template(one, deployment)), None)
         paused = deployment["spec"].get("paused", False)

@@ -1,7 +1,8 @@
 """ReplicaSets and ReplicationControllers: as many pods as wanted."""
 
+from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.pods import Facts, Object, Pods, set_status
-from kubestow.apiserver.controllers.queue import KeysOf, own_key, owners_in
+from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.store.collection import Key
 
@@ -15,16 +16,18 @@ class ReplicaSets:
         self._pods = pods
         self._writer = writer
         self._storage = storage
+        self._adoption = Adoption(writer, storage, "pods")
 
     def sources(self) -> dict[str, KeysOf]:
         """Follows the sets and their pods."""
-        return {self._storage: own_key, "pods": owners_in(self._pods.store, self._storage)}
+        return {self._storage: self._adoption.of_owner, "pods": self._adoption.of_owned}
 
     def visit(self, key: Key) -> float | None:
         """Brings the number of pods in line."""
         record = self._pods.store.get(self._storage, *key)
         if record is None:
             return None
+        self._adoption.settle(record)
         owner = record.object()
         pods = self._pods.owned_by(record.uid)
         active = [pod for pod in pods if pod.active]

@@ -29,7 +29,7 @@ class ProtobufError(ValueError):
 
 
 Numbers = dict[int, tuple[str, str]]
-"""For each number the field and its mark: `~` when zero means not given, `+` for the type of a part written in place."""
+"""For each number the field and its mark: `~` when zero means not given, `+` for the type of a part put in place."""
 
 
 @cache

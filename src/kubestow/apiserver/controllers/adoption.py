@@ -1,0 +1,107 @@
+"""Owners and what their selectors match: orphans are adopted, what no longer matches is let go.
+
+Looked at are only objects that changed, and, for a new owner, the orphans of its namespace: an owner is visited often,
+and its namespace may hold many objects.
+"""
+
+from collections.abc import Iterable
+
+from kubestow.apiserver.controllers.pods import Object, reference
+from kubestow.apiserver.objects.intent import internal
+from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.selectors import LabelSelector, from_object
+from kubestow.apiserver.store.collection import Key
+from kubestow.apiserver.store.records import Change, Record
+
+
+class Adoption:
+    """Keeps the owner references of one storage in line with the selectors of another."""
+
+    def __init__(self, writer: Writer, owners: str, owned: str) -> None:
+        self._writer = writer
+        self._store = writer.store
+        self._owners = self._store.collection(owners)
+        self._owners_storage = owners
+        self._owned = BY_STORAGE[owned]
+        self._selectors: dict[str, tuple[int, LabelSelector]] = {}
+        self._candidates: dict[Key, dict[Key, None]] = {}
+
+    def of_owner(self, change: Change) -> Iterable[Key]:
+        """The changed owner; when it is new, the orphans it may adopt are noted."""
+        owner = change.record
+        key = (owner.namespace, owner.name)
+        if change.type == "DELETED":
+            self._selectors.pop(owner.uid, None)
+            self._candidates.pop(key, None)
+        elif change.type == "ADDED":
+            named = self._store.collection(self._owned.storage).by_namespace.get(owner.namespace, {})
+            for record in named.values():
+                if not record.owners and self._selects(owner, record):
+                    self._candidates.setdefault(key, {})[(record.namespace, record.name)] = None
+        return (key,)
+
+    def of_owned(self, change: Change) -> Iterable[Key]:
+        """The owners of a changed object, before and after; of an orphan, those that may adopt it."""
+        record, previous = change.record, change.previous
+        found: dict[Key, None] = {}
+        for uid in {*record.owners, *(previous.owners if previous is not None else ())}:
+            entry = self._store.by_uid.get(uid)
+            if entry is not None and entry[0] == self._owners_storage:
+                key = (entry[1].namespace, entry[1].name)
+                found[key] = None
+                if change.type != "ADDED" and previous is not None and previous.labels != record.labels:
+                    self._candidates.setdefault(key, {})[(record.namespace, record.name)] = None
+        if not record.owners and change.type != "DELETED":
+            for owner in self._owners.by_namespace.get(record.namespace, {}).values():
+                if self._selects(owner, record):
+                    key = (owner.namespace, owner.name)
+                    found[key] = None
+                    self._candidates.setdefault(key, {})[(record.namespace, record.name)] = None
+        return found
+
+    def settle(self, owner: Record) -> None:
+        """Adopts and lets go what was noted for an owner."""
+        candidates = self._candidates.pop((owner.namespace, owner.name), None)
+        if not candidates:
+            return
+        obj = owner.object()
+        if "deletionTimestamp" in obj["metadata"]:
+            return
+        for namespace, name in candidates:
+            record = self._store.get(self._owned.storage, namespace, name)
+            if record is None:
+                continue
+            selected = self._selects(owner, record)
+            if selected and not record.owners:
+                self._adopt(record, obj)
+            elif not selected and owner.uid in record.owners:
+                self._let_go(record, owner.uid)
+
+    def _selects(self, owner: Record, record: Record) -> bool:
+        known = self._selectors.get(owner.uid)
+        if known is None or known[0] != owner.rv:
+            selector = owner.object()["spec"].get("selector") or {}
+            if self._owners_storage == "replicationcontrollers":
+                selector = {"matchLabels": selector}
+            known = (owner.rv, from_object(selector) or LabelSelector(()))
+            self._selectors[owner.uid] = known
+        return bool(known[1].conditions) and known[1].matches(record.labels)
+
+    def _adopt(self, record: Record, owner: Object) -> None:
+        def change(current: Object) -> Object:
+            if "deletionTimestamp" not in current["metadata"]:
+                current["metadata"]["ownerReferences"] = [reference(owner)]
+            return current
+
+        self._writer.update(self._owned, record.namespace, record.name, change, internal())
+
+    def _let_go(self, record: Record, uid: str) -> None:
+        def change(current: Object) -> Object:
+            metadata = current["metadata"]
+            metadata["ownerReferences"] = [one for one in metadata["ownerReferences"] if one["uid"] != uid]
+            if not metadata["ownerReferences"]:
+                del metadata["ownerReferences"]
+            return current
+
+        self._writer.update(self._owned, record.namespace, record.name, change, internal())
