@@ -1,7 +1,12 @@
 """The same run with the same seed decides the same; chance has its say only through the seed."""
 
+import hashlib
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -41,3 +46,23 @@ def test_the_same_seed_gives_the_same_run(start: Start) -> None:
 def test_another_seed_chooses_otherwise(start: Start) -> None:
     """Among equally good nodes chance decides, so the seed matters."""
     assert played(start, seed=7) != played(start, seed=8)
+
+
+_ANEW = """
+import hashlib
+from kubestow.testing import SchedulerHarness
+from scenarios.test_repeatability import played
+print(hashlib.sha256(played(SchedulerHarness, seed=7)).hexdigest())
+"""
+
+
+def test_the_same_seed_gives_the_same_run_in_another_process(start: Start) -> None:
+    """Sets of strings are in another order there; nothing may come to depend on it."""
+    elsewhere = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _ANEW],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert elsewhere.strip() == hashlib.sha256(played(start, seed=7)).hexdigest()
