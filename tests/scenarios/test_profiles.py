@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from kubestow.framework.handle import Handle
 from kubestow.model.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod
@@ -55,6 +57,29 @@ def test_a_profile_may_lack_a_filter(start: Start) -> None:
     harness.run_until_idle()
     assert harness.bindings == {"default/careless": "n1"}
     assert harness.place_of("careful") == "unschedulable"
+
+
+@pytest.mark.parametrize("plugin", ["NodeResourcesFit", "NodeResourcesBalancedAllocation", "NodeAffinity"])
+@pytest.mark.parametrize("cpu", ["", "1"])
+def test_a_profile_may_score_without_pre_score(start: Start, plugin: str, cpu: str) -> None:
+    """Those scores that can be had without PreScore are, for pods that ask for nothing as well."""
+    harness = start(f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    preScore: {{disabled: [{{name: "*"}}]}}
+    score: {{disabled: [{{name: "*"}}], enabled: [{{name: {plugin}}}]}}
+""")
+    harness.cluster.add(make_node("plain", cpu="2", memory="32Gi"))
+    harness.cluster.add(make_node("better", cpu="8", memory="32Gi", labels={"liked": "yes"}))
+    liking = [{"weight": 1, "preference": {"matchExpressions": [{"key": "liked", "operator": "Exists"}]}}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": liking}}
+    harness.cluster.add(make_pod("p", cpu=cpu or None, memory="4Gi" if cpu else None, spec={"affinity": affinity}))
+    harness.run_until_idle()
+    assert not [event.note for event in harness.events.about("p") if event.reason != "Scheduled"]
+    if cpu or plugin == "NodeAffinity":
+        assert harness.cluster.node_of("p") == "better"
 
 
 def test_pods_of_other_schedulers_are_left_alone(start: Start) -> None:

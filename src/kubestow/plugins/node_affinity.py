@@ -80,21 +80,24 @@ class NodeAffinity:
         return Rejections(kinds, _WORDS.__getitem__)
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[PreferredTerm, ...] | Skip:
+        return self._preferred_of(pod) or SKIP
+
+    def _preferred_of(self, pod: PodInfo) -> tuple[PreferredTerm, ...]:
         terms = self._added_preferred
         affinity = pod.pod.spec.affinity
         if affinity is not None and affinity.nodeAffinity is not None:
             terms += compile_preferred(affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution)
-        return terms or SKIP
+        return terms
 
-    def score_rows(self, want: tuple[PreferredTerm, ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, want: tuple[PreferredTerm, ...] | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         scores: IntArray = np.zeros(row_count(rows), np.int64)
-        for preferred in want:
+        for preferred in self._preferred_of(pod) if want is None else want:
             if preferred.weight:
                 scores += preferred.weight * node_term_match(view, rows, preferred.term)
         return scores
 
     def normalize(
-        self, want: tuple[PreferredTerm, ...], pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray
+        self, want: tuple[PreferredTerm, ...] | None, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray
     ) -> IntArray:
         return proportional(scores)
 

@@ -12,7 +12,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import MAX_SCORE, SKIP, Skip
 from kubestow.model.requests import RequestRules, pod_requests, requests_signature
-from kubestow.plugins.support.resource_shares import Share, row_shares, shares
+from kubestow.plugins.support.resource_shares import ScoredResources, Share, row_shares, shares
 
 _HALF = MAX_SCORE // 2
 
@@ -35,13 +35,19 @@ class NodeResourcesBalancedAllocation:
     def sign(self, pod: PodInfo) -> Hashable | None:
         return requests_signature(pod.pod)
 
-    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[tuple[str, int, int], ...] | Skip:
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources | Skip:
+        return self._scored_of(pod) or SKIP
+
+    def _scored_of(self, pod: PodInfo) -> ScoredResources:
+        """Nothing for a pod that asks for none of the resources."""
         wanted = pod_requests(pod.pod, self._rules).amounts
         if not any(wanted.get(name) for name, _ in self._scored):
-            return SKIP
+            return ()
         return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)
 
-    def score_rows(self, want: tuple[tuple[str, int, int], ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, want: ScoredResources | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        if want is None and not (want := self._scored_of(pod)):
+            return np.zeros(row_count(rows), np.int64)
         found = shares(view, rows, want, non_zero=False)
         if len(found) < 2:
             # One resource is always in balance with itself.
@@ -52,8 +58,10 @@ class NodeResourcesBalancedAllocation:
         # From 50 (as unbalanced as it gets) to 100; 75 if nothing changes.
         return _HALF + (_HALF + after - before) // 2
 
-    def row_score(self, want: tuple[tuple[str, int, int], ...], view: NodeView, row: int) -> int | None:
+    def row_score(self, want: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for up to two resources."""
+        if want is None:
+            return None
         found = list(row_shares(view, row, want, non_zero=False))
         if len(found) > 2:
             return None

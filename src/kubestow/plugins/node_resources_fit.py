@@ -26,7 +26,7 @@ from kubestow.model.requests import (
     resource_amounts,
 )
 from kubestow.plugins.support.allocation_strategies import least_allocated, strategy_of
-from kubestow.plugins.support.resource_shares import row_shares, shares
+from kubestow.plugins.support.resource_shares import ScoredResources, row_shares, shares
 
 _TOO_MANY_PODS = 1
 _FIRST_RESOURCE_BIT = 1
@@ -116,6 +116,13 @@ class NodeResourcesFit:
                 )
                 kinds[too_small] |= _NEVER_FITS
 
+    def passing_rows(self, want: Want, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
+        """The rows that are not refused, without the reasons of the others."""
+        passing: BoolArray = view.pod_count[rows] < view.allowed_pods[rows]
+        for name, amount in want.amounts:
+            passing &= ~self._lacks(view, rows, name, amount)
+        return passing
+
     def row_passes(self, want: Want, view: NodeView, row: int) -> bool:
         """The same for one row, in plain numbers."""
         if view.pod_count[row] >= view.allowed_pods[row]:
@@ -126,18 +133,23 @@ class NodeResourcesFit:
                 return False
         return True
 
-    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[tuple[str, int, int], ...]:
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources:
+        return self._scored_of(pod)
+
+    def _scored_of(self, pod: PodInfo) -> ScoredResources:
         # kube-scheduler leaves requests at pod level out here, though they count for pods on nodes.
         requests = pod_requests(pod.pod, RequestRules(status=False, pod_level=False))
         wanted = {**requests.amounts, CPU: requests.non_zero_cpu, MEMORY: requests.non_zero_memory}
         return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)
 
-    def score_rows(self, want: tuple[tuple[str, int, int], ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, want: ScoredResources | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        if want is None:
+            want = self._scored_of(pod)
         return self._strategy(shares(view, rows, want, non_zero=True), rows)
 
-    def row_score(self, want: tuple[tuple[str, int, int], ...], view: NodeView, row: int) -> int | None:
+    def row_score(self, want: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for the strategy that nearly everybody has."""
-        if self._strategy is not least_allocated:
+        if want is None or self._strategy is not least_allocated:
             return None
         total = weights = 0
         for capacity, held, wanted, weight in row_shares(view, row, want, non_zero=True):

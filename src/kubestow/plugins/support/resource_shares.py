@@ -17,6 +17,10 @@ from kubestow.model.requests import is_scalar_resource
 _EXACT_IN_FLOAT = 1 << 45
 
 
+ScoredResources = tuple[tuple[str, int, int], ...]
+"""Of each resource that counts: its name, its weight, and how much of it the pod asks for."""
+
+
 class Share(NamedTuple):
     """One resource over some rows."""
 
@@ -40,7 +44,7 @@ class Share(NamedTuple):
         return capacity.astype(np.float64)
 
 
-def shares(view: NodeView, rows: Rows, resources: tuple[tuple[str, int, int], ...], *, non_zero: bool) -> list[Share]:
+def shares(view: NodeView, rows: Rows, resources: ScoredResources, *, non_zero: bool) -> list[Share]:
     """The shares of resources, given as (name, weight, wanted); with `non_zero`, cpu and memory count their defaults.
 
     A countable resource that the pod does not want does not count.
@@ -59,7 +63,7 @@ def shares(view: NodeView, rows: Rows, resources: tuple[tuple[str, int, int], ..
 
 
 def row_shares(
-    view: NodeView, row: int, resources: tuple[tuple[str, int, int], ...], *, non_zero: bool
+    view: NodeView, row: int, resources: ScoredResources, *, non_zero: bool
 ) -> Iterator[tuple[int, int, int, int]]:
     """The shares on one row that count there, as plain numbers: capacity, held, wanted, weight."""
     for name, weight, wanted in resources:
