@@ -27,7 +27,6 @@ from kubestow.framework.results import Code, Narrowed, PluginError, Rejection, S
 
 _MOST_ROWS = 2_000_000
 """How many rows all classes together may remember, at some 20 bytes each; the same again for node classes."""
-_MOST_SEEN_ONCE = 4_096
 
 
 class _Signature(NamedTuple):
@@ -49,17 +48,17 @@ class _Others(NamedTuple):
 
 
 class _Seen:
-    """Signatures seen once: what is like no other is not worth remembering."""
+    """Signatures seen once lately: what does not come again before long is not worth remembering."""
 
     def __init__(self) -> None:
         self._keys: dict[Hashable, None] = {}
 
-    def again(self, key: Hashable) -> bool:
-        """Whether it was seen before; from then on that is forgotten."""
+    def again(self, key: Hashable, room: int) -> bool:
+        """Whether it is among the last that were seen, as many as there is room to remember classes."""
         if key in self._keys:
             del self._keys[key]
             return True
-        if len(self._keys) >= _MOST_SEEN_ONCE:
+        while self._keys and len(self._keys) >= room:
             del self._keys[next(iter(self._keys))]
         self._keys[key] = None
         return False
@@ -101,7 +100,7 @@ class PodClasses:
         if found is not None:
             self._pod_classes[key] = found
             return found
-        is_known = self._seen.again(key)
+        is_known = self._seen.again(key, room)
         nodes = self._node_class_of(signature, evaluation, room)
         if nodes is None or not nodes.is_usable:
             return None
@@ -117,7 +116,7 @@ class PodClasses:
         key = signature.node_key
         found = self._node_classes.pop(key, None)
         if found is None:
-            if not self._node_seen.again(key):
+            if not self._node_seen.again(key, room):
                 return None
             while self._node_classes and len(self._node_classes) >= room:
                 del self._node_classes[next(iter(self._node_classes))]

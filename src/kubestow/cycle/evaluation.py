@@ -16,7 +16,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
 from kubestow.framework.caller import Bound
-from kubestow.framework.filtering import run_filters
+from kubestow.framework.filtering import refuse, run_filters
 from kubestow.framework.handle import Nominator
 from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.profile import Profile
@@ -180,17 +180,24 @@ class Evaluation:
         return max(reads, default=PodsRead.NOTHING)
 
     @cached_property
-    def _skipped_if_only_pods_changed(self) -> set[str]:
+    def _filters_if_only_pods_changed(self) -> list[Bound]:
         blind = {name for name, reads in self.profile.pods_read.items() if reads is PodsRead.NOTHING}
-        return self.skipped | (blind - self.profile.adapting)
+        skipped = self.skipped | (blind - self.profile.adapting)
+        return [bound for bound in self.profile.filter if bound.name not in skipped]
 
-    def refuses(self, wants: dict[str, Any], view: NodeView, *, only_pods_changed: bool = False) -> Verdicts:
-        """What the filters would say of all rows of a what-if.
+    def refuses(self, wants: dict[str, Any], view: NodeView) -> Verdicts:
+        """What the filters would say of all rows of a what-if."""
+        return run_filters(self.profile, wants, self.skipped, self.pod, view, None)
 
-        `only_pods_changed`: the rows passed all filters before, with other pods on them.
-        """
-        skipped = self._skipped_if_only_pods_changed if only_pods_changed else self.skipped
-        return run_filters(self.profile, wants, skipped, self.pod, view, None)
+    def still_passing(self, wants: dict[str, Any], view: NodeView) -> BoolArray:
+        """Which rows of a what-if still pass, that passed all filters before with other pods on them."""
+        passing: BoolArray = np.ones(view.size, np.bool_)
+        for bound in self._filters_if_only_pods_changed:
+            rows: Rows = np.flatnonzero(passing) if bound.costly_rows else slice(0, view.size)
+            judged = passing[rows]
+            refuse(judged, self.profile.caller, bound, wants.get(bound.name), self.pod, view, rows)
+            passing[rows] = judged
+        return passing
 
     # Score
 

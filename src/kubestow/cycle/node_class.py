@@ -12,7 +12,7 @@ from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import check_form, check_range
 from kubestow.framework.caller import Bound, Caller
-from kubestow.framework.filtering import ask_filter
+from kubestow.framework.filtering import refuse
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import MAX_SCORE, Narrowed, Rejection, Skip
 
@@ -115,10 +115,7 @@ class NodeClass:
     def _judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
         passing = table.live[rows].copy()
         for bound in self.judges.filters:
-            want = self.judges.wants.get(bound.name)
-            answer = ask_filter(self._caller, bound, want, pod, table, rows, len(passing))
-            if answer is not None:
-                passing &= answer.kinds == 0
+            refuse(passing, self._caller, bound, self.judges.wants.get(bound.name), pod, table, rows)
         self.passing[rows] = passing
         total: IntArray = np.zeros(len(passing), np.int64)
         for scored in self.judges.scores:

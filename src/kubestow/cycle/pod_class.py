@@ -15,7 +15,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import check_range
 from kubestow.cycle.node_class import NodeClass, Scored, check_passing, prepare
 from kubestow.framework.caller import Bound
-from kubestow.framework.filtering import ask_filter
+from kubestow.framework.filtering import ask_filter, refuse
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import MAX_SCORE, PluginError
 
@@ -84,10 +84,7 @@ class PodClass:
     def _filter(self, pod: PodInfo, table: NodeTable, rows: Rows) -> BoolArray:
         passing = self.nodes.passing[rows].copy()
         for bound, _ in self._filters:
-            want = self.wants.get(bound.name)
-            answer = ask_filter(self._caller, bound, want, pod, table, rows, len(passing))
-            if answer is not None:
-                passing &= answer.kinds == 0
+            refuse(passing, self._caller, bound, self.wants.get(bound.name), pod, table, rows)
         return passing
 
     # One row

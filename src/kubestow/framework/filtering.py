@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, Rows, row_count
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.caller import Bound, Caller
@@ -45,6 +45,19 @@ def run_filters(
         if answer is not None:
             passing -= verdicts.add(number, answer, positions)
     return verdicts.only_live(view) if rows is None else verdicts
+
+
+def refuse(
+    passing: BoolArray, caller: Caller, bound: Bound, want: Any, pod: PodInfo, view: NodeView, rows: Rows
+) -> None:
+    """Take from `passing` the rows that a filter refuses, whatever its reasons."""
+    if want is not None and hasattr(bound.plugin, "passing_rows") and not caller.timing:
+        bound.evaluations += len(passing)
+        passing &= caller.call_aside(bound.plugin, "passing_rows", want, pod, view, rows)
+        return
+    answer = ask_filter(caller, bound, want, pod, view, rows, len(passing))
+    if answer is not None:
+        passing &= answer.kinds == 0
 
 
 def ask_filter(

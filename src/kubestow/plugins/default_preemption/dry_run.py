@@ -46,7 +46,7 @@ def dry_run(lineup: Lineup, trials: Sequence[Trial]) -> DryRun:
     """Try the rows of a lineup, all in step."""
     for trial in trials:
         trial.clear()
-    first_look = [(trial.of, trial.judge(again=False)) for trial in trials]
+    first_look = [(trial.of, trial.judge()) for trial in trials]
     fits = np.ones(len(lineup.rows), np.bool_)
     for of, verdicts in first_look:
         fits[of] &= verdicts.passing
@@ -63,7 +63,7 @@ def _cannot_stay(turn: int, returning: BoolArray, trials: Sequence[Trial]) -> Bo
     refused = np.zeros(len(returning), np.bool_)
     for trial in trials:
         trial.move(turn, returning, back=True)
-        refused[trial.of] |= ~trial.judge(again=True).passing
+        refused[trial.of] |= ~trial.still_passing()
     refused &= returning
     for trial in trials:
         trial.move(turn, refused, back=False)

@@ -31,8 +31,12 @@ class Trial(Protocol):
         """Let the pods that have the turn leave, or come back, where `which` says so for the nodes of the lineup."""
         ...
 
-    def judge(self, *, again: bool) -> Verdicts:
-        """What the filters say; `again`: of nodes that passed before."""
+    def judge(self) -> Verdicts:
+        """What the filters say."""
+        ...
+
+    def still_passing(self) -> BoolArray:
+        """Which nodes still pass, that passed before."""
         ...
 
 
@@ -62,8 +66,11 @@ class SumTrial:
             self._view.requested -= shift
             self._view.pod_count -= which
 
-    def judge(self, *, again: bool) -> Verdicts:
-        return self._cycle.refuses(self._cycle.wants, self._view, only_pods_changed=again)
+    def judge(self) -> Verdicts:
+        return self._cycle.refuses(self._cycle.wants, self._view)
+
+    def still_passing(self) -> BoolArray:
+        return self._cycle.still_passing(self._cycle.wants, self._view)
 
 
 class PodTrial:
@@ -84,8 +91,14 @@ class PodTrial:
         for position in np.flatnonzero(which[self.of]).tolist():
             move(position, self._lineup.pod(int(self.of[position]), turn))
 
-    def judge(self, *, again: bool) -> Verdicts:
-        return self._cycle.refuses(self._cycle.wants, self._view, only_pods_changed=again)
+    def judge(self) -> Verdicts:
+        return self._cycle.refuses(self._wants(), self._view)
+
+    def still_passing(self) -> BoolArray:
+        return self._cycle.still_passing(self._wants(), self._view)
+
+    def _wants(self) -> dict[str, Any]:
+        return self._cycle.wants
 
 
 class AdaptingTrial(PodTrial):
@@ -109,9 +122,8 @@ class AdaptingTrial(PodTrial):
             else:
                 self._gone[pod.uid] = Change(pod, self._row, added=False)
 
-    def judge(self, *, again: bool) -> Verdicts:
-        wants: dict[str, Any] = self._cycle.wants_after([*self._gone.values(), *self._expected])
-        return self._cycle.refuses(wants, self._view, only_pods_changed=again)
+    def _wants(self) -> dict[str, Any]:
+        return self._cycle.wants_after([*self._gone.values(), *self._expected])
 
 
 def rows_apart(cycle: FailedEvaluation, lineup: Lineup) -> BoolArray:
