@@ -67,7 +67,7 @@ def facts(name: str, profile: Profile) -> str:
     }
     if {"filter", "score"} & points_of(plugin):
         rows["Reads of the pods on a node"] = _READS[pods_read_by(plugin)]
-        rows["Shares results among equal pods"] = "yes" if isinstance(plugin, Signs) else "no"
+        rows["Shares results among equal pods"] = "those it can sign" if isinstance(plugin, Signs) else "no"
     return "\n| | |\n|---|---|\n" + "".join(f"| {title} | {text} |\n" for title, text in rows.items())
 
 
