@@ -4,8 +4,6 @@ The lease has its own connections, so that a server that is slow to bind pods ca
 """
 
 import asyncio
-import os
-import sys
 from dataclasses import dataclass
 
 from kubestow.client.access import Access, open_channel
@@ -48,10 +46,9 @@ def access_of(configuration: SchedulerConfiguration, master: str) -> Access:
 
 
 def user_agent(purpose: str) -> str:
-    """How we introduce ourselves."""
+    """How we introduce ourselves, and who owns the fields we set; the same however the program was started."""
     build = BuildInfo()
-    program = os.path.basename(sys.argv[0]) or "kubestow"
-    return f"{program}/{build.git_version} ({build.platform}) kubernetes/{purpose}"
+    return f"kubestow/{build.git_version} ({build.platform}) kubernetes/{purpose}"
 
 
 def open_clients(
