@@ -1,6 +1,7 @@
 """Whatever the server does, no pod is lost, none is bound twice, and the scheduler knows the truth in the end."""
 
 import asyncio
+import dataclasses
 import logging
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
         running = asyncio.create_task(live.run())
         await eventually(cluster.all_bound)
         await plane.stop()
-        again = ControlPlane(Options(**{**_fields(options), "port": plane.port}))
+        again = ControlPlane(dataclasses.replace(options, port=plane.port))
         await again.start()
         await cluster.add(pod("after"))
         await eventually(lambda: cluster.all_bound("before", "after"))
@@ -115,7 +116,3 @@ def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
         await again.stop()
 
     asyncio.run(main())
-
-
-def _fields(options: Options) -> dict[str, object]:
-    return {name: getattr(options, name) for name in options.__dataclass_fields__}

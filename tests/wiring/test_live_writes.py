@@ -66,7 +66,7 @@ def test_changes_are_merged_into_the_object_as_it_came() -> None:
 def test_objects_go_back_whole(kind: type, method: str, request_name: str, where: tuple[str, ...]) -> None:
     """Each kind under its own path, with the fields this scheduler does not know."""
     requests = Requests()
-    obj = codec.convert(kind, _tree(kind.__name__, novel={"kept": True}))
+    obj: object = codec.convert(kind, _tree(kind.__name__, novel={"kept": True}))
     asyncio.run(getattr(_api(requests), method)(obj, {"metadata": {"annotations": {"b": "2"}}}))
     ((name, *path, body),) = requests.calls
     assert (name, tuple(path)) == (request_name, where)

@@ -30,6 +30,7 @@ class LiveObserver:
         self.pod_entered = metrics.queue.pod_entered
         self.hint_ran = metrics.queue.hint_ran
         self.hint_failed = metrics.queue.hint_failed
+        self.sort_failed = metrics.queue.sort_failed
         self.event_handled = metrics.scheduler.event_handled
         self.attempt_finished = metrics.scheduler.attempt_finished
         self.algorithm_finished = metrics.scheduler.algorithm_finished
@@ -39,9 +40,6 @@ class LiveObserver:
         self.preemption_finished = metrics.scheduler.victims_evicted
         self.api_call_finished = metrics.api_calls.api_call_finished
         self.api_call_failed = metrics.api_calls.api_call_failed
-
-    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
-        log.error("Queue sort plugin cannot tell a pod's place; it goes last", err=error, plugin=plugin, pod=pod.key)
 
     def object_refused(self, obj: Any, error: Exception) -> None:
         meta = obj.metadata

@@ -81,6 +81,9 @@ class QueueMetrics:
             "Queueing hint failed; the pod will be tried again", err=error, plugin=plugin, event=event, pod=pod.key
         )
 
+    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+        log.unexpected("Queue sort plugin failed; the pod goes after the others", err=error, plugin=plugin, pod=pod.key)
+
     def watch_queue(self, queue: QueueLike) -> None:
         """Take the numbers of waiting pods and kept events from here."""
         self._pending.watch(lambda: {(name,): length for name, length in queue.lengths().items()})
