@@ -28,7 +28,7 @@ v1
   Event events ev
   LimitRange limitranges limits
   ResourceQuota resourcequotas quota status
-  ReplicationController replicationcontrollers rc status scale generation
+  ReplicationController replicationcontrollers rc status scale generation all
 apps/v1
   ReplicaSet replicasets rs status scale generation all
   Deployment deployments deploy status scale generation all
@@ -41,7 +41,7 @@ batch/v1
 policy/v1
   PodDisruptionBudget poddisruptionbudgets pdb status generation
 scheduling.k8s.io/v1
-  PriorityClass priorityclasses pc cluster
+  PriorityClass priorityclasses pc cluster generation
 scheduling.k8s.io/v1alpha2
   PodGroup podgroups - status generation
   Workload workloads - generation

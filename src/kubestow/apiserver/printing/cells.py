@@ -96,9 +96,12 @@ def pod_status(pod: Object) -> str:
 
 def ready_count(pod: Object) -> str:
     """Ready containers of all."""
-    statuses = pod.get("status", {}).get("containerStatuses", ())
-    total = len(pod.get("spec", {}).get("containers", ()))
-    return f"{sum(1 for one in statuses if one.get('ready'))}/{total}"
+    spec, status = pod.get("spec", {}), pod.get("status", {})
+    # Init containers that stay count like the others.
+    staying = {one["name"] for one in spec.get("initContainers", ()) if one.get("restartPolicy") == "Always"}
+    ready = sum(1 for one in status.get("containerStatuses", ()) if one.get("ready"))
+    ready += sum(1 for one in status.get("initContainerStatuses", ()) if one.get("ready") and one["name"] in staying)
+    return f"{ready}/{len(spec.get('containers', ())) + len(staying)}"
 
 
 def restarts(pod: Object) -> str:
@@ -126,6 +129,16 @@ def address(node: Object, type_: str) -> str:
         if one.get("type") == type_:
             return str(one.get("address"))
     return NONE
+
+
+def external_address(service: Object) -> str:
+    """Where a service is reached from outside."""
+    spec = service.get("spec", {})
+    balanced = service.get("status", {}).get("loadBalancer", {}).get("ingress", ())
+    found = [one.get("ip") or one.get("hostname", "") for one in balanced] + spec.get("externalIPs", [])
+    if not found and spec.get("type") == "LoadBalancer":
+        return "<pending>"
+    return joined(found, spec.get("externalName") or NONE)
 
 
 def service_ports(service: Object) -> str:
@@ -167,6 +180,49 @@ def job_duration(job: Object) -> str:
         return ""
     end = clock.seconds(status["completionTime"]) if status.get("completionTime") else time.time()
     return duration(end - clock.seconds(status["startTime"]))
+
+
+def quota(obj: Object, *, limits: bool) -> str:
+    """Used and allowed of what a quota bounds, requests or limits."""
+    status = obj.get("status", {})
+    allowed, used = status.get("hard", {}), status.get("used", {})
+    names = [name for name in sorted(allowed) if name.startswith("limits.") is limits]
+    return ", ".join(f"{name}: {used.get(name, '0')}/{allowed[name]}" for name in names)
+
+
+def endpoints(obj: Object) -> str:
+    """The first few addresses behind a service."""
+    found = [
+        f"{one.get('ip')}:{port.get('port')}"
+        for subset in obj.get("subsets", ())
+        for one in subset.get("addresses", ())
+        for port in subset.get("ports", ())
+    ]
+    return _few(found)
+
+
+def slice_ports(obj: Object) -> str:
+    """Ports of an endpoint slice."""
+    return _few([str(one.get("port", "*")) for one in obj.get("ports") or ()], "<unset>")
+
+
+def slice_addresses(obj: Object) -> str:
+    """The first few addresses of an endpoint slice."""
+    return _few([address for one in obj.get("endpoints") or () for address in one.get("addresses", ())], "<unset>")
+
+
+def _few(values: list[str], none: str = NONE) -> str:
+    more = f" + {len(values) - 3} more..." if len(values) > 3 else ""
+    return joined(values[:3], none) + more
+
+
+def controller(obj: Object) -> str:
+    """The kind and name of the owner that manages an object."""
+    for owner in obj["metadata"].get("ownerReferences", ()):
+        if owner.get("controller"):
+            group, slash, _ = owner["apiVersion"].partition("/")
+            return f"{owner['kind'].lower()}{'.' + group if slash else ''}/{owner['name']}"
+    return NONE
 
 
 def event_source(event: Object) -> str:

@@ -107,14 +107,28 @@ COLUMNS: dict[str, Columns] = {
         NAME,
         ("Type", at("spec", "type")),
         ("Cluster-IP", at("spec", "clusterIP")),
-        ("External-IP", lambda obj: obj.get("spec", {}).get("externalName") or NONE),
+        ("External-IP", cells.external_address),
         ("Port(s)", cells.service_ports),
         AGE,
         ("+Selector", lambda obj: cells.plain_selector(obj.get("spec", {}).get("selector"))),
     ),
     "configmaps": (NAME, ("Data", lambda obj: len(obj.get("data", {})) + len(obj.get("binaryData", {}))), AGE),
     "secrets": (NAME, ("Type", at("type")), ("Data", lambda obj: len(obj.get("data", {}))), AGE),
-    "serviceaccounts": (NAME, ("Secrets", lambda obj: len(obj.get("secrets", ()))), AGE),
+    "endpoints": (NAME, ("Endpoints", cells.endpoints), AGE),
+    "endpointslices.discovery.k8s.io": (
+        NAME,
+        ("AddressType", at("addressType")),
+        ("Ports", cells.slice_ports),
+        ("Endpoints", cells.slice_addresses),
+        AGE,
+    ),
+    "resourcequotas": (
+        NAME,
+        ("Request", lambda obj: cells.quota(obj, limits=False)),
+        ("Limit", lambda obj: cells.quota(obj, limits=True)),
+        AGE,
+    ),
+    "controllerrevisions.apps": (NAME, ("Controller", cells.controller), ("Revision", _zero("revision")), AGE),
     "persistentvolumes": (
         NAME,
         ("Capacity", at("spec", "capacity", "storage")),
@@ -202,6 +216,9 @@ COLUMNS: dict[str, Columns] = {
             ),
         ),
         AGE,
+        ("+Containers", lambda obj: cells.containers(_template(obj["spec"].get("jobTemplate", {})))),
+        ("+Images", lambda obj: cells.images(_template(obj["spec"].get("jobTemplate", {})))),
+        ("+Selector", lambda obj: cells.selector(obj["spec"].get("jobTemplate", {}).get("spec", {}).get("selector"))),
     ),
     "poddisruptionbudgets.policy": (
         NAME,
@@ -227,6 +244,21 @@ COLUMNS: dict[str, Columns] = {
     ),
     "leases.coordination.k8s.io": (NAME, ("Holder", at("spec", "holderIdentity", none="")), AGE),
     "csinodes.storage.k8s.io": (NAME, ("Drivers", lambda obj: len(obj.get("spec", {}).get("drivers", ()))), AGE),
+    "csidrivers.storage.k8s.io": (
+        NAME,
+        ("AttachRequired", lambda obj: str(bool(obj.get("spec", {}).get("attachRequired", True))).lower()),
+        ("PodInfoOnMount", lambda obj: str(bool(obj.get("spec", {}).get("podInfoOnMount"))).lower()),
+        ("StorageCapacity", lambda obj: str(bool(obj.get("spec", {}).get("storageCapacity"))).lower()),
+        (
+            "TokenRequests",
+            lambda obj: cells.joined(
+                (one.get("audience", "") for one in obj.get("spec", {}).get("tokenRequests", ())), "<unset>"
+            ),
+        ),
+        ("RequiresRepublish", lambda obj: str(bool(obj.get("spec", {}).get("requiresRepublish"))).lower()),
+        ("Modes", lambda obj: cells.joined(obj.get("spec", {}).get("volumeLifecycleModes", ()))),
+        AGE,
+    ),
     "volumeattachments.storage.k8s.io": (
         NAME,
         ("Attacher", at("spec", "attacher")),

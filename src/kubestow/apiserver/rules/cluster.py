@@ -1,13 +1,16 @@
-"""Nodes, namespaces, services and secrets: a few lines each."""
+"""Nodes, namespaces, services, configuration, events and leases: a few lines each."""
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import INVALID, REQUIRED, is_qualified_name
 from kubestow.apiserver.store.store import Store
+
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}\Z")
 
 
 def default_node(obj: dict[str, Any]) -> None:
@@ -52,10 +55,23 @@ def default_service(obj: dict[str, Any]) -> None:
         port.setdefault("protocol", "TCP")
         if not port.get("targetPort"):
             port["targetPort"] = port.get("port", 0)
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+        for port in spec.get("ports", ()):
+            if not port.get("nodePort"):
+                port["nodePort"] = _node_port(obj["metadata"].get("uid", ""), port.get("port", 0), port["protocol"])
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
         spec.setdefault("ipFamilyPolicy", "SingleStack")
         spec.setdefault("ipFamilies", ["IPv4"])
+
+
+def _node_port(uid: str, port: int, protocol: str) -> int:
+    """A port out of those for nodes; nothing listens there, so two services may share one."""
+    digest = hashlib.sha256(f"{uid}/{port}/{protocol}".encode()).digest()
+    return 30_000 + int.from_bytes(digest[:4]) % 2_768
 
 
 def admit_service(obj: dict[str, Any], store: Store) -> None:  # noqa: ARG001
@@ -79,6 +95,28 @@ def keep_cluster_ip(new: dict[str, Any], old: dict[str, Any]) -> None:
     for name in ("clusterIP", "clusterIPs"):
         if name in old["spec"] and not new["spec"].get(name):
             new["spec"][name] = old["spec"][name]
+
+
+def validate_config_map(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Keys that can be names of files."""
+    for part in ("data", "binaryData"):
+        for key in obj.get(part, {}):
+            if not _CONFIG_KEY.match(key):
+                yield f"{part}[{key}]", INVALID, f'Invalid value: "{key}": use letters, digits, - _ and .'
+
+
+def validate_event(obj: dict[str, Any]) -> Iterator[Cause]:
+    """An event is in the namespace of what it is about; of what has none it is in any."""
+    about = obj.get("involvedObject", {}).get("namespace", "")
+    if about and about != obj["metadata"].get("namespace", ""):
+        yield "involvedObject.namespace", INVALID, f'Invalid value: "{about}": does not match event.namespace'
+
+
+def validate_lease(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A lease that lasts."""
+    seconds = obj.get("spec", {}).get("leaseDurationSeconds", 1)
+    if seconds <= 0:
+        yield "spec.leaseDurationSeconds", INVALID, f"Invalid value: {seconds}: must be greater than 0"
 
 
 def default_secret(obj: dict[str, Any]) -> None:

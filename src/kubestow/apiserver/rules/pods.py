@@ -112,9 +112,10 @@ def validate_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]
         return
     gated = bool(old_spec.get("schedulingGates"))
     gates = {gate["name"] for gate in old_spec.get("schedulingGates", ())}
-    added = [gate["name"] for gate in new_spec.get("schedulingGates", ()) if gate["name"] not in gates]
-    if added:
-        yield "spec.schedulingGates", FORBIDDEN, f"Forbidden: only deletion is allowed, but found new gate {added[0]}"
+    for index, gate in enumerate(new_spec.get("schedulingGates", ())):
+        if gate["name"] not in gates:
+            message = f"Forbidden: only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            yield f"spec.schedulingGates[{index}].name", FORBIDDEN, message
     kept = new_spec.get("tolerations", [])
     if any(toleration not in kept for toleration in old_spec.get("tolerations", [])):
         yield "spec.tolerations", FORBIDDEN, "Forbidden: existing tolerations can not be changed or removed"

@@ -46,6 +46,30 @@ def _default_container(container: dict[str, Any], host_network: bool) -> None:
             for key, value in _PROBE_DEFAULTS.items():
                 if not probe.get(key):
                     probe[key] = value
+            _default_request(probe)
+    for hook in container.get("lifecycle", {}).values():
+        if isinstance(hook, dict):
+            _default_request(hook)
+    for variable in container.get("env", ()):
+        _default_field_reference(variable.get("valueFrom", {}))
+
+
+def _default_request(action: dict[str, Any]) -> None:
+    """A probe or hook over HTTP asks for / without TLS."""
+    request = action.get("httpGet")
+    if request is not None:
+        if not request.get("path"):
+            request["path"] = "/"
+        if not request.get("scheme"):
+            request["scheme"] = "HTTP"
+    if "grpc" in action:
+        action["grpc"].setdefault("service", "")
+
+
+def _default_field_reference(holder: dict[str, Any]) -> None:
+    reference = holder.get("fieldRef")
+    if reference is not None and not reference.get("apiVersion"):
+        reference["apiVersion"] = "v1"
 
 
 def default_requests(resources: dict[str, Any]) -> None:
@@ -66,6 +90,15 @@ def _default_volume(volume: dict[str, Any]) -> None:
     for source in ("secret", "configMap", "downwardAPI", "projected"):
         if source in volume:
             volume[source].setdefault("defaultMode", 420)
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+    for part in volume.get("projected", {}).get("sources", ()):
+        if "serviceAccountToken" in part:
+            part["serviceAccountToken"].setdefault("expirationSeconds", 3600)
+        for item in part.get("downwardAPI", {}).get("items", ()):
+            _default_field_reference(item)
+    for item in volume.get("downwardAPI", {}).get("items", ()):
+        _default_field_reference(item)
 
 
 def quality_of_service(spec: dict[str, Any]) -> str:

@@ -10,10 +10,17 @@ from kubestow.apiserver.rules.names import (
     INVALID,
     REQUIRED,
     is_dns_label,
+    is_dns_subdomain,
     is_qualified_name,
     wrong_labels,
 )
 from kubestow.model import quantity
+
+_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+
+def _is_extended(name: str) -> bool:
+    return ("/" in name and is_qualified_name(name)) or name.startswith("hugepages-")
 
 
 def wrong_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -28,6 +35,9 @@ def wrong_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
             yield from _wrong_container(container, f"{path}.{kind}[{index}]", names, volumes)
     if "volumes" in spec:
         yield from _wrong_volumes(spec["volumes"], f"{path}.volumes")
+    node = spec.get("nodeName")
+    if node and not is_dns_subdomain(node):
+        yield f"{path}.nodeName", INVALID, f'Invalid value: "{node}": use lower case letters, digits, - and .'
     if "nodeSelector" in spec:
         yield from wrong_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     if "tolerations" in spec:
@@ -74,6 +84,12 @@ def wrong_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
     requests = resources.get("requests", {})
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
+            if name not in _RESOURCES and not _is_extended(name):
+                yield (
+                    f"{path}.{kind}.{name}",
+                    INVALID,
+                    f'Invalid value: "{name}": must be {", ".join(_RESOURCES)}, or begin with a domain and /',
+                )
             if amount[0] == "-" and quantity.nano(amount) < 0:
                 yield f"{path}.{kind}.{name}", INVALID, f'Invalid value: "{amount}": must not be negative'
     for name, request in requests.items():

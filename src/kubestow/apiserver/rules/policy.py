@@ -8,6 +8,7 @@ from kubestow.apiserver.rules.names import FORBIDDEN, INVALID
 from kubestow.apiserver.rules.workloads import wrong_share
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def default_budget(obj: dict[str, Any]) -> None:
@@ -31,9 +32,12 @@ def default_priority_class(obj: dict[str, Any]) -> None:
 
 
 def validate_priority_class(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Values above a billion are for the system."""
+    """Names that begin with system- and values above a billion are for the system."""
     name = obj["metadata"].get("name", "")
-    if obj["value"] > _HIGHEST_USER_PRIORITY and not name.startswith("system-"):
+    if name.startswith("system-"):
+        if _SYSTEM_CLASSES.get(name) != obj["value"]:
+            yield "metadata.name", FORBIDDEN, "Forbidden: names that begin with system- are reserved for the system"
+    elif obj["value"] > _HIGHEST_USER_PRIORITY:
         yield "value", FORBIDDEN, f"Forbidden: a user defined priority may be at most {_HIGHEST_USER_PRIORITY}"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules import cluster, names, pods, policy, storage, workloads
+from kubestow.apiserver.rules import cluster, devices, names, pods, policy, storage, workloads
 from kubestow.apiserver.store.store import Store
 
 Object = dict[str, Any]
@@ -59,6 +59,7 @@ RULES: dict[str, Rules] = {
         lambda obj: obj.update(status={"phase": "Pending"}),
         storage.admit_claim,
         storage.validate_claim,
+        validate_update=storage.keep_claim,
     ),
     "replicationcontrollers": Rules(workloads.default_replication_controller, validate=workloads.validate_workload),
     "replicasets.apps": Rules(
@@ -79,14 +80,20 @@ RULES: dict[str, Rules] = {
         validate=workloads.validate_job,
         validate_update=workloads.validate_job_update,
     ),
+    "cronjobs.batch": Rules(workloads.default_cron_job, validate=workloads.validate_cron_job),
     "poddisruptionbudgets.policy": Rules(policy.default_budget, validate=policy.validate_budget),
     "priorityclasses.scheduling.k8s.io": Rules(
         policy.default_priority_class,
         validate=policy.validate_priority_class,
         validate_update=policy.keep_priority,
     ),
-    "storageclasses.storage.k8s.io": Rules(storage.default_storage_class),
-    "events": Rules(prepare_create=_nothing, valid_name=names.is_path_segment),
+    "storageclasses.storage.k8s.io": Rules(storage.default_storage_class, validate_update=storage.keep_storage_class),
+    "csidrivers.storage.k8s.io": Rules(storage.default_driver),
+    "resourceclaims.resource.k8s.io": Rules(devices.default_claim),
+    "resourceclaimtemplates.resource.k8s.io": Rules(devices.default_template),
+    "configmaps": Rules(validate=cluster.validate_config_map),
+    "leases.coordination.k8s.io": Rules(validate=cluster.validate_lease),
+    "events": Rules(prepare_create=_nothing, validate=cluster.validate_event, valid_name=names.is_path_segment),
 }
 """Rules by storage; resources that are not here have only those of their schema."""
 

@@ -7,6 +7,7 @@ from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import INVALID, REQUIRED
 from kubestow.apiserver.rules.podspec import default_pod_spec
 from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
+from kubestow.apiserver.rules.storage import default_claim
 from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.store import Store
 
@@ -72,6 +73,13 @@ def default_stateful_set(obj: dict[str, Any]) -> None:
     if strategy["type"] == "RollingUpdate":
         strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
     spec.setdefault("revisionHistoryLimit", 10)
+    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    retention.setdefault("whenDeleted", "Retain")
+    retention.setdefault("whenScaled", "Retain")
+    for claim in spec.get("volumeClaimTemplates", ()):
+        claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
+        default_claim(claim)
+        claim.setdefault("status", {"phase": "Pending"})
 
 
 def wrong_share(value: Any, path: str) -> Iterator[Cause]:
@@ -139,6 +147,32 @@ def default_job(obj: dict[str, Any]) -> None:
     spec.setdefault("backoffLimit", 6)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
+    if not spec.get("podReplacementPolicy"):
+        spec["podReplacementPolicy"] = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+
+
+def default_cron_job(obj: dict[str, Any]) -> None:
+    """Jobs may overlap; three that succeeded and one that failed are kept."""
+    spec = obj.setdefault("spec", {})
+    if not spec.get("concurrencyPolicy"):
+        spec["concurrencyPolicy"] = "Allow"
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    template = spec.get("jobTemplate")
+    if template is not None:
+        template.setdefault("metadata", {})
+        _default_template(template.setdefault("spec", {}))
+
+
+def validate_cron_job(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A schedule of five parts, and jobs that end."""
+    schedule = obj["spec"].get("schedule", "")
+    if len(schedule.split()) != 5 and not schedule.startswith("@"):
+        message = f'Invalid value: "{schedule}": must have five parts, such as */5 * * * *, or be a word such as @daily'
+        yield "spec.schedule", INVALID, message
+    template = obj["spec"].get("jobTemplate", {})
+    yield from _wrong_job_spec(template.get("spec", {}), "spec.jobTemplate.spec")
 
 
 def admit_job(obj: dict[str, Any], store: Store) -> None:  # noqa: ARG001
@@ -158,20 +192,25 @@ def admit_job(obj: dict[str, Any], store: Store) -> None:  # noqa: ARG001
         }
     )
     spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    if not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(labels)
 
 
 def validate_job(obj: dict[str, Any]) -> Iterator[Cause]:
     """Counts that make sense and pods that end."""
-    spec = obj["spec"]
-    yield from _wrong_template(spec, "spec.template")
+    yield from _wrong_job_spec(obj["spec"], "spec")
+
+
+def _wrong_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    yield from _wrong_template(spec, f"{path}.template")
     for name in ("parallelism", "completions", "backoffLimit"):
         if spec.get(name, 0) < 0:
-            yield f"spec.{name}", INVALID, f"Invalid value: {spec[name]}: must be greater than or equal to 0"
+            yield f"{path}.{name}", INVALID, f"Invalid value: {spec[name]}: must be greater than or equal to 0"
     if spec.get("completionMode") == "Indexed" and "completions" not in spec:
-        yield "spec.completions", REQUIRED, "Required value: when completion mode is Indexed"
+        yield f"{path}.completions", REQUIRED, "Required value: when completion mode is Indexed"
     policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "Always")
     if policy == "Always":
-        yield "spec.template.spec.restartPolicy", REQUIRED, 'Required value: valid values: "OnFailure", "Never"'
+        yield f"{path}.template.spec.restartPolicy", REQUIRED, 'Required value: valid values: "OnFailure", "Never"'
 
 
 def validate_job_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:

@@ -1,0 +1,202 @@
+"""Defaults and refusals of resources beside pods, as kube-apiserver has them."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.running import Client, pod
+
+CORE = "/api/v1/namespaces/default"
+STORAGE = "/apis/storage.k8s.io/v1"
+BATCH = "/apis/batch/v1/namespaces/default"
+DEVICES = "/apis/resource.k8s.io/v1/namespaces/default"
+JOB = {"template": {"spec": {**pod()["spec"], "restartPolicy": "Never"}}}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def contains(whole: Any, part: Any) -> bool:
+    """Whether everything in `part` is in `whole`."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(key in whole and contains(whole[key], part[key]) for key in part)
+    if isinstance(part, list):
+        return len(whole) == len(part) and all(map(contains, whole, part))
+    return bool(whole == part)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "defaults"),
+    [
+        (
+            f"{DEVICES}/resourceclaims",
+            {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}},
+            {"spec": {"devices": {"requests": [{"exactly": {"allocationMode": "ExactCount", "count": 1}}]}}},
+        ),
+        (
+            f"{DEVICES}/resourceclaimtemplates",
+            {
+                "spec": {
+                    "spec": {
+                        "devices": {
+                            "requests": [
+                                {
+                                    "name": "r",
+                                    "firstAvailable": [{"name": "a", "deviceClassName": "c", "allocationMode": "All"}],
+                                }
+                            ]
+                        }
+                    }
+                }
+            },
+            {"spec": {"spec": {"devices": {"requests": [{"firstAvailable": [{"allocationMode": "All"}]}]}}}},
+        ),
+        (
+            f"{STORAGE}/csidrivers",
+            {"spec": {}},
+            {"spec": {"attachRequired": True, "storageCapacity": False, "volumeLifecycleModes": ["Persistent"]}},
+        ),
+        (
+            f"{BATCH}/cronjobs",
+            {"spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": JOB}}},
+            {
+                "spec": {
+                    "concurrencyPolicy": "Allow",
+                    "successfulJobsHistoryLimit": 3,
+                    "jobTemplate": {"spec": {"template": {"spec": {"schedulerName": "default-scheduler"}}}},
+                }
+            },
+        ),
+        (f"{BATCH}/jobs", {"spec": JOB}, {"metadata": {"labels": {"job-name": "o"}}, "spec": {"parallelism": 1}}),
+        (
+            "/apis/apps/v1/namespaces/default/statefulsets",
+            {
+                "spec": {
+                    "serviceName": "s",
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]},
+                    "volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": CLAIM}],
+                }
+            },
+            {
+                "spec": {
+                    "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+                    "volumeClaimTemplates": [{"kind": "PersistentVolumeClaim", "spec": {"volumeMode": "Filesystem"}}],
+                }
+            },
+        ),
+        (
+            f"{CORE}/services",
+            {"spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}},
+            {"spec": {"externalTrafficPolicy": "Cluster", "allocateLoadBalancerNodePorts": True}},
+        ),
+        (
+            f"{CORE}/pods",
+            {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "c",
+                            "image": "i",
+                            "livenessProbe": {"httpGet": {"port": 80}},
+                            "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                        }
+                    ]
+                }
+            },
+            {
+                "spec": {
+                    "containers": [
+                        {
+                            "livenessProbe": {"httpGet": {"path": "/", "scheme": "HTTP"}, "periodSeconds": 10},
+                            "env": [{"valueFrom": {"fieldRef": {"apiVersion": "v1"}}}],
+                        }
+                    ]
+                }
+            },
+        ),
+    ],
+)
+def test_what_is_left_out_is_filled_in(
+    client: Client, path: str, body: dict[str, Any], defaults: dict[str, Any]
+) -> None:
+    """What people and controllers then find in the object."""
+    created = client.create(path, {"metadata": {"name": "o"}, **body})
+    assert contains(created, defaults), created
+
+
+def test_a_service_on_nodes_has_a_port_there(client: Client) -> None:
+    """It stays when the service is written without it, and kubectl get shows it."""
+    path = f"{CORE}/services"
+    body = {"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}
+    (port,) = client.create(path, body)["spec"]["ports"]
+    assert 30_000 <= port["nodePort"] < 32_768
+    status, again = client.call("PUT", f"{path}/s", body)
+    assert (status, again["spec"]["ports"]) == (200, [port])
+    table = client.get(f"{path}/s", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert f"80:{port['nodePort']}/TCP" in table["rows"][0]["cells"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        (f"{CORE}/configmaps", {"data": {"a b": ""}}, "data[a b]"),
+        (f"{CORE}/events", {"involvedObject": {"namespace": "other"}}, "involvedObject.namespace"),
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+            {"spec": {"leaseDurationSeconds": 0}},
+            "spec.leaseDurationSeconds",
+        ),
+        (f"{BATCH}/cronjobs", {"spec": {"schedule": "daily", "jobTemplate": {"spec": JOB}}}, "spec.schedule"),
+        (
+            f"{BATCH}/cronjobs",
+            {"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": pod()["spec"]}}}}},
+            "spec.jobTemplate.spec.template.spec.restartPolicy",
+        ),
+        (f"{CORE}/pods", {"spec": {**pod()["spec"], "nodeName": "No_Name"}}, "spec.nodeName"),
+        (
+            f"{CORE}/pods",
+            {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"gpu": 1}}}]}},
+            "spec.containers[0].resources.requests.gpu",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(client: Client, path: str, body: dict[str, Any], field: str) -> None:
+    """With a 422 that names the field."""
+    status, refused = client.call("POST", path, {"metadata": {"name": "o"}, **body})
+    assert (status, refused["reason"]) == (422, "Invalid"), refused
+    assert [cause["field"] for cause in refused["details"]["causes"]] == [field]
+
+
+def test_names_of_system_priority_classes_are_reserved(client: Client) -> None:
+    """Nobody makes a class that looks like the system's."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    status, refused = client.call("POST", path, {"metadata": {"name": "system-mine"}, "value": 1})
+    assert (status, refused["details"]["causes"][0]["field"]) == (422, "metadata.name")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "patch", "field"),
+    [
+        (f"{STORAGE}/storageclasses", {"provisioner": "p"}, {"provisioner": "q"}, "provisioner"),
+        (
+            f"{CORE}/persistentvolumeclaims",
+            {"spec": CLAIM},
+            {"spec": {"accessModes": ["ReadWriteMany"]}},
+            "spec",
+        ),
+    ],
+)
+def test_what_volumes_were_made_by_stays(
+    client: Client, path: str, body: dict[str, Any], patch: dict[str, Any], field: str
+) -> None:
+    """Classes and claims cannot ask for something else later."""
+    client.create(path, {"metadata": {"name": "o"}, **body})
+    status, refused = client.call("PATCH", f"{path}/o", patch, content_type="application/merge-patch+json")
+    assert (status, refused["details"]["causes"][0]["field"]) == (422, field)
+
+
+def test_a_claim_may_grow_and_find_its_volume(client: Client) -> None:
+    """The size, and what was left open."""
+    path = f"{CORE}/persistentvolumeclaims"
+    client.create(path, {"metadata": {"name": "o"}, "spec": CLAIM})
+    grown = {"resources": {"requests": {"storage": "2Gi"}}, "volumeName": "v", "storageClassName": "s"}
+    assert contains(client.patch(f"{path}/o", {"spec": grown})["spec"], grown)
