@@ -29,7 +29,8 @@ class Pool:
         self._room = limit
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[tuple[asyncio.Future[None], float]] = deque()
+        self._impatient: asyncio.TimerHandle | None = None
         self._sweep: asyncio.TimerHandle | None = None
 
     async def enter(self, deadline: float) -> None:
@@ -37,25 +38,41 @@ class Pool:
         if self._room > 0:
             self._room -= 1
             return
-        turn = self._loop.create_future()
-        self._queue.append(turn)
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._queue.append((turn, deadline))
+        self._look_at(deadline)
         try:
-            async with asyncio.timeout_at(deadline):
-                await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled():
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                # Its turn had come in the same moment.
                 self.leave()
-            if isinstance(error, TimeoutError):
-                raise TimedOutError("too many requests are under way: no turn came in time") from None
             raise
 
     def leave(self) -> None:
         while self._queue:
-            turn = self._queue.popleft()
+            turn, _ = self._queue.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return
         self._room += 1
+
+    def _look_at(self, deadline: float) -> None:
+        """One timer for all who wait: it goes off at the earliest deadline."""
+        if self._impatient is not None:
+            if self._impatient.when() <= deadline:
+                return
+            self._impatient.cancel()
+        self._impatient = self._loop.call_at(deadline, self._turn_away_the_late)
+
+    def _turn_away_the_late(self) -> None:
+        self._impatient, now = None, self._loop.time()
+        for turn, deadline in self._queue:
+            if deadline <= now and not turn.done():
+                turn.set_exception(TimedOutError("too many requests are under way: no turn came in time"))
+        self._queue = deque((turn, deadline) for turn, deadline in self._queue if not turn.done())
+        if self._queue:
+            self._look_at(min(deadline for _, deadline in self._queue))
 
     async def take(self, deadline: float) -> Connection:
         """A connection for one request or stream; pair with `put_back`."""
@@ -78,9 +95,10 @@ class Pool:
 
     def close(self) -> None:
         """Drop everything; requests under way end with ConnectionLostError."""
-        if self._sweep is not None:
-            self._sweep.cancel()
-            self._sweep = None
+        for timer in (self._sweep, self._impatient):
+            if timer is not None:
+                timer.cancel()
+        self._sweep = self._impatient = None
         self.close_idle()
         for connection in list(self._busy):
             connection.close()
