@@ -26,6 +26,9 @@ class Notes:
     def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
         self.points.append((profile, point, status))
 
+    def plugin_failed(self, error: PluginError) -> None:
+        raise AssertionError(error)
+
 
 class Counting:
     """A stopwatch that goes on by one second whenever it is looked at."""

@@ -153,7 +153,9 @@ def test_a_pod_in_pre_bind_is_cancelled(start: Start) -> None:
     harness.cluster.add(make_pod("high", cpu="1", priority=10))
     harness.run_for(0.5)
     assert stages.Slow.calls[:3] == ["reserve low", "pre_bind low", "unreserve low"]
-    assert harness.cluster.conditions("low")["PodScheduled"].message == "preempted by DefaultPreemption"
+    assert harness.cluster.conditions("low")["PodScheduled"].message == (
+        'running PreBind plugin "Slow": preempted by DefaultPreemption'
+    )
     harness.run_until_idle()
     assert harness.bindings == {"default/high": "n1"}
 
@@ -185,6 +187,39 @@ def test_a_pod_that_finished_pre_bind_in_spite_of_it_has_lost_its_place_all_the_
     harness.cluster.add(make_pod("high", cpu="1", priority=10))
     harness.run_until_idle()
     assert harness.bindings == {"default/high": "n1"}
+
+
+class Clumsy:
+    """Stumbles when its PreBind is cancelled."""
+
+    name = "Clumsy"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+        return True
+
+    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+        try:
+            await asyncio.sleep(5.0)
+        except asyncio.CancelledError:
+            raise RuntimeError("what now") from None
+
+
+def test_a_pod_that_failed_when_it_was_preempted_is_not_preempted_for_ever(start: Start) -> None:
+    """Its next binding is a new one."""
+    harness = start(plugins=[Clumsy])
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("low", cpu="1", priority=0))
+    harness.run_for(1.0)
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/high": "n1"}
+    harness.cluster.add(make_node("n2", cpu="1"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("low") == "n2"
+    assert len([event for event in harness.events.about("low") if event.note.endswith("what now")]) == 1
 
 
 def test_a_victim_that_is_being_bound_is_deleted(start: Start) -> None:

@@ -62,6 +62,8 @@ class Third(Reserving):
         return "pre-bind" in pod.labels
 
     async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> Rejection | None:
+        if pod.labels["pre-bind"] == "fails":
+            raise RuntimeError("no disk")
         return unschedulable("the disk is broken")
 
 
@@ -81,10 +83,11 @@ UNDONE = ["Third unreserve", "Second unreserve", "First unreserve"]
             RESERVED,
             "0/1 nodes are available: 1 rejected due to timeout after waiting 5s at plugin Third.",
         ),
-        ({"pre-bind": "fails"}, RESERVED, 'running PreBind plugin "Third": the disk is broken'),
-        ({"pre-bind": "unsure"}, RESERVED, 'running PreBindPreFlight plugin "Third": who knows'),
+        ({"pre-bind": "refuses"}, RESERVED, "the disk is broken"),
+        ({"pre-bind": "fails"}, RESERVED, 'running PreBind plugin "Third": no disk'),
+        ({"pre-bind": "unsure"}, RESERVED, 'running PreBindPreFlight "Third": who knows'),
     ],
-    ids=["refused", "failed", "undo-fails", "forbidden", "timed-out", "pre-bind-refused", "pre-bind-failed"],
+    ids=["refused", "failed", "undo-fails", "forbidden", "timed-out", "pre-bind-refused", "pre-bind-failed", "unsure"],
 )
 def test_everything_is_given_back_in_reverse_order(
     start: Start, labels: dict[str, str], reserved: list[str], words: str
@@ -108,3 +111,46 @@ def test_nothing_is_given_back_when_all_goes_well(start: Start) -> None:
     harness.run_until_idle()
     assert LOG == RESERVED
     assert harness.cluster.node_of("p1") == "n1"
+
+
+def test_a_refusal_in_pre_bind_waits_for_nothing_in_particular(start: Start) -> None:
+    """It is called unschedulable, but no event is known that would help: it is retried like an error."""
+    harness = start(plugins=[First, Second, Third])
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("p1", cpu="1", labels={"pre-bind": "refuses"}))
+    harness.run_for(0.5)
+    assert harness.cluster.conditions("p1")["PodScheduled"].reason == "Unschedulable"
+    assert harness.place_of("p1") == "errorBackoff"
+    harness.run_for(3.0)
+    assert len(harness.attempts.about("p1")) == 2
+
+
+def test_what_fails_without_consequences_is_told(start: Start) -> None:
+    """A plugin that cannot undo its Reserve: the pod is tried again all the same."""
+    harness = start(plugins=[First, Second, Third])
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("p1", cpu="1", labels={"First": "refuses", "Third": "cannot-undo"}))
+    harness.run_until_idle()
+    assert harness.attempts.failures == ['running unreserve plugin "Third": stuck']
+
+
+class Farewell:
+    """Has trouble with pods that are bound."""
+
+    name = "Farewell"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def post_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+        raise RuntimeError("too late")
+
+
+def test_trouble_after_the_binding_changes_nothing(start: Start) -> None:
+    """The pod is bound; that a plugin failed afterwards is told."""
+    harness = start(plugins=[Farewell])
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(make_pod("p1"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p1": "n1"}
+    assert harness.attempts.failures == ['running PostBind plugin "Farewell": too late']

@@ -26,6 +26,10 @@ class Attempt:
     """On the stopwatch."""
 
 
+class PreFlightError(Exception):
+    """A plugin could not say whether it has something to do before a pod is bound."""
+
+
 class BindingObserver(Protocol):
     """Is told how bindings end. Exactly one of the first two is called for each."""
 
@@ -88,7 +92,7 @@ class Binder:
 
     async def _bind(self, profile: Profile, placed: Placed) -> Failed | None:
         pod, node = placed.pod, placed.node
-        to_prepare = [bound for bound in profile.pre_bind if _is_needed(bound, placed)]
+        to_prepare = _needed(profile, placed) if profile.pre_bind else ()
         if self._announces_expectation and (to_prepare or placed.waits):
             # Others (an autoscaler, say) should know where the pod is going while this takes its time.
             self._dispatcher.patch_status(pod.pod, nominated_node=node)
@@ -96,12 +100,12 @@ class Binder:
             refused = await self._permission(pod.uid)
             if refused is not None:
                 return refusal(refused)
-        # From here on a failure is an error, retried whatever happens meanwhile.
+        # From here on a failure is nothing to wait for an event for: the pod is retried whatever happens meanwhile.
         self._free_events(pod.uid)
         if to_prepare:
             refused = await self._pre_bind(profile, to_prepare, placed)
             if refused is not None:
-                return Failed(Code.ERROR, refused.message)
+                return Failed(refused.code, refused.message)
         return await self._bind_plugins(profile, placed)
 
     async def _permission(self, uid: str) -> Rejection | None:
@@ -116,32 +120,37 @@ class Binder:
         self._observer.permit_waited(code.label, self._stopwatch() - start)
         return answer
 
-    async def _pre_bind(self, profile: Profile, to_prepare: list[Bound], placed: Placed) -> Rejection | None:
+    async def _pre_bind(self, profile: Profile, to_prepare: Collection[Bound], placed: Placed) -> Rejection | None:
         uid = placed.pod.uid
         task = asyncio.get_running_loop().create_task(self._run_pre_bind(profile, to_prepare, placed))
         self._pre_binding[uid] = task
-        refused = None
+        preempted = None
         try:
             refused = await task
         except asyncio.CancelledError:
+            # Stopped before it began?
             if uid not in self._preempted:
-                task.cancel()
                 raise
+            refused = None
         finally:
             del self._pre_binding[uid]
+            preempted = self._preempted.pop(uid, None)
         # A plugin may have finished in spite of having been stopped; its pod has lost its place all the same.
-        preempted = self._preempted.pop(uid, None)
         return refused if preempted is None else Rejection((preempted,), Code.ERROR)
 
-    async def _run_pre_bind(self, profile: Profile, to_prepare: list[Bound], placed: Placed) -> Rejection | None:
+    async def _run_pre_bind(self, profile: Profile, to_prepare: Collection[Bound], placed: Placed) -> Rejection | None:
         caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
         try:
             for bound in to_prepare:
-                refused = await caller.call_async(bound, placed.wants.get(bound.name), placed.pod, placed.node)
+                try:
+                    refused = await caller.call_async(bound, placed.wants.get(bound.name), placed.pod, placed.node)
+                except asyncio.CancelledError:
+                    if placed.pod.uid in self._preempted:
+                        raise PluginError(bound.name, "PreBind", self._preempted[placed.pod.uid]) from None
+                    raise
                 if refused is not None:
                     status = refused.code
-                    words = f'running PreBind plugin "{bound.name}": {refused.message}'
-                    return Rejection((words,), refused.code, bound.name)
+                    return refused  # type: ignore[no-any-return]
             status = Code.SUCCESS
         finally:
             caller.finished("PreBind", status, start)
@@ -175,9 +184,9 @@ class Binder:
         for bound in profile.post_bind:
             try:
                 caller.call(bound, placed.wants.get(bound.name), placed.pod, placed.node)
-            except PluginError:
+            except PluginError as error:
                 # The pod is bound: all there is to do is to tell the others too.
-                continue
+                caller.failed(error)
         caller.finished("PostBind", Code.SUCCESS, start)
 
     async def drain(self, seconds: float | None = None) -> bool:
@@ -192,11 +201,22 @@ class Binder:
             task.cancel()
 
 
+def _needed(profile: Profile, placed: Placed) -> list[Bound]:
+    """The plugins that have something to do before the pod is bound."""
+    caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
+    try:
+        needed = [bound for bound in profile.pre_bind if _is_needed(bound, placed)]
+        status = Code.SUCCESS if needed else Code.SKIP
+    finally:
+        caller.finished("PreBindPreFlight", status, start)
+    return needed
+
+
 def _is_needed(bound: Bound, placed: Placed) -> bool:
     try:
         needed: bool = bound.plugin.pre_bind_needed(placed.wants.get(bound.name), placed.pod, placed.node)
     except Exception as error:
-        raise PluginError(bound.name, "PreBindPreFlight", error) from error
+        raise PreFlightError(f'running PreBindPreFlight "{bound.name}": {error}') from error
     return needed
 
 

@@ -203,10 +203,11 @@ class SchedulingCycles:
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         for bound in reversed(profile.reserve):
             try:
-                bound.plugin.unreserve(placed.wants.get(bound.name), placed.pod, placed.node)
-            except Exception:
+                caller.call_aside(bound.plugin, "unreserve", placed.wants.get(bound.name), placed.pod, placed.node)
+            except PluginError as error:
                 # Unreserve must not fail; a plugin that does must not keep the others from cleaning up.
                 status = Code.ERROR
+                caller.failed(error)
         caller.finished("Unreserve", status, start)
         self._cluster.forget(placed.pod.uid)
 

@@ -17,6 +17,9 @@ class CallObserver(Protocol):
 
     def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None: ...
 
+    def plugin_failed(self, error: PluginError) -> None:
+        """A plugin failed where nothing comes of it: nobody else is told."""
+
 
 class Bound:
     """A plugin at one of its points."""
@@ -93,6 +96,10 @@ class Caller:
         finally:
             self._observer.plugin_called(bound.point, bound.name, status.label, self._stopwatch() - start)
         return result
+
+    def failed(self, error: PluginError) -> None:
+        """A plugin failed, and the caller goes on as if it had not."""
+        self._observer.plugin_failed(error)
 
     def started(self) -> float:
         return self._stopwatch()

@@ -10,6 +10,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.framework.handle import ApiPort, Handle
+from kubestow.framework.results import PluginError
 from kubestow.model.pod import Pod
 
 
@@ -20,6 +21,9 @@ class NoObserver:
         pass
 
     def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
+        pass
+
+    def plugin_failed(self, error: PluginError) -> None:
         pass
 
 

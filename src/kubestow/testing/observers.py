@@ -3,6 +3,7 @@
 from typing import Any
 
 from kubestow.cycle.outcome import Failed, Placed
+from kubestow.framework.results import PluginError
 from kubestow.model.pod import Pod
 
 
@@ -18,6 +19,9 @@ class QuietObserver:
 
     def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
         pass
+
+    def plugin_failed(self, error: PluginError) -> None:
+        self.failures.append(str(error))
 
     def pod_entered(self, queue: str, event: str) -> None:
         pass

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubestow.binding.evictions import PLUGIN as PREEMPTION
 from kubestow.cycle.outcome import Failed, Placed
+from kubestow.framework.results import PluginError
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 from kubestow.reporting.decisions import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, Decisions
@@ -40,6 +41,9 @@ class LiveObserver:
         self.preemption_finished = metrics.scheduler.victims_evicted
         self.api_call_finished = metrics.api_calls.api_call_finished
         self.api_call_failed = metrics.api_calls.api_call_failed
+
+    def plugin_failed(self, error: PluginError) -> None:
+        log.error("Plugin failed; nothing comes of it", err=error, plugin=error.plugin)
 
     def object_refused(self, obj: Any, error: Exception) -> None:
         meta = obj.metadata
