@@ -125,3 +125,76 @@ def test_a_volume_that_never_gets_ready(start: Start) -> None:
     play_volume_controller(harness)
     harness.run_until_idle()
     assert harness.bindings == {"default/db": "n1"}
+
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
+def made_on_demand(start: Start) -> SchedulerHarness:
+    """A pod whose volume will be made where the pod goes: on the one node with room."""
+    harness = start()
+    harness.cluster.add(make_node("full", cpu="1"))
+    harness.cluster.add(make_node("free", cpu="4"))
+    mode = "WaitForFirstConsumer"
+    disks = {"metadata": {"name": "disks"}, "provisioner": "disks.example.com", "volumeBindingMode": mode}
+    harness.cluster.add(convert(StorageClass, disks))
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "disks",
+            "resources": {"requests": {"storage": "5Gi"}},
+        },
+        "status": {"phase": "Pending"},
+    }
+    harness.cluster.add(convert(PersistentVolumeClaim, claim))
+    harness.cluster.add(make_pod("db", cpu="2", claims=["data"]))
+    harness.run_for(2.0)
+    return harness
+
+
+def claim_of(harness: SchedulerHarness) -> PersistentVolumeClaim:
+    claim = harness.cluster.get(PersistentVolumeClaim, "default/data")
+    assert claim is not None
+    return claim
+
+
+def test_a_volume_is_made_where_the_pod_goes(start: Start) -> None:
+    """The scheduler tells the provisioner which node it chose, and binds the pod when the volume is there."""
+    harness = made_on_demand(start)
+    assert harness.place_of("db") == "binding"
+    claim = claim_of(harness)
+    assert claim.metadata.annotations[SELECTED_NODE] == "free"
+    harness.cluster.add(changed(local_volume("made", "free"), spec={"storageClassName": "disks"}))
+    bound = changed(claim, spec={"volumeName": "made"}, status={"phase": "Bound"})
+    annotations = {**claim.metadata.annotations, "pv.kubernetes.io/bind-completed": "yes"}
+    harness.cluster.update(changed(bound, metadata={"annotations": annotations}))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/db": "free"}
+    assert harness.time == 2.0
+
+
+def test_a_provisioner_that_cannot_sends_the_pod_back(start: Start) -> None:
+    """It takes the chosen node off the claim: the pod gives up its place, and is tried again."""
+    harness = made_on_demand(start)
+    harness.cluster.update(changed(claim_of(harness), metadata={"annotations": {}}))
+    harness.run_for(0.5)
+    assert 'selectedNode annotation reset for PVC "data"' in harness.cluster.conditions("db")["PodScheduled"].message
+    assert harness.place_of("db") == "errorBackoff"
+    harness.run_for(5.0)
+    assert claim_of(harness).metadata.annotations[SELECTED_NODE] == "free"
+    assert harness.place_of("db") == "binding"
+
+
+def test_a_pod_that_is_deleted_while_its_volume_is_made(start: Start) -> None:
+    """Nobody waits for the volume any more, and what was taken for the pod is free; another one may use the claim."""
+    harness = made_on_demand(start)
+    harness.cluster.delete(harness.cluster.pod("db"))
+    harness.run_for(1.0)
+    assert harness.core.cluster.pod_count == 0
+    assert len(harness.core.scheduler.binder) == 0
+    harness.cluster.add(make_pod("db2", cpu="2", claims=["data"]))
+    harness.run_for(1.0)
+    assert harness.place_of("db2") == "binding"
