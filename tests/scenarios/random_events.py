@@ -1,5 +1,6 @@
 """Random things that happen to a scheduler and its cluster."""
 
+import asyncio
 import random
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,11 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.handle import Handle
 from kubestow.framework.results import Wait
+from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.model.workloads import PodDisruptionBudget
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from kubestow.testing.faults import PROBLEMS
 
@@ -36,6 +40,20 @@ APART = {
         }
     }
 }
+VOLUME = {
+    "metadata": {"name": "shared"},
+    "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "nfs": {"server": "s", "path": "/"}},
+}
+SHARED = {
+    "metadata": {"name": "shared", "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+    "spec": {"accessModes": ["ReadWriteMany"], "volumeName": "shared", "resources": {"requests": {"storage": "1Gi"}}},
+    "status": {"phase": "Bound"},
+}
+BUDGET = {
+    "metadata": {"name": "careful", "namespace": "default"},
+    "spec": {"selector": {"matchLabels": {"app": "spread"}}},
+    "status": {"disruptionsAllowed": 0},
+}
 KINDS: tuple[dict[str, Any], ...] = (
     {},
     {},
@@ -44,6 +62,8 @@ KINDS: tuple[dict[str, Any], ...] = (
     {"host_ports": [80]},
     {"node_selector": {"disk": "ssd"}},
     {"labels": {"pair": "yes"}},
+    {"labels": {"slow": "yes"}},
+    {"labels": {"slow": "yes", "pair": "yes"}},
     {"tolerations": ["busy"]},
     {"claims": ["shared"]},
     {"gates": ["later"]},
@@ -77,12 +97,30 @@ class Pairs:
         return Wait(3.0)
 
 
+class Prepares:
+    """Takes a while before it lets pods with the label be bound, and sometimes fails."""
+
+    name = "Prepares"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._rng = handle.rng
+
+    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+        return "slow" in pod.labels
+
+    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+        await asyncio.sleep((0.02, 0.2, 2.0)[self._rng.randrange(3)])
+        if self._rng.randrange(10) == 0:
+            raise RuntimeError("not prepared")
+
+
 class Chaos:
     """Does one random thing after the other."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.harness = SchedulerHarness(plugins=[Pairs], delay=0.05, latency=0.05)
+        self.harness = SchedulerHarness(plugins=[Pairs, Prepares], delay=0.05, latency=0.05)
+        self.harness.cluster.add(convert(PersistentVolume, VOLUME))
         for _ in range(5):
             self.add_node()
 
@@ -146,6 +184,21 @@ class Chaos:
         if pod is not None:
             self.harness.cluster.update(replace(pod, status=replace(pod.status, phase="Succeeded")))
 
+    def change_claim(self) -> None:
+        claim = self.harness.cluster.get(PersistentVolumeClaim, "default/shared")
+        if claim is None:
+            self.harness.cluster.add(convert(PersistentVolumeClaim, SHARED))
+        else:
+            self.harness.cluster.delete(claim)
+
+    def protect(self) -> None:
+        """A budget for disruptions comes or goes."""
+        budget = self._some(PodDisruptionBudget)
+        if budget is None:
+            self.harness.cluster.add(convert(PodDisruptionBudget, BUDGET))
+        else:
+            self.harness.cluster.delete(budget)
+
     # Nodes
 
     def add_node(self) -> None:
@@ -199,6 +252,8 @@ _CHANCES = {
     Chaos.open_gate: 3,
     Chaos.bind_elsewhere: 2,
     Chaos.finish_pod: 3,
+    Chaos.change_claim: 1,
+    Chaos.protect: 1,
     Chaos.add_node: 4,
     Chaos.change_node: 6,
     Chaos.delete_node: 2,
