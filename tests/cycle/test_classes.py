@@ -247,16 +247,26 @@ def test_plain_plugins_are_asked_about_what_is_left() -> None:
     assert plain.seen == ["n1", "n2", "n1", "n2"]
 
 
-def test_timed_cycles_go_through_the_caller() -> None:
-    """So that every call is measured; with the same result."""
+def test_timed_cycles_time_single_rows() -> None:
+    """So that every call is measured, those in plain numbers, too."""
+
+    class Timed(NoObserver):
+        def __init__(self) -> None:
+            self.called: list[tuple[str, str]] = []
+
+        def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None:
+            self.called.append((point, plugin))
+
     plugin, cluster = Room(), nodes(5)
-    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    observer = Timed()
+    profile, cycles = profile_of(plugin, cluster=cluster, observer=observer), cycles_on(cluster)
     run(cycles, profile, "first")
     run(cycles, profile, "second")
     profile.caller.timing = True
     run(cycles, profile, "third")
-    assert plugin.judged == [5, 5, 1]
-    assert plugin.single == []
+    assert plugin.judged == [5, 5]
+    assert len(plugin.single) == 1
+    assert observer.called == [("Filter", "Room")]
 
 
 class Broken(Room):

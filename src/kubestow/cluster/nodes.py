@@ -219,9 +219,8 @@ class NodeTable:
         self._account(row, pod, 1)
 
     def replace_pod(self, row: int, pod: PodInfo) -> None:
-        """A pod has a new version that counts like the one before."""
+        """A pod has a new version that counts like the one before; `touch` the row if it is to be judged again."""
         self.pods[row][pod.uid] = pod
-        self.touch(row)
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:
         del self.pods[row][pod.uid]

@@ -101,5 +101,14 @@ class PodInfo:
             and self.pod.spec == other.pod.spec
         )
 
+    def looks_like(self, other: "PodInfo") -> bool:
+        """Whether a version that counts the same tells plugins and preemption the same, too."""
+        mine, others = self.pod, other.pod
+        return (
+            mine.metadata.annotations == others.metadata.annotations
+            and mine.status.startTime == others.status.startTime
+            and mine.status.phase == others.status.phase
+        )
+
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"

@@ -94,9 +94,13 @@ class Cluster:
         placed = self._placed.get(info.uid)
         if placed is not None:
             if info.counts_like(placed.pod):
+                # The very pod that was assumed changes nothing on its row.
+                confirmed = placed.assumed and info.looks_like(placed.pod)
                 self.assumed_count -= placed.assumed
                 placed.assumed, placed.pod = False, info
                 self.nodes.replace_pod(placed.row, info)
+                if not confirmed:
+                    self.nodes.touch(placed.row)
                 return
             self._take_off(placed)
         self._put_on(info, pod.spec.nodeName, assumed=False)

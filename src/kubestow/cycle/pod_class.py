@@ -17,7 +17,7 @@ from kubestow.cycle.node_class import NodeClass, Scored, check_passing, prepare
 from kubestow.framework.caller import Bound
 from kubestow.framework.filtering import ask_filter, refuse
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import MAX_SCORE, PluginError
+from kubestow.framework.results import MAX_SCORE
 
 _FEW_ROWS = 4
 
@@ -57,7 +57,7 @@ class PodClass:
             self._judge(pod, table, slice(0, table.size))
         else:
             changed = table.changed_since(self._seen)
-            if len(changed) > _FEW_ROWS or self._normalizing or self._caller.timing:
+            if len(changed) > _FEW_ROWS or self._normalizing:
                 self._judge(pod, table, np.array(changed))
             else:
                 for row in changed:
@@ -107,22 +107,14 @@ class PodClass:
         if row_passes is None:
             answer = ask_filter(self._caller, bound, want, pod, table, np.array([row]), 1)
             return answer is None or not answer.kinds[0]
-        bound.evaluations += 1
-        try:
-            return bool(row_passes(want, table, row))
-        except Exception as error:
-            raise PluginError(bound.name, bound.point, error) from error
+        return bool(self._caller.call_row(bound, row_passes, want, table, row))
 
     def _score(
         self, scored: Scored, row_score: Callable[..., Any] | None, pod: PodInfo, table: NodeTable, row: int
     ) -> int:
         bound = scored.bound
         if row_score is not None:
-            bound.evaluations += 1
-            try:
-                found = row_score(scored.want, table, row)
-            except Exception as error:
-                raise PluginError(bound.name, bound.point, error) from error
+            found = self._caller.call_row(bound, row_score, scored.want, table, row)
             if found is not None:
                 if not 0 <= found <= MAX_SCORE:
                     check_range(bound, np.array([found]), table, np.array([row]))
