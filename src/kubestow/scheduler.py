@@ -145,9 +145,11 @@ class Scheduler:
 
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None:
         """A pod could not be bound: what it took is given back, and it is tried again."""
-        self._cycles.give_back(attempt.profile, placed)
         uid = placed.pod.uid
-        if failed.is_rejection:
+        if not self._cycles.give_back(attempt.profile, placed):
+            # Seen bound in spite of it, or deleted: nobody gains room now.
+            self._handle_failure(attempt, failed)
+        elif failed.is_rejection:
             # The pod itself must not be moved by the room it gives back.
             self._handle_failure(attempt, failed)
             self._queue.on_event(ASSIGNED_POD_DELETE, placed.pod.pod, None, only=lambda pod: pod.metadata.uid != uid)

@@ -89,15 +89,17 @@ def test_a_binding_that_fails_once(start: Start) -> None:
 
 
 def test_a_binding_that_was_done_but_not_answered(start: Start) -> None:
-    """The pod is seen bound before the call fails: it is not tried again, and keeps its place."""
+    """The pod is seen bound before the call fails: it is not tried again, keeps its place, and wakes nobody."""
     harness = start()
     harness.cluster.add(make_node("n1"))
     harness.cluster.add(make_node("n2"))
     harness.cluster.add(make_pod("p1", cpu="1"))
+    harness.cluster.add(make_pod("huge", cpu="64"))
     harness.cluster.faults.fail("bind", "Timeout", takes_effect=True)
     harness.run_until_idle()
     assert len(harness.cluster.bindings) == 1
     assert len(harness.attempts.about("p1")) == 1
+    assert len(harness.attempts.about("huge")) == 1
     assert harness.core.cluster.node_name_of(harness.cluster.pod("p1").metadata.uid) == harness.cluster.node_of("p1")
 
 

@@ -118,12 +118,14 @@ class Cluster:
         pod.prepare()
         self._put_on(pod, node_name, assumed=True)
 
-    def forget(self, uid: str) -> None:
-        """Take an assumption back. Does nothing for a pod that was seen bound meanwhile."""
+    def forget(self, uid: str) -> bool:
+        """Take an assumption back; False, and nothing is done, for a pod that was seen bound or forgotten meanwhile."""
         placed = self._placed.get(uid)
-        if placed is not None and placed.assumed:
-            del self._placed[uid]
-            self._take_off(placed)
+        if placed is None or not placed.assumed:
+            return False
+        del self._placed[uid]
+        self._take_off(placed)
+        return True
 
     def is_assumed(self, uid: str) -> bool:
         placed = self._placed.get(uid)

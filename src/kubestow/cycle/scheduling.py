@@ -198,8 +198,8 @@ class SchedulingCycles:
             caller.finished("Permit", status, start)
         return waits
 
-    def give_back(self, profile: Profile, placed: Placed) -> None:
-        """Undo Reserve, last plugin first, and forget the pod."""
+    def give_back(self, profile: Profile, placed: Placed) -> bool:
+        """Undo Reserve, last plugin first, and forget the pod; False if it had no place any more to be forgotten."""
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         for bound in reversed(profile.reserve):
             try:
@@ -209,7 +209,7 @@ class SchedulingCycles:
                 status = Code.ERROR
                 caller.failed(error)
         caller.finished("Unreserve", status, start)
-        self._cluster.forget(placed.pod.uid)
+        return self._cluster.forget(placed.pod.uid)
 
 
 def refusal(refused: Rejection | PluginError) -> Failed:
