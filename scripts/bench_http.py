@@ -140,7 +140,7 @@ async def _measure(name: str, nodes: int, pods: int, running: int, server: Serve
     finally:
         watching.cancel()
         scheduler.stop()
-    seconds, bound = watcher.last - begun, max(watcher.bound, 1)
+    seconds, bound = max(watcher.last - begun, 0.0), max(watcher.bound, 1)
     return {
         "workload": name,
         "nodes": nodes,

@@ -136,7 +136,7 @@ class Verdicts:
         return counts
 
     def refusing_plugins(self) -> set[str]:
-        return {self._plugins[plugin] for plugin in np.unique(self._refused_by) if plugin != NOBODY}
+        return {rejection.plugin for rejection, positions in self.kinds() if len(positions)}
 
     def resolvable(self) -> BoolArray:
         """Positions that were refused, but where preempting pods may help."""

@@ -43,12 +43,12 @@ class Trial(Protocol):
 class SumTrial:
     """Adds and subtracts requests, for all nodes at once: enough for filters that read sums only."""
 
-    def __init__(self, cycle: FailedEvaluation, view: WhatIf, lineup: Lineup, of: IntArray) -> None:
+    def __init__(self, cycle: FailedEvaluation, view: WhatIf, lineup: Lineup, of: IntArray, amounts: IntArray) -> None:
         self.of = of
         self._cycle = cycle
         self._view = view
         self._everywhere = len(of) == len(lineup.rows)
-        self._amounts = lineup.amounts() if self._everywhere else lineup.amounts()[:, :, of]
+        self._amounts = amounts if self._everywhere else amounts[:, :, of]
         self._number = np.count_nonzero(lineup.filled[of], axis=1)
 
     def clear(self) -> None:
@@ -154,7 +154,7 @@ def set_up(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup, *, shared:
 
     Unless the trial is shared, the lineup must have a single row.
     """
-    expected, trials = cycle.expected, list[Trial]()
+    expected, trials, amounts = cycle.expected, list[Trial](), None
     everywhere = np.arange(len(lineup.rows))
     awaited = everywhere[:0] if expected is None else np.flatnonzero(expected.are_on(lineup.rows))
     for of, on_top in ((awaited, expected), (everywhere, None)):
@@ -165,7 +165,8 @@ def set_up(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup, *, shared:
             others = () if on_top is None else on_top.pods(int(lineup.rows[0]))
             trials.append(AdaptingTrial(cycle, view, lineup, of, others))
         elif cycle.reads_pods <= PodsRead.SUMS:
-            trials.append(SumTrial(cycle, view, lineup, of))
+            amounts = lineup.amounts() if amounts is None else amounts
+            trials.append(SumTrial(cycle, view, lineup, of, amounts))
         else:
             trials.append(PodTrial(cycle, view, lineup, of))
     return trials
