@@ -201,6 +201,13 @@ def test_a_damaged_file_is_reported_and_kept(start: Callable[..., Running], tmp_
     assert file.read_bytes() == bytes(content)
 
 
+def test_only_its_user_can_read_the_file(start: Callable[..., Running], tmp_path: Path) -> None:
+    """There are secrets in it, and in the log beside it."""
+    start(data_dir=tmp_path).client().create(PODS, pod("p"))
+    modes = {file.name: oct(file.stat().st_mode & 0o777) for file in tmp_path.glob("objects.db*")}
+    assert modes == {"objects.db": "0o600", "objects.db-wal": "0o600"}
+
+
 def test_a_file_of_another_program_is_left_alone(start: Callable[..., Running], tmp_path: Path) -> None:
     """Its tables stay as they are."""
     with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as db:

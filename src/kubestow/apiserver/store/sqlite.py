@@ -34,6 +34,8 @@ class SqliteJournal:
         self.failure: str | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            # Secrets are in it; SQLite gives the log beside it the same mode.
+            self.path.touch(mode=0o600)
             self._db = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=0.2)
         except (OSError, sqlite3.Error) as error:
             raise StorageError(f"cannot use data folder {folder}: {error}") from error
