@@ -86,6 +86,14 @@ def test_nodes_are_shown_with_what_they_have_left(world: World, drawn: Callable[
     assert "n2 west not ready ░░░░░░░░░░ 0/8 ░░░░░░░░░░ 0/32Gi 0/110" in lines
 
 
+def test_nodes_are_in_the_order_of_their_numbers(world: World, drawn: Callable[..., list[str]]) -> None:
+    """node-2 comes before node-10."""
+    for name in ("node-10", "node-9", "node-2"):
+        world.add_node(name, "a")
+    lines = [line.split()[0] for line in drawn() if line.startswith("node-")]
+    assert lines == ["node-2", "node-9", "node-10"]
+
+
 def test_more_nodes_than_fit_are_shown_by_zone(world: World, drawn: Callable[..., list[str]]) -> None:
     """Zones add up what their nodes have."""
     for number in range(100):

@@ -4,6 +4,7 @@ Pods are counted as they change; all else is read from the scheduler's own colum
 and `version` tells whether there is anything new to see.
 """
 
+import re
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -87,12 +88,13 @@ class Overview:
         return shown
 
     def nodes(self) -> list[Usage]:
-        """Each node, in the order they came."""
-        return [
+        """Each node by name, numbers in it as numbers: node-2 before node-10."""
+        usages = [
             self._usage(node.metadata.name, node.metadata.labels.get(ZONE, ""), _state(node), np.array([row]))
             for row, node in enumerate(self._nodes.nodes)
             if node is not None
         ]
+        return sorted(usages, key=_numbered)
 
     def zones(self) -> list[Usage]:
         """All nodes, by zone."""
@@ -120,6 +122,10 @@ class Overview:
             (total(table.requested[MEMORY]), total(table.allocatable[MEMORY])),
             (total(table.pod_count), total(table.allowed_pods)),
         )
+
+
+def _numbered(usage: Usage) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", usage.name)]
 
 
 def _state(node: Node) -> str:
