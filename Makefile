@@ -5,9 +5,11 @@ PYTHON ?= python3
 CONFORMANCE ?= ../shared/conformance
 VENV := .venv
 BIN := $(VENV)/bin
+# A kubectl out of `make kubectl`, before an older one.
+export PATH := $(CURDIR)/.tools/kubectl:$(PATH)
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 
-.PHONY: help up test check fmt conformance bench docs lock clean
+.PHONY: help up test kubectl check fmt conformance bench docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -17,6 +19,9 @@ up: $(VENV)/.run ## set up and run a cluster (ARGS="--nodes 100 -f my.yaml")
 
 test: $(VENV)/.dev ## set up and run the tests
 	$(BIN)/pytest -n 2 -q
+
+kubectl: ## get kubectl 1.32 or newer out of this machine's packages, for the tests that need it
+	scripts/kubectl
 
 check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, tests, conformance
 	$(BIN)/ruff format --check
