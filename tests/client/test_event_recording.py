@@ -181,6 +181,23 @@ def test_refused_event_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     assert "being terminated" in caplog.text
 
 
+def test_an_event_that_exists_already_is_nothing_to_tell(caplog: pytest.LogCaptureFixture) -> None:
+    """Its series was written first, by a patch that found no event and created it: nothing is missing."""
+
+    async def exists(request: Request, answer: Answer) -> None:
+        answer.error(409, "AlreadyExists", "it already exists")
+
+    async def main() -> None:
+        async with recording(exists) as (server, recorder):
+            scheduled(recorder)
+            assert await recorder.drain(5)
+            assert len(server.requests) == 1
+
+    with caplog.at_level(logging.WARNING):
+        run(main())
+    assert caplog.text == ""
+
+
 def test_stalled_server_never_holds_up_the_caller() -> None:
     """With a server that does not answer, recording returns at once; beyond the limit events are dropped."""
 

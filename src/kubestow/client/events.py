@@ -240,12 +240,14 @@ class EventRecorder:
                 else:
                     await self._write(item.body, item.count, item.last)
                 return
-            except ApiError as error:
-                is_series = isinstance(item, _Write) and item.count > 0
-                if not (is_series and isinstance(error, AlreadyExistsError)):
-                    logger.warning("The server refused an event, it is dropped: %s", error)
+            except AlreadyExistsError:
+                # A patch overtook the create it belongs to, and created the event itself.
+                if isinstance(item, _CoreEvent) or item.count == 0:
                     return
-                # The patch came before the create it belongs to: it will find the event next time.
+                # It did not, the create was sooner: the patch will find the event next time.
+            except ApiError as error:
+                logger.warning("The server refused an event, it is dropped: %s", error)
+                return
             except ClientError as error:
                 logger.warning("An event could not be written, trying again later: %s", error)
         logger.error("An event could not be written %d times, it is dropped", MOST_TRIES)
