@@ -7,7 +7,6 @@ from typing import Any
 
 from kubestow.binding.evictions import PLUGIN as PREEMPTION
 from kubestow.cycle.outcome import Failed, Placed
-from kubestow.framework.results import PluginError
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 from kubestow.reporting.decisions import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, Decisions
@@ -28,6 +27,7 @@ class LiveObserver:
 
         self.plugin_called = metrics.framework.plugin_called
         self.point_ran = metrics.framework.point_ran
+        self.plugin_failed = metrics.framework.plugin_failed
         self.pod_entered = metrics.queue.pod_entered
         self.hint_ran = metrics.queue.hint_ran
         self.hint_failed = metrics.queue.hint_failed
@@ -41,9 +41,6 @@ class LiveObserver:
         self.preemption_finished = metrics.scheduler.victims_evicted
         self.api_call_finished = metrics.api_calls.api_call_finished
         self.api_call_failed = metrics.api_calls.api_call_failed
-
-    def plugin_failed(self, error: PluginError) -> None:
-        log.error("Plugin failed; nothing comes of it", err=error, plugin=error.plugin)
 
     def object_refused(self, obj: Any, error: Exception) -> None:
         meta = obj.metadata

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.instruments import (
     ALPHA,
     BETA,
@@ -13,6 +14,8 @@ from kubestow.reporting.metrics.instruments import (
     exponential_buckets,
 )
 from kubestow.reporting.metrics.registry import Registry
+
+log = get_logger(__name__)
 
 PLUGIN_BUCKETS = exponential_buckets(0.00001, 1.5, 20)
 _COUNTED_POINTS = ("PreFilter", "Filter", "PreScore", "Score")
@@ -72,6 +75,9 @@ class FrameworkMetrics:
 
     def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
         self._point_seconds.observe(seconds, point, profile, status)
+
+    def plugin_failed(self, error: Exception) -> None:
+        log.unexpected("Plugin failed; nothing comes of it", err=error)
 
     def watch_profile(self, profile: ProfileLike) -> None:
         """Take the number of evaluations from the plugins of this profile."""
