@@ -1,0 +1,127 @@
+"""kube-scheduler and kube-controller-manager work with this API server as with their own.
+
+Skipped unless KUBERNETES_PROGRAMS names a folder with both, of v1.36. What they ask for is what client-go asks for.
+"""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.running import Client, Running
+from kubestow.apiserver import Pace
+
+FOLDER = os.environ.get("KUBERNETES_PROGRAMS", "")
+PROGRAMS = ("kube-scheduler", "kube-controller-manager")
+CONTROLLERS = "deployment,replicaset,statefulset,garbagecollector,namespace,resourceclaim-controller"
+APPS = "/apis/apps/v1/namespaces/default"
+CORE = "/api/v1/namespaces/default"
+DEVICES = "/apis/resource.k8s.io/v1"
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(
+        not all(os.access(Path(FOLDER) / name, os.X_OK) for name in PROGRAMS),
+        reason="KUBERNETES_PROGRAMS names no folder with kube-scheduler and kube-controller-manager",
+    ),
+]
+
+
+@pytest.fixture
+def plane(start: Callable[..., Running], tmp_path: Path) -> Iterator[Running]:
+    """An API server with nodes that act; scheduler and controllers are Kubernetes' own."""
+    plane = start(kubelets=True, nodes=3, pace=Pace(start=0, run=0, stop=0))
+    kubeconfig = plane.control_plane.kubeconfig_path
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"clientConnection: {{kubeconfig: {kubeconfig}}}\nleaderElection: {{leaderElect: false}}\n"
+    )
+    arguments = {
+        "kube-scheduler": [f"--config={config}"],
+        "kube-controller-manager": [
+            f"--kubeconfig={kubeconfig}", f"--controllers={CONTROLLERS}", "--leader-elect=false",
+        ],
+    }  # fmt: skip
+    with ExitStack() as stack:
+        for name in PROGRAMS:
+            said = stack.enter_context((tmp_path / f"{name}.log").open("w"))
+            command = [str(Path(FOLDER) / name), "--secure-port=0", *arguments[name]]
+            process = subprocess.Popen(command, stdout=said, stderr=said)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        yield plane
+
+
+def until(plane: Running, path: str, found: Callable[[Any], bool]) -> Any:
+    """Waits, by watching, until an object is as wanted."""
+    watch = plane.watch(f"{path}?watch=1&timeoutSeconds=60")
+    return watch.until(lambda event: event["type"] != "DELETED" and found(event["object"]))["object"]
+
+
+def workload(image: str, replicas: int, **spec: Any) -> dict[str, Any]:
+    """A Deployment or StatefulSet."""
+    labels = {"app": "w"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}], **spec}}
+    chosen = {"selector": {"matchLabels": labels}, "template": template, "replicas": replicas}
+    return {"metadata": {"name": "w"}, "spec": chosen}
+
+
+def available(replicas: int) -> Callable[[Any], bool]:
+    """Whether all replicas of the newest kind are available."""
+
+    def holds(one: Any) -> bool:
+        status = one.get("status", {})
+        names = ("replicas", "updatedReplicas", "availableReplicas")
+        seen = status.get("observedGeneration") == one["metadata"]["generation"]
+        return seen and [status.get(name, 0) for name in names] == [replicas] * 3
+
+    return holds
+
+
+def test_a_deployment_rolls_out(plane: Running, client: Client) -> None:
+    """Made, scheduled, rolled out again; the revision is counted, which `kubectl rollout undo` needs."""
+    client.create(f"{APPS}/deployments", workload("i:1", 3))
+    until(plane, f"{APPS}/deployments/w", available(3))
+    client.patch(
+        f"{APPS}/deployments/w",
+        {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i:2"}]}}}},
+        "strategic-merge-patch+json",
+    )
+    revision = "deployment.kubernetes.io/revision"
+    rolled = lambda one: one["metadata"].get("annotations", {}).get(revision) == "2" and available(3)(one)  # noqa: E731
+    until(plane, f"{APPS}/deployments/w", rolled)
+    nodes = {one["spec"]["nodeName"] for one in client.get(f"{CORE}/pods?labelSelector=app%3Dw")["items"]}
+    assert nodes == {"node-0", "node-1", "node-2"}
+
+
+def test_a_stateful_set_and_what_goes_with_its_namespace(plane: Running, client: Client) -> None:
+    """Its pods come one after the other; deleting the namespace takes all."""
+    client.create("/api/v1/namespaces", {"metadata": {"name": "n"}})
+    path = "/apis/apps/v1/namespaces/n/statefulsets"
+    client.create(path, workload("i", 2))
+    until(plane, f"{path}/w", lambda one: one.get("status", {}).get("availableReplicas") == 2)
+    watch = plane.watch("/api/v1/namespaces/n?watch=1&timeoutSeconds=60")
+    client.delete("/api/v1/namespaces/n")
+    watch.until(lambda event: event["type"] == "DELETED")
+
+
+def test_a_pod_gets_its_device(plane: Running, client: Client) -> None:
+    """A claim is made from a template, allocated by the scheduler and reserved for the pod."""
+    client.create(f"{DEVICES}/deviceclasses", {"metadata": {"name": "c"}, "spec": {}})
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    devices = {"driver": "d.example.com", "nodeName": "node-1", "pool": pool, "devices": [{"name": "d0"}]}
+    client.create(f"{DEVICES}/resourceslices", {"metadata": {"name": "s"}, "spec": devices})
+    wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+    template = {"metadata": {"name": "t"}, "spec": {"spec": wanted}}
+    client.create(f"{DEVICES}/namespaces/default/resourceclaimtemplates", template)
+    claims = [{"name": "x", "resourceClaimTemplateName": "t"}]
+    containers = [{"name": "c", "image": "i", "resources": {"claims": [{"name": "x"}]}}]
+    spec = {"containers": containers, "resourceClaims": claims}
+    client.create(f"{CORE}/pods", {"metadata": {"name": "p"}, "spec": spec})
+    bound = until(plane, f"{CORE}/pods/p", lambda one: one.get("status", {}).get("phase") == "Running")
+    assert bound["spec"]["nodeName"] == "node-1"
