@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = f"sections: {' '.join(SECTIONS)} (all if none is named); or one workload: {' '.join(WORKLOADS)}"
     parser.add_argument("names", nargs="*", metavar="NAME", help=names)
     parser.add_argument("--full", action="store_true", help="sections: the large sizes, too, which takes long")
-    parser.add_argument("--json", type=Path, default=Path("build/bench.json"), help="sections: where to write them")
+    where = "sections: where to write them (default: build/bench.json if all are measured, else nowhere)"
+    parser.add_argument("--json", type=Path, metavar="FILE", help=where)
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="sections: print the ratios to earlier ones")
     parser.add_argument("--http", metavar="WORKLOAD", choices=list(WORKLOADS), help="a workload over HTTPS, see below")
     parser.add_argument("--nodes", type=int, default=5_000, help="of a workload (default: %(default)s)")
@@ -66,8 +67,10 @@ def run_sections(sections: Iterable[str], options: argparse.Namespace) -> None:
         for row in importlib.import_module(f"bench_{section}").rows(options.full):
             found[section][row.what] = row
             print(f"{section:<12} {row.what:<60} {row.result:>14}  {row.note}".rstrip(), flush=True)
-    write(options.json, found)
-    print(f"\nwritten to {options.json}")
+    path = options.json or (None if options.names else Path("build/bench.json"))
+    if path is not None:
+        write(path, found)
+        print(f"\nwritten to {path}")
     if old is not None:
         print_ratios(old, found)
 
@@ -92,6 +95,9 @@ def read(path: Path) -> Found:
 
 def print_ratios(old: Found, new: Found) -> None:
     """Old over new, so that above 1 is better, whatever the unit."""
+    if not any(rows.keys() & old.get(section, {}).keys() for section, rows in new.items()):
+        print("\nnothing to compare: the earlier figures are of other sections or sizes")
+        return
     print(f"\n{'section':<12} {'what':<60} {'before':>14} {'now':>14}  times as fast")
     for section, rows in new.items():
         for what, row in rows.items():
