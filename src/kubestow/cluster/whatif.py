@@ -5,7 +5,6 @@ from is never touched. What depends on the node alone is taken from the table wh
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from kubestow.cluster.expected import ExpectedBeside, RowSums
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
+from kubestow.model.lazily import lazy
 from kubestow.model.node import Node
 
 
@@ -34,15 +34,15 @@ class WhatIf:
         if expected is not None:
             expected.add_to(self._sums, rows)
 
-    @cached_property
+    @lazy
     def names(self) -> list[str]:
         return [self._table.names[row] for row in self._rows]
 
-    @cached_property
+    @lazy
     def nodes(self) -> list[Node | None]:
         return [self._table.nodes[row] for row in self._rows]
 
-    @cached_property
+    @lazy
     def pods(self) -> list[dict[str, PodInfo]]:
         copies = [dict(self._table.pods[row]) for row in self._rows]
         if self._expected is not None:
@@ -50,27 +50,27 @@ class WhatIf:
                 pods.update((pod.uid, pod) for pod in self._expected.pods(row))
         return copies
 
-    @cached_property
+    @lazy
     def live(self) -> BoolArray:
         return self._table.live[self._rows]
 
-    @cached_property
+    @lazy
     def allocatable(self) -> IntArray:
         return self._table.allocatable[:, self._rows]
 
-    @cached_property
+    @lazy
     def allowed_pods(self) -> IntArray:
         return self._table.allowed_pods[self._rows]
 
-    @cached_property
+    @lazy
     def unschedulable(self) -> BoolArray:
         return self._table.unschedulable[self._rows]
 
-    @cached_property
+    @lazy
     def taint_set(self) -> IdArray:
         return self._table.taint_set[self._rows]
 
-    @cached_property
+    @lazy
     def ports(self) -> PortIndex:
         index = PortIndex()
         for row, pods in enumerate(self.pods):

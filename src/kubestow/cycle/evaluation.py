@@ -4,7 +4,6 @@ All rows of the table are judged at once. Words, tables and totals by plugin are
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, Rejection, Skip, unresolvable
 from kubestow.framework.verdicts import Verdicts
+from kubestow.model.lazily import lazy
 
 
 class PluginScore(NamedTuple):
@@ -119,7 +119,7 @@ class Evaluation:
         self._check_with_nominated(verdicts)
         return verdicts
 
-    @cached_property
+    @lazy
     def expected(self) -> ExpectedBeside | None:
         """The pods nominated to nodes that this one must leave room for."""
         return self._nominator.expected_on(self.cluster.nodes).beside(self.pod) if self._nominator.nodes else None
@@ -168,18 +168,18 @@ class Evaluation:
                 )
         return wants
 
-    @cached_property
+    @lazy
     def has_adapting_wants(self) -> bool:
         """Whether a change of pods on one node may change what a filter says of another."""
         return not self.profile.adapting.isdisjoint(self.wants)
 
-    @cached_property
+    @lazy
     def reads_pods(self) -> PodsRead:
         """The most that any of the filters reads of the pods on a node."""
         reads = (reads for name, reads in self.profile.pods_read.items() if name not in self.skipped)
         return max(reads, default=PodsRead.NOTHING)
 
-    @cached_property
+    @lazy
     def _filters_if_only_pods_changed(self) -> list[Bound]:
         blind = {name for name, reads in self.profile.pods_read.items() if reads is PodsRead.NOTHING}
         skipped = self.skipped | (blind - self.profile.adapting)
