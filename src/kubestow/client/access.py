@@ -23,8 +23,11 @@ from kubestow.client.proxies import parse_proxy, proxy_from_environment
 from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.model.clock import Clock
 
-MOST_REQUESTS = 64
-"""Requests under way at a time; one connection each."""
+MOST_REQUESTS = 24
+"""Requests under way at a time; one connection each.
+
+More bind no more pods a second, but a burst of writes makes an API server drop watchers that cannot keep up.
+"""
 
 
 @dataclass(frozen=True, slots=True)
