@@ -11,7 +11,7 @@ that refuses or narrows), a full evaluation finds the words.
 """
 
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -64,10 +64,39 @@ class _Seen:
         return False
 
 
+class SharingObserver(Protocol):
+    """Is told how classes fare; a hint is what a class knows from the pods before."""
+
+    def hint_looked_up(self, profile: str, found: bool, seconds: float) -> None: ...
+
+    def batch_tried(self, profile: str, result: str) -> None: ...
+
+    def results_stored(self, profile: str, seconds: float) -> None: ...
+
+    def batch_flushed(self, profile: str, reason: str) -> None: ...
+
+
+class Untold:
+    """Nobody wants to know."""
+
+    def hint_looked_up(self, profile: str, found: bool, seconds: float) -> None:
+        pass
+
+    def batch_tried(self, profile: str, result: str) -> None:
+        pass
+
+    def results_stored(self, profile: str, seconds: float) -> None:
+        pass
+
+    def batch_flushed(self, profile: str, reason: str) -> None:
+        pass
+
+
 class PodClasses:
     """All classes in use; the least recently used is dropped when there are too many."""
 
-    def __init__(self) -> None:
+    def __init__(self, observer: SharingObserver) -> None:
+        self._observer = observer
         self._pod_classes: dict[Hashable, PodClass] = {}
         self._node_classes: dict[Hashable, NodeClass] = {}
         self._seen, self._node_seen = _Seen(), _Seen()
@@ -75,11 +104,22 @@ class PodClasses:
 
     def evaluate(self, evaluation: Evaluation) -> "ClassEvaluation | None":
         """Judge all nodes for a pod; None if only a full evaluation can tell what becomes of it."""
+        profile = evaluation.profile
+        start = profile.caller.started()
+        signature = _sign(profile, evaluation.pod)
+        is_known = signature.key in self._pod_classes
+        found = self._class_of(signature, evaluation)
+        self._observer.hint_looked_up(profile.name, is_known, profile.caller.started() - start)
+        judged = self._judge(found, signature, evaluation, start)
+        result = "no_hint" if not is_known else "hint_used" if judged is not None else "hint_not_used"
+        self._observer.batch_tried(profile.name, result)
+        return judged
+
+    def _judge(
+        self, found: PodClass | None, signature: _Signature, evaluation: Evaluation, start: float
+    ) -> "ClassEvaluation | None":
         profile, pod, table = evaluation.profile, evaluation.pod, evaluation.cluster.nodes
         caller = profile.caller
-        start = caller.started()
-        signature = _sign(profile, pod)
-        found = self._class_of(signature, evaluation)
         if found is None or not found.is_usable:
             return None
         judged = ClassEvaluation(evaluation, found, self._others_of(profile, signature))
@@ -104,12 +144,15 @@ class PodClasses:
         nodes = self._node_class_of(signature, evaluation, room)
         if nodes is None or not nodes.is_usable:
             return None
-        how = PodClass if is_known else LonePod
-        found = how(evaluation.profile, nodes, signature.pod_signers, evaluation.pod, evaluation.cluster.nodes)
+        how, profile = PodClass if is_known else LonePod, evaluation.profile
+        start = profile.caller.started()
+        found = how(profile, nodes, signature.pod_signers, evaluation.pod, evaluation.cluster.nodes)
         if is_known:
             while self._pod_classes and len(self._pod_classes) >= room:
                 del self._pod_classes[next(iter(self._pod_classes))]
+                self._observer.batch_flushed(profile.name, "expired")
             self._pod_classes[key] = found
+            self._observer.results_stored(profile.name, profile.caller.started() - start)
         return found
 
     def _node_class_of(self, signature: _Signature, evaluation: Evaluation, room: int) -> NodeClass | None:

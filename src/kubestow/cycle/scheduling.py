@@ -14,7 +14,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.order import enough_nodes
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.cycle.classes import PodClasses
+from kubestow.cycle.classes import PodClasses, SharingObserver, Untold
 from kubestow.cycle.evaluation import Evaluation, sample
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
@@ -49,13 +49,14 @@ class SchedulingCycles:
         percentage_of_nodes_to_score: int = 0,
         *,
         share_among_equal_pods: bool = True,
+        sharing_observer: SharingObserver | None = None,
     ) -> None:
         self._cluster = cluster
         self._nominator = nominator
         self._choose = choose
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
-        self._classes = PodClasses() if share_among_equal_pods else None
+        self._classes = PodClasses(sharing_observer or Untold()) if share_among_equal_pods else None
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome:
         """Schedule one pod. A failure of a plugin is an outcome, not an exception."""

@@ -41,6 +41,18 @@ class QuietObserver:
     def object_refused(self, obj: Any, error: Exception) -> None:
         self.failures.append(f"{type(obj).__name__} {obj.metadata.name}: {error}")
 
+    def hint_looked_up(self, profile: str, found: bool, seconds: float) -> None:
+        pass
+
+    def batch_tried(self, profile: str, result: str) -> None:
+        pass
+
+    def results_stored(self, profile: str, seconds: float) -> None:
+        pass
+
+    def batch_flushed(self, profile: str, reason: str) -> None:
+        pass
+
     def attempt_finished(self, profile: str, result: str, seconds: float) -> None:
         pass
 

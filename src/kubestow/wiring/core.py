@@ -11,6 +11,7 @@ from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
+from kubestow.cycle.classes import SharingObserver
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
 from kubestow.framework.caller import CallObserver
 from kubestow.framework.handle import ApiPort, Handle, Recorder
@@ -28,7 +29,9 @@ from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.rules import ProfileRules, queue_order
 
 
-class CoreObserver(CallObserver, QueueObserver, IntakeObserver, AttemptObserver, DispatchObserver, Protocol):
+class CoreObserver(
+    CallObserver, QueueObserver, IntakeObserver, SharingObserver, AttemptObserver, DispatchObserver, Protocol
+):
     """Everything the core tells about itself."""
 
 
@@ -107,7 +110,11 @@ def build_core(
         work_arrived.set,
     )
     cycles = SchedulingCycles(
-        cluster, nominator, choose or choose_at_random(outside.rng), configuration.percentageOfNodesToScore
+        cluster,
+        nominator,
+        choose or choose_at_random(outside.rng),
+        configuration.percentageOfNodesToScore,
+        sharing_observer=outside.observer,
     )
     intake = Intake(
         cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.observer, outside.stopwatch

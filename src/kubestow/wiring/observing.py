@@ -32,6 +32,10 @@ class LiveObserver:
         self.hint_ran = metrics.queue.hint_ran
         self.hint_failed = metrics.queue.hint_failed
         self.sort_failed = metrics.queue.sort_failed
+        self.hint_looked_up = metrics.batching.hint_looked_up
+        self.batch_tried = metrics.batching.batch_tried
+        self.results_stored = metrics.batching.results_stored
+        self.batch_flushed = metrics.batching.batch_flushed
         self.event_handled = metrics.scheduler.event_handled
         self.attempt_finished = metrics.scheduler.attempt_finished
         self.algorithm_finished = metrics.scheduler.algorithm_finished
