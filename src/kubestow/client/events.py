@@ -18,6 +18,7 @@ import msgspec
 
 from kubestow.client.errors import AlreadyExistsError, ApiError, ClientError, NotFoundError
 from kubestow.client.leases import LeaseLock
+from kubestow.client.observers import UNOBSERVED, WorkObserver
 from kubestow.client.requests import Requests
 from kubestow.model.clock import Clock
 from kubestow.model.meta import ObjectReference
@@ -36,6 +37,10 @@ WORKERS = 8
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LONGEST_NAME = 253
+
+
+QUEUE = "events"
+"""The recorder's name among the queues that are measured."""
 
 
 class _Meta(msgspec.Struct):
@@ -101,13 +106,17 @@ class EventRecorder:
         clock: Clock,
         random: Callable[[], float],
         most_pending: int = MOST_PENDING,
+        observer: WorkObserver = UNOBSERVED,
     ) -> None:
         self.dropped = 0
         self._requests = requests
         self._hostname = hostname
         self._clock = clock
         self._random = random
-        self._pending: asyncio.Queue[_Write | _CoreEvent] = asyncio.Queue()
+        self._observer = observer
+        self._pending: asyncio.Queue[tuple[_Write | _CoreEvent, float]] = asyncio.Queue()
+        """What is to be written, and since when."""
+        self._writing: dict[int, float] = {}
         self._most_pending = most_pending
         # Both in order of age: an event moves from the first to the second when it becomes a series.
         self._singles: dict[_Key, _Known] = {}
@@ -159,7 +168,7 @@ class EventRecorder:
                 related,
             )
             known = self._singles[key] = _Known(body, now)
-        self._pending.put_nowait(_Write(known.body, known.count, known.last))
+        self._put(_Write(known.body, known.count, known.last))
 
     def announce(self, controller: str, lock: LeaseLock, what: str) -> None:
         """Note that a contender became leader or stopped leading: a core/v1 event about the lease."""
@@ -192,7 +201,7 @@ class EventRecorder:
         if self._pending.qsize() >= self._most_pending:
             self._drop()
         else:
-            self._pending.put_nowait(_CoreEvent(lock.namespace, body))
+            self._put(_CoreEvent(lock.namespace, body))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -222,17 +231,36 @@ class EventRecorder:
             return str(uuid.uuid4())
         return name
 
+    @property
+    def pending(self) -> int:
+        """How many events wait to be written."""
+        return self._pending.qsize()
+
+    def being_written(self) -> list[float]:
+        """For how many seconds each event that is being written has been."""
+        now = self._clock.now()
+        return [now - since for since in self._writing.values()]
+
+    def _put(self, item: _Write | _CoreEvent) -> None:
+        self._observer.added(QUEUE)
+        self._pending.put_nowait((item, self._clock.now()))
+
     async def _work(self) -> None:
         while True:
-            item = await self._pending.get()
+            item, since = await self._pending.get()
+            start = self._writing[id(item)] = self._clock.now()
+            self._observer.started(QUEUE, start - since)
             try:
                 await self._deliver(item)
             finally:
+                self._observer.finished(QUEUE, self._clock.now() - start)
+                del self._writing[id(item)]
                 self._pending.task_done()
 
     async def _deliver(self, item: _Write | _CoreEvent) -> None:
         for tries in range(MOST_TRIES):
             if tries:
+                self._observer.retried(QUEUE)
                 await asyncio.sleep(RETRY_SECONDS * (1.0 + RETRY_JITTER * self._random()))
             try:
                 if isinstance(item, _CoreEvent):
@@ -274,7 +302,7 @@ class EventRecorder:
                 elif known.written >= now - REFRESH_SECONDS:
                     continue
                 known.written = now
-                self._pending.put_nowait(_Write(known.body, known.count, known.last))
+                self._put(_Write(known.body, known.count, known.last))
             oldest = now - FINISH_SECONDS
             while self._singles:
                 key = next(iter(self._singles))

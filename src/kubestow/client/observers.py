@@ -41,6 +41,20 @@ class ElectionObserver(Protocol):
         """Somebody else, or this instance, has been seen to hold the lease; empty: nobody."""
 
 
+class WorkObserver(Protocol):
+    """Is told how a queue of work fares."""
+
+    def added(self, queue: str) -> None: ...
+
+    def retried(self, queue: str) -> None: ...
+
+    def started(self, queue: str, waited: float) -> None:
+        """An item is being worked on, after so many seconds."""
+
+    def finished(self, queue: str, seconds: float) -> None:
+        """An item is done, after so many seconds of work."""
+
+
 class Unobserved:
     """Counts nothing: stands in for every observer."""
 
@@ -53,6 +67,10 @@ class Unobserved:
     def leading(self, lease: str, leads: bool) -> None: ...
     def slow_renewal(self, lease: str) -> None: ...
     def new_leader(self, lease: str, identity: str) -> None: ...
+    def added(self, queue: str) -> None: ...
+    def retried(self, queue: str) -> None: ...
+    def started(self, queue: str, waited: float) -> None: ...
+    def finished(self, queue: str, seconds: float) -> None: ...
 
 
 UNOBSERVED = Unobserved()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from kubestow.client.access import Access
 from kubestow.client.election import Elector, Terms
-from kubestow.client.events import EventRecorder
+from kubestow.client.events import QUEUE, EventRecorder
 from kubestow.client.informers import Informers
 from kubestow.client.leases import LeaseLock
 from kubestow.config import Features, SchedulerConfiguration
@@ -92,8 +92,13 @@ class LiveScheduler:
             self.metrics.transports.transport_created(cached=False)
         self.metrics.transports.watch_transports(lambda: self.clients.ways)
         self.events = EventRecorder(
-            self.clients.events, hostname=socket.gethostname(), clock=clock, random=chance.random
+            self.clients.events,
+            hostname=socket.gethostname(),
+            clock=clock,
+            random=chance.random,
+            observer=self.metrics.workqueues,
         )
+        self.metrics.workqueues.watch_workqueue(QUEUE, lambda: self.events.pending, self.events.being_written)
         self.elector = self._elector(clock, chance.random) if configuration.leaderElection.leaderElect else None
         self._recorder = LiveRecorder(self.events)
         self._writes = True
