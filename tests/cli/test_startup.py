@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from kubestow import __version__, cli
 
-HEAVY = ("msgspec", "numpy", "yaml", "asyncio", "uvicorn", "prometheus_client", "cryptography", "rich")
+HEAVY = ("msgspec", "numpy", "yaml", "asyncio", "prometheus_client", "cryptography", "rich")
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

@@ -7,6 +7,7 @@ written in OpenAPI, and, for the fields of a struct, by which keys list items ar
 import base64
 import binascii
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -30,14 +31,14 @@ class Report:
         self.lenient = False
 
 
-class Type:
+class Type(ABC):
     """Base of all types; `check` reports on a value, drops unknown and null fields and writes quantities one way."""
 
     __slots__ = ()
     words = "value"
 
-    def check(self, value: Any, path: str, report: Report) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def check(self, value: Any, path: str, report: Report) -> None: ...
 
 
 class Scalar(Type):
