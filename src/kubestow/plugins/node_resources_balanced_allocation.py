@@ -12,7 +12,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import MAX_SCORE, SKIP, Skip
 from kubestow.model.requests import RequestRules, pod_requests, requests_signature
-from kubestow.plugins.support.resource_shares import ScoredResources, Share, row_shares, shares
+from kubestow.plugins.support.resource_shares import ScoredResources, Shares, row_shares, shares
 
 _HALF = MAX_SCORE // 2
 
@@ -49,14 +49,16 @@ class NodeResourcesBalancedAllocation:
         if want is None and not (want := self._scored_of(pod)):
             return np.zeros(row_count(rows), np.int64)
         found = shares(view, rows, want, non_zero=False)
-        if len(found) < 2:
+        if len(found.weights) < 2:
             # One resource is always in balance with itself.
             return np.full(row_count(rows), _HALF + _HALF // 2, np.int64)
-        divisors = [share.divisor for share in found]
-        before = _balance(found, [share.held for share in found], divisors)
-        after = _balance(found, [share.total for share in found], divisors)
+        before, after = _balance(found)
         # From 50 (as unbalanced as it gets) to 100; 75 if nothing changes.
-        return _HALF + (_HALF + after - before) // 2
+        scores: IntArray = after - before
+        scores += _HALF
+        scores //= 2
+        scores += _HALF
+        return scores
 
     def row_score(self, want: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for up to two resources."""
@@ -73,20 +75,22 @@ class NodeResourcesBalancedAllocation:
         return _HALF + (_HALF + int((1 - after) * MAX_SCORE) - int((1 - before) * MAX_SCORE)) // 2
 
 
-def _balance(found: list[Share], used: list[IntArray], divisors: list[FloatArray]) -> IntArray:
-    """100 where all resources are used to the same part, less the more the parts deviate from each other."""
-    parts: list[FloatArray] = []
-    for amount, divisor in zip(used, divisors, strict=True):
-        part: FloatArray = amount / divisor
-        parts.append(np.minimum(part, 1.0, out=part))
-    if len(parts) == 2 and found[0].is_everywhere and found[1].is_everywhere:
-        # In place: most of the time would go into new arrays.
-        deviation, other = parts
-        deviation -= other
+def _balance(found: Shares) -> IntArray:
+    """100 where all resources are used to the same part, less the more the parts deviate; without the pod, and with."""
+    # Both at once and in place: much of the time would go into new arrays.
+    parts: FloatArray = np.empty((2, *found.capacity.shape))
+    divisor = found.divisor
+    np.divide(found.held, divisor, out=parts[0])
+    np.divide(found.total, divisor, out=parts[1])
+    np.minimum(parts, 1.0, out=parts)
+    if len(found.weights) == 2 and found.is_everywhere:
+        deviation = parts[:, 0]
+        deviation -= parts[:, 1]
         np.abs(deviation, out=deviation)
         deviation *= 0.5
     else:
-        deviation = _deviation(np.stack(parts), np.stack([share.capacity for share in found]) > 0)
+        counts = found.capacity > 0
+        deviation = np.stack([_deviation(parts[0], counts), _deviation(parts[1], counts)])
     np.subtract(1.0, deviation, out=deviation)
     deviation *= MAX_SCORE
     return deviation.astype(np.int64)

@@ -145,7 +145,7 @@ class NodeResourcesFit:
     def score_rows(self, want: ScoredResources | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         if want is None:
             want = self._scored_of(pod)
-        return self._strategy(shares(view, rows, want, non_zero=True), rows)
+        return self._strategy(shares(view, rows, want, non_zero=True))
 
     def row_score(self, want: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for the strategy that nearly everybody has."""

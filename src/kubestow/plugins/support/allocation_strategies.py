@@ -4,40 +4,38 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, Rows, row_count
+from kubestow.cluster.arrays import IntArray
 from kubestow.config.plugin_args import ScoringStrategy, UtilizationShapePoint
 from kubestow.framework.broken_line import score_table
-from kubestow.plugins.support.resource_shares import Share, percent, weighted_mean
+from kubestow.plugins.support.resource_shares import Shares, percent, weighted_mean, weighted_sum
 
-Strategy = Callable[[list[Share], Rows], IntArray]
+Strategy = Callable[[Shares], IntArray]
 
 
-def least_allocated(found: list[Share], rows: Rows) -> IntArray:
+def least_allocated(found: Shares) -> IntArray:
     """The emptier, the better."""
-    return weighted_mean([(percent(np.maximum(s.capacity - s.total, 0), s), s) for s in found], rows)
+    free = found.capacity - found.total
+    np.maximum(free, 0, out=free)
+    return weighted_mean(percent(free, found), found)
 
 
-def most_allocated(found: list[Share], rows: Rows) -> IntArray:
+def most_allocated(found: Shares) -> IntArray:
     """The fuller, the better."""
-    return weighted_mean([(percent(np.minimum(s.total, s.capacity), s), s) for s in found], rows)
+    return weighted_mean(percent(np.minimum(found.total, found.capacity), found), found)
 
 
 def requested_to_capacity_ratio(shape: tuple[UtilizationShapePoint, ...]) -> Strategy:
     """As good as a broken line through the points of the shape says for the utilization."""
     table = score_table(shape)
 
-    def strategy(found: list[Share], rows: Rows) -> IntArray:
-        total: IntArray = np.zeros(row_count(rows), np.int64)
-        weights: IntArray = np.zeros(row_count(rows), np.int64)
-        for share in found:
-            used = np.minimum(share.total, share.capacity)
-            utilization = np.where(share.total > share.capacity, 100, percent(used, share))
-            score = table[utilization]
-            counts = (share.capacity > 0) & (score > 0)
-            total += score * share.weight * counts
-            weights += share.weight * counts
+    def strategy(found: Shares) -> IntArray:
+        total = found.total
+        used = percent(np.minimum(total, found.capacity), found)
+        scores = table[np.where(total > found.capacity, 100, used)]
+        counts = (found.capacity > 0) & (scores > 0)
+        weights = weighted_sum(counts, found)
         # Halves are rounded up.
-        return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
+        return np.floor(weighted_sum(scores * counts, found) / np.maximum(weights, 1) + 0.5).astype(np.int64)
 
     return strategy
 

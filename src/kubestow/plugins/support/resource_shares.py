@@ -4,34 +4,35 @@ Amounts are exact integers; quotients are computed in float64, which is exact fo
 capacities stay below 2**45 (35 TB of memory on one node); beyond that, integer division is used.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import FloatArray, IntArray, Rows, row_count
+from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, Rows, row_count
 from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cluster.view import NodeView
 from kubestow.model.requests import is_scalar_resource
 
 _EXACT_IN_FLOAT = 1 << 45
+_CPU_AND_MEMORY = [CPU, MEMORY]
 
 
 ScoredResources = tuple[tuple[str, int, int], ...]
 """Of each resource that counts: its name, its weight, and how much of it the pod asks for."""
 
 
-class Share(NamedTuple):
-    """One resource over some rows."""
+class Shares(NamedTuple):
+    """Resources over some rows: `[r, i]` is resource `r` on row `i`."""
 
-    weight: int
+    weights: Sequence[int]
     capacity: IntArray
     held: IntArray
     """What pods on the node request already."""
-    wanted: int
-    """What the new pod adds."""
+    wanted: IntArray
+    """What the new pod adds, `[r, 0]`."""
     is_everywhere: bool
-    """Whether every row offers the resource; where one does not, the resource does not count."""
+    """Whether every row offers every resource; where one does not, the resource does not count."""
 
     @property
     def total(self) -> IntArray:
@@ -40,26 +41,36 @@ class Share(NamedTuple):
     @property
     def divisor(self) -> FloatArray:
         """The capacity to divide by, 1 where there is none."""
-        capacity = self.capacity if self.is_everywhere else np.maximum(self.capacity, 1)
-        return capacity.astype(np.float64)
+        return (self.capacity if self.is_everywhere else np.maximum(self.capacity, 1)).astype(np.float64)
 
 
-def shares(view: NodeView, rows: Rows, resources: ScoredResources, *, non_zero: bool) -> list[Share]:
+def shares(view: NodeView, rows: Rows, resources: ScoredResources, *, non_zero: bool) -> Shares:
     """The shares of resources, given as (name, weight, wanted); with `non_zero`, cpu and memory count their defaults.
 
-    A countable resource that the pod does not want does not count.
+    A countable resource that the pod does not want does not count, nor does one that no node has.
     """
-    found = []
+    columns, weights, amounts = [], [], []
     for name, weight, wanted in resources:
-        if wanted == 0 and is_scalar_resource(name):
-            continue
         column = view.resource_index.get(name)
-        if column is None or column >= len(view.allocatable):
+        if column is None or column >= len(view.allocatable) or (wanted == 0 and is_scalar_resource(name)):
             continue
-        held = view.non_zero[column] if non_zero and column in (CPU, MEMORY) else view.requested[column]
-        capacity = view.allocatable[column][rows]
-        found.append(Share(weight, capacity, held[rows], wanted, bool(capacity.all())))
-    return found
+        columns.append(column)
+        weights.append(weight)
+        amounts.append(wanted)
+    capacity = _gather([view.allocatable], columns, rows)
+    held = _gather([view.non_zero, view.requested] if non_zero else [view.requested], columns, rows)
+    return Shares(weights, capacity, held, np.array(amounts).reshape(-1, 1), bool(capacity.all()))
+
+
+def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntArray:
+    """Columns on some rows, each from the first of the tables that has it."""
+    first = tables[0]
+    if columns == _CPU_AND_MEMORY:
+        # What nearly everybody scores by stands together: one operation, or none, instead of one for each.
+        return first[:2, rows] if isinstance(rows, slice) else first[:2].take(rows, axis=1)
+    if not columns:
+        return np.zeros((0, row_count(rows)), np.int64)
+    return np.stack([next(of for of in tables if column < len(of))[column][rows] for column in columns])
 
 
 def row_shares(
@@ -78,25 +89,26 @@ def row_shares(
             yield capacity, held.item(column, row), wanted, weight
 
 
-def percent(part: IntArray, share: Share) -> IntArray:
+def percent(part: IntArray, found: Shares) -> IntArray:
     """100 * part // capacity for 0 <= part <= capacity; 0 where the capacity is 0."""
-    if len(part) and int(share.capacity.max()) >= _EXACT_IN_FLOAT:
-        return 100 * part // np.maximum(share.capacity, 1)
+    if int(found.capacity.max(initial=0)) >= _EXACT_IN_FLOAT:
+        return 100 * part // np.maximum(found.capacity, 1)
     quotient = part * 100.0
-    quotient /= share.divisor
+    quotient /= found.divisor
     return quotient.astype(np.int64)
 
 
-def weighted_mean(scores: list[tuple[IntArray, Share]], rows: Rows) -> IntArray:
+def weighted_mean(scores: IntArray, found: Shares) -> IntArray:
     """The mean of scores by weight, rounded down, over the resources that count on each row."""
-    total: IntArray = np.zeros(row_count(rows), np.int64)
-    if all(share.is_everywhere for _, share in scores):
-        for score, share in scores:
-            total += score if share.weight == 1 else score * share.weight
-        return total // max(sum(share.weight for _, share in scores), 1)
-    weights: IntArray = np.zeros(row_count(rows), np.int64)
-    for score, share in scores:
-        counts = share.capacity > 0
-        total += score * share.weight * counts
-        weights += share.weight * counts
-    return total // np.maximum(weights, 1)
+    if found.is_everywhere:
+        return weighted_sum(scores, found) // max(sum(found.weights), 1)
+    counts = found.capacity > 0
+    return weighted_sum(scores * counts, found) // np.maximum(weighted_sum(counts, found), 1)
+
+
+def weighted_sum(scores: IntArray | BoolArray, found: Shares) -> IntArray:
+    """The sum over resources by weight."""
+    total: IntArray = np.zeros(scores.shape[1], np.int64)
+    for weight, of in zip(found.weights, scores, strict=True):
+        total += of if weight == 1 else of * weight
+    return total
