@@ -5,8 +5,7 @@ pod is done, what happened before the next one was popped is dropped.
 """
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubestow.cluster.events import ClusterEvent
 from kubestow.model.pod import Pod
@@ -14,8 +13,7 @@ from kubestow.model.pod import Pod
 POPPED = "PodPopped"
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(NamedTuple):
     """An event, with the object before and after it."""
 
     event: ClusterEvent

@@ -1,11 +1,20 @@
 """Which plugins of which profile listen to an event, with their hints."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from kubestow.cluster.events import Action, ClusterEvent, Hint, Registration, Resource, on
 
-Listening = Mapping[str, Mapping[str, Sequence[Hint | None]]]
-"""profile -> plugin -> its hints; None stands for a hint that always says yes."""
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Who listens to one event."""
+
+    hints: Mapping[str, Mapping[str, Sequence[Hint | None]]]
+    """profile -> plugin -> its hints; None stands for a hint that always says yes."""
+    plugins: tuple[tuple[str, str], ...]
+    """The same plugins, as (profile, plugin)."""
+
 
 _NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
 _NODE_TAINTS_CHANGED = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
@@ -34,7 +43,7 @@ class Listeners:
                 hints = [wish.hint for wish in registrations if wish.event.covers(event)]
                 if hints:
                     found.setdefault(profile, {})[plugin] = hints
-        return found
+        return Listening(found, tuple((profile, plugin) for profile, plugins in found.items() for plugin in plugins))
 
 
 def _with_taints(registrations: Sequence[Registration]) -> Sequence[Registration]:

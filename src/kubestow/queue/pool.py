@@ -1,7 +1,7 @@
 """Pods that wait for something to happen: rejected ones, and those that a PreEnqueue plugin holds back.
 
-Rejected pods are indexed by profile and rejecting plugin, held-back ones by profile and the plugin that holds them
-back, and the one pod they wait for if that is known, so that an event meets only pods it may concern. A second index
+Rejected pods are filed by profile and rejecting plugin, held-back ones by profile and the plugin that holds them back;
+those that wait for one certain pod apart from the others. So an event meets only pods it may concern. A second index
 knows who has waited too long.
 """
 
@@ -12,12 +12,17 @@ from kubestow.queue.queued_pod import QueuedPod
 
 _ANYTHING = ""
 
+_File = dict[tuple[str, str], dict[str, QueuedPod]]
+"""Pods by profile and plugin, then by uid."""
+
 
 class Pool:
     def __init__(self, longest_wait: float) -> None:
         self._longest_wait = longest_wait
-        self._pods: dict[str, tuple[QueuedPod, list[tuple[str, str, str]]]] = {}
-        self._concerned: dict[tuple[str, str, str], dict[str, QueuedPod]] = {}
+        self._pods: dict[str, tuple[QueuedPod, str, list[tuple[str, str]]]] = {}
+        """With where in which file each of them is."""
+        self._files: dict[str, _File] = {}
+        """By the uid of the pod that is waited for, empty for anything."""
         self._awaited: dict[str, str] = {}
         self._by_deadline = PodHeap(self._deadline)
         self._gated: set[str] = set()
@@ -29,7 +34,7 @@ class Pool:
         return uid in self._pods
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for queued, _ in self._pods.values())
+        return (queued for queued, _, _ in self._pods.values())
 
     @property
     def gated(self) -> int:
@@ -46,10 +51,11 @@ class Pool:
         self.remove(uid)
         plugins: Iterable[str] = (queued.gate.plugin,) if queued.gate else queued.rejectors
         awaited = self._awaited.get(uid, _ANYTHING) if queued.gate else _ANYTHING
-        filed_under = [(queued.profile, plugin, awaited) for plugin in plugins]
-        self._pods[uid] = (queued, filed_under)
-        for key in filed_under:
-            self._concerned.setdefault(key, {})[uid] = queued
+        keys = [(queued.profile, plugin) for plugin in plugins]
+        self._pods[uid] = (queued, awaited, keys)
+        file = self._files.setdefault(awaited, {})
+        for key in keys:
+            file.setdefault(key, {})[uid] = queued
         if queued.gate:
             self._gated.add(uid)
         self._by_deadline.push(queued)
@@ -58,12 +64,14 @@ class Pool:
         found = self._pods.pop(uid, None)
         if found is None:
             return None
-        queued, filed_under = found
-        for key in filed_under:
-            concerned = self._concerned[key]
-            del concerned[uid]
-            if not concerned:
-                del self._concerned[key]
+        queued, awaited, keys = found
+        file = self._files.get(awaited, {})
+        for key in keys:
+            del file[key][uid]
+            if not file[key]:
+                del file[key]
+        if not file:
+            self._files.pop(awaited, None)
         self._gated.discard(uid)
         self._by_deadline.remove(uid)
         return queued
@@ -78,12 +86,12 @@ class Pool:
         if queued is not None:
             self.put(queued)
 
-    def concerned(self, profile: str, plugins: Iterable[str], about: str) -> list[QueuedPod]:
-        """The profile's pods that wait for one of the plugins and may care about a pod (by uid), each once."""
-        if not self._pods:
+    def concerned(self, plugins: Iterable[tuple[str, str]], about: str) -> list[QueuedPod]:
+        """The pods that wait for one of the plugins (of a profile) and may care about a pod (by uid), each once."""
+        files = [file for awaited in (_ANYTHING, about) if (file := self._files.get(awaited))]
+        if not files:
             return []
-        keys = ((profile, plugin, awaited) for plugin in plugins for awaited in (_ANYTHING, about))
-        found = [pods for key in keys if (pods := self._concerned.get(key))]
+        found = [pods for plugin in plugins for file in files if (pods := file.get(plugin))]
         if not found:
             return []
         if len(found) == 1:

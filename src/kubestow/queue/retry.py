@@ -46,7 +46,7 @@ class Judge:
             meant = new is None or (isinstance(new, Pod) and new.metadata.uid == queued.uid)
             return Retry.AFTER_BACKOFF if meant else Retry.NO
         retry = Retry.NO
-        for plugin, hints in self.listeners.to(event).get(queued.profile, _NO_PLUGINS).items():
+        for plugin, hints in self.listeners.to(event).hints.get(queued.profile, _NO_PLUGINS).items():
             if plugin not in queued.rejectors or not self._any_says_yes(plugin, hints, queued.pod, event, old, new):
                 continue
             if plugin in queued.pending_plugins:

@@ -187,14 +187,12 @@ class SchedulingQueue:
         if event.is_wildcard:
             concerned = list(self._pool)
         else:
-            listening = self._judge.listeners.to(event)
-            if not listening:
+            plugins = self._judge.listeners.to(event).plugins
+            if not plugins:
                 return
-            about = _uid_of(old if new is None else new)
             concerned = [
                 queued
-                for profile, plugins in listening.items()
-                for queued in self._pool.concerned(profile, plugins, about)
+                for queued in self._pool.concerned(plugins, _uid_of(old if new is None else new))
                 if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
             ]
         self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)
