@@ -8,7 +8,7 @@ server is away, busy or failing) is tried again with growing pauses; what is ref
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.conditions import with_condition
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 BINDING = "pod_binding"
@@ -86,7 +87,7 @@ class Dispatcher:
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind a pod. Not tried again here: the pod goes back to the queue, and all is looked at anew."""
-        await self._in_order(BINDING, pod.metadata.uid, lambda: self._api.bind(pod, node))
+        await self._in_order(BINDING, pod.metadata.uid, self._api.bind, pod, node)
 
     def patch_status(self, pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> None:
         """Write into a pod's status some time soon."""
@@ -98,7 +99,7 @@ class Dispatcher:
             waiting.merge(patch)
             return
         self._patches[uid] = patch
-        self._spawn(self._send_patch(uid))
+        self._spawn(self._patch(uid))
 
     def expected(self, pod: Pod) -> Pod:
         """The pod as it will be when all that is under way has been written."""
@@ -119,48 +120,51 @@ class Dispatcher:
 
     async def evict(self, pod: Pod, condition: PodCondition | None) -> bool:
         """Note in a pod's status why it must go, and delete it. False: it was gone already."""
-
-        async def delete() -> None:
-            if condition is not None:
-                await self._persistently(lambda: self._api.patch_pod_status(pod, condition=condition))
-            await self._persistently(lambda: self._api.delete_pod(pod))
-
         try:
-            await self._in_order(DELETION, pod.metadata.uid, delete)
+            await self._in_order(DELETION, pod.metadata.uid, self._delete, pod, condition)
         except NotFoundError:
             return False
         return True
 
-    async def _send_patch(self, uid: str) -> None:
+    async def _delete(self, pod: Pod, condition: PodCondition | None) -> None:
+        if condition is not None:
+            await self._persistently(self._api.patch_pod_status, pod, condition=condition)
+        await self._persistently(self._api.delete_pod, pod)
+
+    async def _patch(self, uid: str) -> None:
         patch = self._patches[uid]
-
-        async def send() -> None:
-            # From now on a newer patch is one of its own.
-            self._sending[uid] = self._patches.pop(uid)
-            try:
-                await self._persistently(
-                    lambda: self._api.patch_pod_status(
-                        patch.pod, condition=patch.condition, nominated_node=patch.nominated_node
-                    )
-                )
-            finally:
-                del self._sending[uid]
-
         try:
-            await self._in_order(STATUS_PATCH, uid, send)
+            await self._in_order(STATUS_PATCH, uid, self._send_patch, uid)
         except NotFoundError:
             # A pod that is gone needs no status.
             pass
         except Exception as error:
             self._observer.api_call_failed(STATUS_PATCH, patch.pod, error)
 
-    async def _in_order(self, kind: str, uid: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def _send_patch(self, uid: str) -> None:
+        # From now on a newer patch is one of its own.
+        patch = self._sending[uid] = self._patches.pop(uid)
+        try:
+            await self._persistently(
+                self._api.patch_pod_status, patch.pod, condition=patch.condition, nominated_node=patch.nominated_node
+            )
+        finally:
+            del self._sending[uid]
+
+    async def _in_order(self, kind: str, uid: str, call: Callable[P, Awaitable[T]], *args: P.args, **kw: P.kwargs) -> T:
+        """Call when all that was begun before about the same pod is over; how long the call takes is told."""
         loop, before = asyncio.get_running_loop(), self._last.get(uid)
         self._last[uid] = done = loop.create_future()
         try:
             if before is not None:
                 await self._turn(kind, before)
-            return await self._timed(kind, loop.time(), call)
+            started, result = loop.time(), ERROR
+            try:
+                answer = await call(*args, **kw)
+                result = SUCCESS
+            finally:
+                self._observer.api_call_finished(kind, result, loop.time() - started)
+            return answer
         finally:
             done.set_result(None)
             if self._last.get(uid) is done:
@@ -173,25 +177,16 @@ class Dispatcher:
         finally:
             self.waiting[kind] -= 1
 
-    async def _timed(self, kind: str, started: float, call: Callable[[], Awaitable[T]]) -> T:
-        result = ERROR
-        try:
-            answer = await call()
-            result = SUCCESS
-        finally:
-            self._observer.api_call_finished(kind, result, asyncio.get_running_loop().time() - started)
-        return answer
-
-    async def _persistently(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _persistently(self, call: Callable[P, Awaitable[T]], *args: P.args, **kw: P.kwargs) -> T:
         pause = FIRST_PAUSE
         for _ in range(MOST_ATTEMPTS - 1):
             try:
-                return await call()
+                return await call(*args, **kw)
             except (TransportError, ServerFailedError, TooManyRequestsError) as error:
                 asked: float = getattr(error, "retry_after", None) or 0.0
                 await asyncio.sleep(max(pause, asked))
                 pause = min(2 * pause, LONGEST_PAUSE)
-        return await call()
+        return await call(*args, **kw)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
