@@ -18,9 +18,16 @@ def parse_time(text: str) -> float:
 
 def format_time(seconds: float) -> str:
     """The moment to the second, as in creationTimestamp and conditions."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{_to_the_second(int(seconds))}Z"
 
 
 def format_micro_time(seconds: float) -> str:
     """The moment to the microsecond, as in leases and events."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    whole, micros = divmod(round(seconds * 1e6), 1_000_000)
+    return f"{_to_the_second(whole)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=16)
+def _to_the_second(seconds: int) -> str:
+    # Thousands of events and conditions may be written within a second.
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
