@@ -92,7 +92,10 @@ class ApiClient:
         renewed = resent = False
         while True:
             if self._limiter is not None:
-                deadline = await self._throttle(self._limiter, method, path, deadline)
+                delay = self._limiter.reserve()
+                if delay > 0.0:
+                    deadline = await self._throttle(self._limiter, delay, method, path, deadline)
+                self._observer.rate_limited(method, self._host, delay)
             if auth is None:
                 auth = await self._renew(None, deadline)
             message = self._message(method, path, auth, body, content_type)
@@ -112,13 +115,13 @@ class ApiClient:
                 if auth != rejected:
                     self._observer.request_retried(method, self._host, "401")
                     continue
-            delay = _retry_delay(response)
-            if delay is None or retries == MOST_RETRIES or self._loop.time() + delay >= deadline:
-                raise api_error(f"{method} {path}", status, response.body, delay)
+            pause = _retry_delay(response)
+            if pause is None or retries == MOST_RETRIES or self._loop.time() + pause >= deadline:
+                raise api_error(f"{method} {path}", status, response.body, pause)
             retries += 1
-            logger.debug("%s %s: %d, trying again in %g s", method, path, status, delay)
+            logger.debug("%s %s: %d, trying again in %g s", method, path, status, pause)
             self._observer.request_retried(method, self._host, str(status))
-            await asyncio.sleep(delay)
+            await asyncio.sleep(pause)
             auth = self._auth.current()
 
     @asynccontextmanager
@@ -159,12 +162,13 @@ class ApiClient:
     async def _attempt(self, method: str, message: bytes, deadline: float) -> Response:
         pool = self._pool
         started = self._loop.time()
-        await pool.enter(deadline)
+        if not pool.enter_at_once():
+            await pool.wait_to_enter(deadline)
         connection = None
         code = "<error>"
         received = 0
         try:
-            connection = await pool.take(deadline)
+            connection = pool.take_idle() or await pool.dial(deadline)
             response = await connection.exchange(message, deadline)
             code = str(response.status)
             received = len(response.body)
@@ -184,7 +188,7 @@ class ApiClient:
     ) -> tuple[Connection, Response, asyncio.Future[None]]:
         message = self._message("GET", path, auth, b"", JSON)
         started = self._loop.time()
-        connection = await self._pool.take(deadline)
+        connection = self._pool.take_idle() or await self._pool.dial(deadline)
         code = "<error>"
         try:
             answer, ended = connection.stream(message, deadline, sink)
@@ -201,20 +205,17 @@ class ApiClient:
             self._observer.request_done("GET", self._host, code, self._loop.time() - started, len(message), 0)
         return connection, response, ended
 
-    async def _throttle(self, limiter: TokenBucket, method: str, path: str, deadline: float) -> float:
-        """Wait for the rate limit; returns the deadline, which moves if the client is patient."""
-        delay = limiter.reserve()
-        if delay > 0.0:
-            if self._patient:
-                deadline += delay
-            elif self._loop.time() + delay > deadline:
-                limiter.give_back()
-                raise TimedOutError(f"{method} {path}: the client's own rate limit would delay it by {delay:.1f} s")
-            if delay > _NOTICED_WAIT and self._loop.time() - self._told_at > _TOLD_EVERY:
-                self._told_at = self._loop.time()
-                logger.info("Waiting %.1f s before %s %s: the client's own rate limit", delay, method, path)
-            await limiter.wait(delay)
-        self._observer.rate_limited(method, self._host, delay)
+    async def _throttle(self, limiter: TokenBucket, delay: float, method: str, path: str, deadline: float) -> float:
+        """Wait as the rate limit asks; returns the deadline, which moves if the client is patient."""
+        if self._patient:
+            deadline += delay
+        elif self._loop.time() + delay > deadline:
+            limiter.give_back()
+            raise TimedOutError(f"{method} {path}: the client's own rate limit would delay it by {delay:.1f} s")
+        if delay > _NOTICED_WAIT and self._loop.time() - self._told_at > _TOLD_EVERY:
+            self._told_at = self._loop.time()
+            logger.info("Waiting %.1f s before %s %s: the client's own rate limit", delay, method, path)
+        await limiter.wait(delay)
         return deadline
 
     async def _renew(self, rejected: bytes | None, deadline: float) -> bytes:

@@ -33,11 +33,15 @@ class Pool:
         self._impatient: asyncio.TimerHandle | None = None
         self._sweep: asyncio.TimerHandle | None = None
 
-    async def enter(self, deadline: float) -> None:
-        """Wait for room for one more request; pair with `leave`."""
+    def enter_at_once(self) -> bool:
+        """Whether there is room for one more request, which then has it; pair with `leave`."""
         if self._room > 0:
             self._room -= 1
-            return
+            return True
+        return False
+
+    async def wait_to_enter(self, deadline: float) -> None:
+        """Wait for the room of a request that ends; pair with `leave`."""
         turn: asyncio.Future[None] = self._loop.create_future()
         self._queue.append((turn, deadline))
         self._look_at(deadline)
@@ -74,9 +78,20 @@ class Pool:
         if self._queue:
             self._look_at(min(deadline for _, deadline in self._queue))
 
-    async def take(self, deadline: float) -> Connection:
-        """A connection for one request or stream; pair with `put_back`."""
-        connection = self._take_idle() or await self._dial(deadline)
+    def take_idle(self) -> Connection | None:
+        """A connection for one request or stream, if one is idle; pair with `put_back`."""
+        oldest = self._loop.time() - AGE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable and connection.opened_at > oldest:
+                self._busy.add(connection)
+                return connection
+            connection.close()
+        return None
+
+    async def dial(self, deadline: float) -> Connection:
+        """A new connection for one request or stream; pair with `put_back`."""
+        connection = await self._dial(deadline)
         self._busy.add(connection)
         return connection
 
@@ -102,15 +117,6 @@ class Pool:
         self.close_idle()
         for connection in list(self._busy):
             connection.close()
-
-    def _take_idle(self) -> Connection | None:
-        oldest = self._loop.time() - AGE_SECONDS
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.reusable and connection.opened_at > oldest:
-                return connection
-            connection.close()
-        return None
 
     def _close_stale(self) -> None:
         self._sweep = None
