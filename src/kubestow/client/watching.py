@@ -15,6 +15,7 @@ SILENCE_SECONDS = 150.0
 INITIAL_SILENCE_SECONDS = 30.0
 """The same while the initial objects are awaited."""
 _INITIAL_END = "k8s.io/initial-events-end"
+_CHANGED = (Modified, Added)
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -45,7 +46,7 @@ class Watch(Generic[T]):
         for event in self._lines.feed(piece):
             if self._initial is not None:
                 self._collect(event, self._initial)
-            elif isinstance(event, Modified | Added):
+            elif isinstance(event, _CHANGED):
                 self._informer.put(event.object)
                 self.position = event.object.metadata.resourceVersion
             elif isinstance(event, Deleted):
@@ -61,7 +62,7 @@ class Watch(Generic[T]):
             self.events += 1
 
     def _collect(self, event: object, initial: dict[str, T]) -> None:
-        if isinstance(event, Added | Modified):
+        if isinstance(event, _CHANGED):
             initial[key_of(event.object.metadata.namespace, event.object.metadata.name)] = event.object
         elif isinstance(event, Deleted):
             initial.pop(key_of(event.object.metadata.namespace, event.object.metadata.name), None)
