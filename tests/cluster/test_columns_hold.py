@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,8 +183,8 @@ class ClusterEvents(RuleBasedStateMachine):
         for other in others:
             one_by_one.add_pod(rows.index(row_of[other.uid]), other)
         together = what_if(table, rows, beside)
-        awaited = {row_of[other.uid] for other in others if table.live[row_of[other.uid]]}
-        assert set(beside.rows.tolist() if beside else ()) == awaited
+        awaited = {row_of[other.uid] for other in others}
+        assert {row for row in rows if beside is not None and beside.are_on(np.array([row]))[0]} == awaited
         if beside is not None:
             for position in range(len(rows)):
                 assert row_described(together, position) == row_described(one_by_one, position)

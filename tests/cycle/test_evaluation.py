@@ -216,7 +216,7 @@ def test_only_some_rows_can_be_judged() -> None:
     """The nominated node of a pod is tried alone first."""
     plugin = Refuses("A", {"n0": "no"})
     evaluation = evaluation_of(nodes(3), plugin)
-    assert evaluation.filter(only=np.array([2])).tolist() == [2]
+    assert evaluation.passing(np.array([2])).tolist() == [True]
     assert plugin.asked == [["n2"]]
 
 

@@ -30,7 +30,7 @@ class Notes(QuietObserver):
 
 
 def test_pods_use_what_equal_pods_before_them_left() -> None:
-    """The second pod of a kind leaves something, which those after it use; where none fits it is of no use."""
+    """The second pod of a kind leaves something, which those after it use, also to find out that none fits."""
     cluster, notes = Cluster(), Notes()
     for number in range(3):
         cluster.set_node(make_node(f"n{number}", cpu="4"))
@@ -41,5 +41,5 @@ def test_pods_use_what_equal_pods_before_them_left() -> None:
     cycles = SchedulingCycles(cluster, Nominator(), choose, sharing_observer=notes)
     for number in range(5):
         cycles.run(profile, PodInfo(make_pod(f"p{number}", cpu="3")))
-    assert notes.tried == ["no_hint", "no_hint", "hint_used", "hint_not_used", "hint_not_used"]
+    assert notes.tried == ["no_hint", "no_hint", "hint_used", "hint_used", "hint_used"]
     assert notes.stored == 1

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
+from framework.troupe import Refuses, Scores, evaluation_of, nodes
 from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.outcome import Failed
+from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.framework.caller import Bound, Caller
 from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
 from kubestow.testing.builders import make_pod
+from kubestow.testing.handles import NoNominations
 
 
 class Notes:
@@ -159,10 +162,10 @@ def test_points_are_timed_as_a_whole() -> None:
     """Every point that runs is told with its status and the profile's name, also when a plugin fails."""
     notes = Notes()
     evaluation = evaluation_of(nodes(), Refuses("A", {"n0": "no"}), Scores("S", {"n1": 1000}), observer=notes)
-    passed = judged(evaluation)
-    assert passed == ["n1", "n2"]
-    with pytest.raises(PluginError):
-        evaluation.score(evaluation.verdicts.feasible())  # type: ignore[union-attr]
+    cycles = SchedulingCycles(evaluation.cluster, NoNominations(), lambda best: int(best[0]))
+    outcome = cycles.run(evaluation.profile, evaluation.pod)
+    assert isinstance(outcome, Failed)
+    assert 'running Score plugin "S"' in outcome.message
     assert notes.points == [
         ("troupe", "PreFilter", "Success"),
         ("troupe", "Filter", "Success"),

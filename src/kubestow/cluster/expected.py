@@ -1,7 +1,8 @@
 """Pods that are expected on nodes, where room is being made for them: what they will add to each row.
 
 Kept by priority, since a pod must leave room only for those that are at least as important. The sums follow each
-nomination, so that a cycle asks what is expected at no cost per expected pod.
+nomination, so that a cycle asks what is expected at no cost per expected pod. A row where that changes has changed:
+what was remembered about it is found out again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from kubestow.cluster.pods import PodInfo
 class RowSums:
     """What pods request, added up by row; rows without a name of their own."""
 
-    __slots__ = ("non_zero", "pod_count", "requested", "resource_index")
+    __slots__ = ("non_zero", "pod_count", "pods", "requested", "resource_index")
 
     def __init__(
         self, resource_index: Mapping[str, int], requested: IntArray, non_zero: IntArray, pod_count: IntArray
@@ -25,6 +26,8 @@ class RowSums:
         self.requested = requested
         self.non_zero = non_zero
         self.pod_count = pod_count
+        self.pods = 0
+        """How many pods were added."""
 
     def account(self, row: int, pod: PodInfo, sign: int) -> None:
         """A pod is on a row (1), or no longer (-1)."""
@@ -37,6 +40,7 @@ class RowSums:
         self.non_zero[0, row] += sign * requests.non_zero_cpu
         self.non_zero[1, row] += sign * requests.non_zero_memory
         self.pod_count[row] += sign
+        self.pods += sign
 
 
 def _no_sums(table: NodeTable) -> RowSums:
@@ -68,6 +72,7 @@ class ExpectedPods:
             return
         self._row_of[pod.uid] = row
         self._pods.setdefault(row, {})[pod.uid] = pod
+        self.table.touch(row)
         sums = self._sums.get(pod.priority)
         if sums is None:
             sums = self._sums[pod.priority] = _no_sums(self.table)
@@ -78,6 +83,7 @@ class ExpectedPods:
         row = self._row_of.pop(uid, None)
         if row is None:
             return
+        self.table.touch(row)
         pods = self._pods[row]
         pod = pods.pop(uid)
         if not pods:
@@ -86,12 +92,20 @@ class ExpectedPods:
         if not self._row_of:
             self._sums.clear()
 
+    def expects(self, uid: str) -> bool:
+        return uid in self._row_of
+
     def beside(self, pod: PodInfo) -> "ExpectedBeside | None":
         """The others that a pod must leave room for; None if there are none."""
-        if not self._row_of:
+        own_row = self._row_of.get(pod.uid)
+        own = None if own_row is None else self._pods[own_row][pod.uid]
+        if own is not None and own.priority < pod.priority:
+            own = None
+        number = sum(of.pods for priority, of in self._sums.items() if priority >= pod.priority)
+        if number == (own is not None):
             return None
-        found = ExpectedBeside(self.table, pod, self._sums, self._pods, self._row_of.get(pod.uid))
-        return found if len(found.rows) else None
+        sums = [of for priority, of in self._sums.items() if priority >= pod.priority and of.pods]
+        return ExpectedBeside(pod, sums, self._pods, own, own_row)
 
 
 class ExpectedBeside:
@@ -99,30 +113,26 @@ class ExpectedBeside:
 
     def __init__(
         self,
-        table: NodeTable,
         pod: PodInfo,
-        sums: Mapping[int, RowSums],
+        sums: Sequence[RowSums],
         pods: Mapping[int, Mapping[str, PodInfo]],
+        own: PodInfo | None,
         own_row: int | None,
     ) -> None:
         self._pod = pod
+        self._sums = sums
         self._pods = pods
-        self._sums = [of for priority, of in sums.items() if priority >= pod.priority]
-        own = None if own_row is None else pods[own_row][pod.uid]
-        self._own = own if own is not None and own.priority >= pod.priority else None
+        self._own = own
         self._own_row = own_row
-        number: IntArray = np.zeros(table.capacity, np.int64)
-        for of in self._sums:
-            number += of.pod_count
-        if self._own is not None:
-            number[own_row] -= 1
-        self._is_awaited: BoolArray = number > 0
-        self.rows: IntArray = np.flatnonzero(self._is_awaited & table.live)
-        """The live rows where some are expected, in order."""
 
     def are_on(self, rows: IntArray) -> BoolArray:
         """On which of these rows pods are expected."""
-        return self._is_awaited[rows]
+        number = self._sums[0].pod_count[rows]
+        for of in self._sums[1:]:
+            number += of.pod_count[rows]
+        if self._own is not None:
+            number[rows == self._own_row] -= 1
+        return number > 0
 
     def pods(self, row: int) -> Sequence[PodInfo]:
         """The pods expected on a row, in the order they were nominated."""

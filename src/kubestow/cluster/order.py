@@ -4,9 +4,11 @@ Nodes are taken from the zones in turn, so that a sample of the first few is spr
 where the last one stopped.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.model.node import Node
 from kubestow.model.topology import zone_of
 
@@ -23,6 +25,23 @@ def enough_nodes(node_count: int, percentage: int | None) -> int:
     if not percentage:
         percentage = max(DEFAULT_PERCENTAGE - node_count // NODES_PER_PERCENT, MIN_PERCENTAGE)
     return max(node_count * percentage // 100, MIN_FEASIBLE_NODES)
+
+
+def first_passing(passing: Callable[[IntArray], BoolArray], order: IntArray, enough: int) -> tuple[IntArray, int]:
+    """The first `enough` rows that pass, in searching order; and how many rows were searched.
+
+    Rows are judged some at a time: first as many as are wanted, then as many as are likely to hold what is missing.
+    """
+    found: list[IntArray] = []
+    searched, missing, number = 0, enough, enough
+    while missing and searched < len(order):
+        some = order[searched : searched + number]
+        passed = np.flatnonzero(passing(some))[:missing]
+        found.append(some[passed])
+        missing -= len(passed)
+        searched += len(some) if missing else int(passed[-1]) + 1
+        number = searched * missing * 5 // (4 * (enough - missing)) + 1 if missing < enough else len(order)
+    return np.concatenate(found) if found else order[:0], searched
 
 
 class ZoneOrder:

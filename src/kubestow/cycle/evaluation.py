@@ -3,7 +3,7 @@
 All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +54,8 @@ class Evaluation:
         self.narrowed_to: frozenset[str] | None = None
         self.narrowed_by: list[str] = []
         self.verdicts: Verdicts | None = None
+        self.signature: Hashable | None = None
+        """Equal for pods that may share what was found out about rows."""
         self.scores: list[PluginScore] = []
 
     # PreFilter
@@ -94,68 +96,71 @@ class Evaluation:
 
     # Filter
 
-    def filter(self, only: IntArray | None = None) -> IntArray:
-        """Run the filters on all rows that PreFilter left, or on some of those; returns the rows that passed."""
-        caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
-        try:
-            self.verdicts = self._filter(self._rows() if only is None else only)
-            passed = self.verdicts.feasible()
-            status = Code.SUCCESS
-        finally:
-            caller.finished("Filter", status, start)
-        return passed
+    def filter(self) -> IntArray:
+        """Judge all rows that PreFilter left; returns those that passed. `verdicts` has what was said of the others."""
+        self.verdicts = self.judge(self.narrowed_rows())
+        return self.verdicts.feasible()
 
-    def _rows(self) -> IntArray | None:
-        """The rows to judge; None: all."""
+    def explain(self) -> None:
+        """After a search for rows that pass has found none: finds out why."""
+        self.filter()
+
+    def narrowed_rows(self) -> IntArray | None:
+        """The rows that PreFilter left; None: all."""
         if self.narrowed_to is None:
             return None
         nodes = self.cluster.nodes
         found = (nodes.row_of.get(name) for name in self.narrowed_to)
         return np.array(sorted(row for row in found if row is not None and nodes.live[row]), np.int64)
 
-    def _filter(self, rows: IntArray | None) -> Verdicts:
-        nodes = self.cluster.nodes
-        verdicts = run_filters(self.profile, self.wants, self.skipped, self.pod, nodes, rows)
-        self._check_with_nominated(verdicts)
+    def judge(self, rows: IntArray | None) -> Verdicts:
+        """What the filters say of rows (None: all live ones), also with the pods that are expected there."""
+        verdicts = run_filters(self.profile, self.wants, self.skipped, self.pod, self.cluster.nodes, rows)
+        if self.expected is not None:
+            positions = np.flatnonzero(self.expected.are_on(verdicts.rows))
+            for refused, rejection in self._refused_with(self.expected, verdicts.rows[positions]):
+                verdicts.override(positions[refused], rejection)
         return verdicts
+
+    def passing(self, rows: IntArray) -> BoolArray:
+        """Which rows pass."""
+        passing = run_filters(self.profile, self.wants, self.skipped, self.pod, self.cluster.nodes, rows).passing
+        self.refuse_for_expected(passing, rows)
+        return passing
 
     @lazy
     def expected(self) -> ExpectedBeside | None:
         """The pods nominated to nodes that this one must leave room for."""
         return self._nominator.expected_on(self.cluster.nodes).beside(self.pod) if self._nominator.nodes else None
 
-    def _check_with_nominated(self, verdicts: Verdicts) -> None:
-        if self.expected is None:
-            return
-        rows = self.expected.rows
-        for refused, rejection in self._refused_with(self.expected, rows[verdicts.positions_of(rows) >= 0]):
-            verdicts.override(verdicts.positions_of(refused), rejection)
+    @property
+    def is_expected_itself(self) -> bool:
+        """Whether the pod is nominated to a node."""
+        return bool(self._nominator.nodes) and self._nominator.expected_on(self.cluster.nodes).expects(self.pod.uid)
 
-    def refused_for_nominated(self, passing: BoolArray) -> Iterator[tuple[IntArray, Rejection]]:
-        """Rows that pass, but will not do because pods of at least this priority are expected there.
+    def refuse_for_expected(self, passing: BoolArray, rows: IntArray) -> None:
+        """Take from the rows that pass those that will not do with the pods of at least this priority expected there.
 
         A node must do both with such pods and without them.
         """
         if self.expected is None:
-            return iter(())
-        return self._refused_with(self.expected, self.expected.rows[passing[self.expected.rows]])
+            return
+        positions = np.flatnonzero(passing & self.expected.are_on(rows))
+        for refused, _ in self._refused_with(self.expected, rows[positions]):
+            passing[positions[refused]] = False
 
     def _refused_with(self, expected: ExpectedBeside, rows: IntArray) -> Iterator[tuple[IntArray, Rejection]]:
+        """Which of the rows are refused with the expected pods there, by position."""
         if not len(rows):
             return
         if not self.has_adapting_wants:
-            yield from self._refused_together(expected, rows, self.wants)
+            for rejection, refused in self.refuses(self.wants, what_if(self.cluster.nodes, rows, expected)).kinds():
+                yield refused, rejection
             return
-        for row in rows.tolist():
+        for position, row in enumerate(rows.tolist()):
             wants = self.wants_after([Change(pod, row, added=True) for pod in expected.pods(row)])
-            yield from self._refused_together(expected, np.array([row]), wants)
-
-    def _refused_together(
-        self, expected: ExpectedBeside, rows: IntArray, wants: dict[str, Any]
-    ) -> Iterator[tuple[IntArray, Rejection]]:
-        view = what_if(self.cluster.nodes, rows, expected)
-        for rejection, refused in self.refuses(wants, view).kinds():
-            yield rows[refused], rejection
+            for rejection, _ in self.refuses(wants, what_if(self.cluster.nodes, [row], expected)).kinds():
+                yield np.array([position]), rejection
 
     def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:
         """The wants of all plugins as they would be after some changes."""
@@ -303,15 +308,3 @@ def check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) 
             bound.point,
             f"score {int(scores[position])} of node {view.names[int(rows[position])]} is not between 0 and {MAX_SCORE}",
         )
-
-
-def sample(passing: BoolArray, order: IntArray, enough: int) -> tuple[IntArray, int]:
-    """The first `enough` rows that pass, in searching order; and how many rows were searched."""
-    if int(np.count_nonzero(passing)) <= enough:
-        return np.flatnonzero(passing), len(order)
-    # Most often the first rows will do.
-    found = np.flatnonzero(passing[order[: 2 * enough]])
-    if len(found) < enough:
-        found = np.flatnonzero(passing[order])
-    found = found[:enough]
-    return order[found], int(found[-1]) + 1

@@ -3,93 +3,32 @@
 Pods of many sizes are of one such class. A row is judged again only when its node has changed.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown, row_count, row_numbers
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown, row_numbers
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import check_form, check_range
+from kubestow.cycle.evaluation import check_range
+from kubestow.cycle.groups import Group
+from kubestow.cycle.judges import NO_JUDGES, Scored, prepare
 from kubestow.framework.caller import Bound, Caller
 from kubestow.framework.filtering import refuse
-from kubestow.framework.profile import Profile
-from kubestow.framework.results import MAX_SCORE, Narrowed, Rejection, Skip
-
-
-class Scored:
-    """A plugin that scores, with the want of its PreScore; `raw` is kept if it normalizes."""
-
-    __slots__ = ("bound", "raw", "want", "weight")
-
-    def __init__(self, bound: Bound, weight: int, want: Any) -> None:
-        self.bound = bound
-        self.weight = weight
-        self.want = want
-        self.raw: IntArray = np.zeros(0, np.int64)
-
-    def judge(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: Rows) -> IntArray:
-        count = row_count(rows)
-        scores: IntArray = caller.call(self.bound, self.want, pod, table, rows, rows=count)
-        check_form(self.bound, scores, count)
-        return scores
-
-    def normalize(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
-        """The weighted scores of rows, from what is kept."""
-        raw, plugin = self.raw[rows], self.bound.plugin
-        scores: IntArray = caller.call_aside(plugin, "normalize", self.want, pod, table, rows, raw)
-        check_form(self.bound, scores, len(rows))
-        check_range(self.bound, scores, table, rows)
-        return scores * self.weight
-
-
-class Judges(NamedTuple):
-    """Plugins after PreFilter and PreScore, with what these computed."""
-
-    wants: dict[str, Any]
-    skipped: set[str]
-    filters: list[Bound]
-    scores: list[Scored]
-    normalizing: list[Scored]
-
-
-def prepare(profile: Profile, names: frozenset[str], pod: PodInfo, table: NodeTable) -> Judges | None:
-    """Run what comes before rows for some plugins; None if one of them refuses the pod or narrows the nodes."""
-    call, judges = profile.caller.call, Judges({}, set(), [], [], [])
-    for bound in profile.pre_filter:
-        if bound.name not in names:
-            continue
-        answer = call(bound, pod)
-        if isinstance(answer, Rejection | Narrowed):
-            return None
-        if isinstance(answer, Skip):
-            judges.skipped.add(bound.name)
-        else:
-            judges.wants[bound.name] = answer
-    judges.filters.extend(bound for bound in profile.filter if bound.name in names and bound.name not in judges.skipped)
-    nobody: IntArray = np.zeros(0, np.int64)
-    wants = {bound.name: call(bound, pod, table, nobody) for bound in profile.pre_score if bound.name in names}
-    for bound, weight in zip(profile.score, profile.weights, strict=True):
-        want = wants.get(bound.name)
-        if bound.name in names and not isinstance(want, Skip):
-            normalizes = hasattr(bound.plugin, "normalize")
-            (judges.normalizing if normalizes else judges.scores).append(Scored(bound, weight, want))
-    return judges
+from kubestow.framework.results import MAX_SCORE
 
 
 class NodeClass:
     """Rows as they are to the plugins that look at a node alone."""
 
-    def __init__(self, profile: Profile, names: frozenset[str], pod: PodInfo, table: NodeTable) -> None:
+    def __init__(self, caller: Caller, group: Group, pod: PodInfo, table: NodeTable) -> None:
         self.passing: BoolArray = np.zeros(0, np.bool_)
         self.sum: IntArray = np.zeros(0, np.int64)
         """The weighted scores of the plugins that do not normalize."""
-        self._caller = profile.caller
+        self._caller = caller
         self._seen = -1
-        judges = prepare(profile, names, pod, table)
+        judges = prepare(caller, group, pod, table)
         self.is_usable = judges is not None
         """False: a PreFilter refused or narrowed, or a score is out of range; such pods are evaluated in full."""
-        self.judges = judges or Judges({}, set(), [], [], [])
+        self.judges = judges or NO_JUDGES
         self._even = 0
         self._uneven: list[Scored] = []
 

@@ -1,8 +1,4 @@
-"""What is remembered of rows for pods that are the same to all plugins, on top of their node class.
-
-Plugins that look at the pods on a node are asked again about a row whenever anything on it has changed; few rows one by
-one, in plain numbers where a plugin can.
-"""
+"""What is remembered of rows for pods that are the same to all plugins that sign."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,52 +8,47 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import check_range
-from kubestow.cycle.node_class import NodeClass, Scored, check_passing, prepare
-from kubestow.framework.caller import Bound
-from kubestow.framework.filtering import ask_filter, refuse
-from kubestow.framework.profile import Profile
+from kubestow.cycle.evaluation import Evaluation, check_range
+from kubestow.cycle.judges import Judges, Scored
+from kubestow.cycle.lone_pod import LonePod
+from kubestow.cycle.node_class import NodeClass, check_passing
+from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.filtering import ask_filter
 from kubestow.framework.results import MAX_SCORE
+from kubestow.framework.verdicts import Verdicts
 
 _FEW_ROWS = 4
 
 
-class PodClass:
-    """Rows as they are to all plugins that sign. A pod that is like no other has one of its own, used once."""
+class PodClass(LonePod):
+    """Rows as they are to all plugins that sign, judged again only where something has changed."""
 
-    def __init__(
-        self, profile: Profile, nodes: NodeClass, names: frozenset[str], pod: PodInfo, table: NodeTable
-    ) -> None:
-        self.nodes = nodes
-        self.passing: BoolArray = np.zeros(0, np.bool_)
+    def __init__(self, caller: Caller, nodes: NodeClass, judges: Judges) -> None:
+        super().__init__(caller, nodes, judges)
+        self._passing: BoolArray = np.zeros(0, np.bool_)
         self._sum: IntArray = np.zeros(0, np.int64)
         """The weighted scores of the plugins that do not normalize."""
-        self._caller = profile.caller
         self._seen = -1
-        judges = prepare(profile, names, pod, table)
-        self.is_usable = judges is not None
-        """False: a PreFilter refused or narrowed; such pods are evaluated in full."""
-        if judges is None:
-            return
-        self.wants = nodes.judges.wants | judges.wants
-        self.skipped = nodes.judges.skipped | judges.skipped
-        self._filters = [(bound, getattr(bound.plugin, "row_passes", None)) for bound in judges.filters]
-        self._scores = [(scored, getattr(scored.bound.plugin, "row_score", None)) for scored in judges.scores]
-        self._normalizing = judges.normalizing
+        self._room: BoolArray = np.zeros(0, np.bool_)
+        """Which rows pass with the pods that are expected there, too."""
+        self._room_seen = -1
+        self._row_filters = [(bound, getattr(bound.plugin, "row_passes", None)) for bound in judges.filters]
+        self._row_scores = [(scored, getattr(scored.bound.plugin, "row_score", None)) for scored in judges.scores]
+        self._refusals = _Refusals()
 
     # Rows
 
     def catch_up(self, pod: PodInfo, table: NodeTable) -> None:
         """Judge again the rows that changed since the last time."""
-        self.nodes.catch_up(pod, table)
+        super().catch_up(pod, table)
         if self._seen == table.last_version:
             return
-        if self._seen < 0 or len(self.passing) < table.size:
+        if self._seen < 0 or len(self._passing) < table.size:
             self._make_room(table.capacity)
             self._judge(pod, table, slice(0, table.size))
         else:
             changed = table.changed_since(self._seen)
-            if len(changed) > _FEW_ROWS or self._normalizing:
+            if len(changed) > _FEW_ROWS or self._judges.normalizing:
                 self._judge(pod, table, np.array(changed))
             else:
                 for row in changed:
@@ -65,38 +56,32 @@ class PodClass:
         self._seen = table.last_version
 
     def _make_room(self, capacity: int) -> None:
-        self.passing = grown(self.passing, capacity)
+        self._passing = grown(self._passing, capacity)
         self._sum = grown(self._sum, capacity)
-        for scored in self._normalizing:
+        for scored in self._judges.normalizing:
             scored.raw = grown(scored.raw, capacity)
 
     def _judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
-        self.passing[rows] = passing = self._filter(pod, table, rows)
+        self._passing[rows] = passing = super().passing(pod, table, rows)
         total = self.nodes.sum[rows].copy()
-        for scored, _ in self._scores:
+        for scored in self._judges.scores:
             scores = scored.judge(self._caller, pod, table, rows)
             check_passing(scored.bound, scores, passing, table, rows)
             total += scores * scored.weight
         self._sum[rows] = total
-        for scored in self._normalizing:
+        for scored in self._judges.normalizing:
             scored.raw[rows] = scored.judge(self._caller, pod, table, rows)
-
-    def _filter(self, pod: PodInfo, table: NodeTable, rows: Rows) -> BoolArray:
-        passing = self.nodes.passing[rows].copy()
-        for bound, _ in self._filters:
-            refuse(passing, self._caller, bound, self.wants.get(bound.name), pod, table, rows)
-        return passing
 
     # One row
 
     def _judge_row(self, pod: PodInfo, table: NodeTable, row: int) -> None:
         passes = bool(self.nodes.passing[row])
         if passes:
-            passes = all(self._passes(bound, row_passes, pod, table, row) for bound, row_passes in self._filters)
-        self.passing[row] = passes
+            passes = all(self._passes(bound, row_passes, pod, table, row) for bound, row_passes in self._row_filters)
+        self._passing[row] = passes
         if passes:
             total = int(self.nodes.sum[row])
-            for scored, row_score in self._scores:
+            for scored, row_score in self._row_scores:
                 total += scored.weight * self._score(scored, row_score, pod, table, row)
             self._sum[row] = total
 
@@ -124,33 +109,62 @@ class PodClass:
         check_range(bound, scores, table, only)
         return int(scores[0])
 
-    # Totals
+    # Answers
+
+    def passing(self, pod: PodInfo, table: NodeTable, rows: Rows) -> BoolArray:  # noqa: ARG002
+        return self._passing[rows]
+
+    def passing_beside_expected(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
+        """Which rows pass, for a pod that is expected nowhere and to which only plugins that sign have anything to say.
+
+        Where pods come to be expected, or no longer are, the row has changed.
+        """
+        table = evaluation.cluster.nodes
+        if evaluation.expected is None:
+            return self._passing[rows]
+        if self._room_seen < 0 or len(self._room) < len(self._passing):
+            self._room = self._passing.copy()
+            everywhere = np.arange(table.size)
+            self._room[everywhere] = self._with_expected(evaluation, everywhere)
+        elif self._room_seen < table.last_version:
+            changed = np.array(table.changed_since(self._room_seen))
+            self._room[changed] = self._with_expected(evaluation, changed)
+        self._room_seen = table.last_version
+        return self._room[rows]
+
+    def _with_expected(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
+        passing = self._passing[rows]
+        evaluation.refuse_for_expected(passing, rows)
+        return passing
 
     def totals(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
-        """The scores of rows that pass."""
         totals = self._sum[rows]
         self.nodes.add_normalized(totals, pod, table, rows)
-        for scored in self._normalizing:
+        for scored in self._judges.normalizing:
             totals += scored.normalize(self._caller, pod, table, rows)
         return totals
 
+    def verdicts(self, evaluation: Evaluation) -> Verdicts:
+        """Why rows are refused, for a pod to which only plugins that sign have anything to say."""
+        return self._refusals.brought_up_to_date(evaluation)
 
-class LonePod(PodClass):
-    """For a pod that is like no other: nothing is remembered but its node class, and only what is asked is scored."""
 
-    def catch_up(self, pod: PodInfo, table: NodeTable) -> None:
-        self.nodes.catch_up(pod, table)
-        self.passing = self._filter(pod, table, slice(0, table.size))
+class _Refusals:
+    """The verdicts on all rows, and when they were reached."""
 
-    def totals(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
-        totals = self.nodes.sum[rows]
-        for scored, _ in self._scores:
-            scores = scored.judge(self._caller, pod, table, rows)
-            check_range(scored.bound, scores, table, rows)
-            totals += scores * scored.weight
-        self.nodes.add_normalized(totals, pod, table, rows)
-        for scored in self._normalizing:
-            scored.raw = np.zeros(table.size, np.int64)
-            scored.raw[rows] = scored.judge(self._caller, pod, table, rows)
-            totals += scored.normalize(self._caller, pod, table, rows)
-        return totals
+    def __init__(self) -> None:
+        self._verdicts: Verdicts | None = None
+        self._seen = -1
+        self._nodes_seen = -1
+
+    def brought_up_to_date(self, evaluation: Evaluation) -> Verdicts:
+        table = evaluation.cluster.nodes
+        if self._verdicts is None or self._nodes_seen != table.last_node_version:
+            self._verdicts = evaluation.judge(None)
+            self._nodes_seen = table.last_node_version
+        else:
+            changed = [row for row in table.changed_since(self._seen) if table.live[row]]
+            if changed:
+                self._verdicts.take_over(evaluation.judge(np.array(changed)))
+        self._seen = table.last_version
+        return self._verdicts

@@ -7,21 +7,34 @@ A cycle never waits: it sees the live cluster, and what it decides is in the clu
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray
-from kubestow.cluster.order import enough_nodes
+from kubestow.cluster.order import enough_nodes, first_passing
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.classes import PodClasses, SharingObserver, Untold
-from kubestow.cycle.evaluation import Evaluation, sample
+from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
 from kubestow.model.rng import Rng
+
+
+class Judge(Protocol):
+    """Says of rows whether they will do, and how good those are that will."""
+
+    def passing(self, rows: IntArray) -> BoolArray: ...
+
+    def explain(self) -> None:
+        """After no row has passed: have the evaluation know why."""
+
+    def score(self, rows: IntArray) -> IntArray: ...
+
 
 Choose = Callable[[IntArray], int]
 """Picks one of the best rows."""
@@ -63,11 +76,8 @@ class SchedulingCycles:
         try:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
-            evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
-            found = self._find_by_class(evaluation)
-            if found is None:
-                evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
-                found = self._find(evaluation)
+            evaluation, judge = self._begin(profile, pod)
+            found = None if judge is None else self._find(evaluation, judge)
             if found is None:
                 return self._post_filter(evaluation)
             return self._take(evaluation, *found)
@@ -78,41 +88,43 @@ class SchedulingCycles:
 
     # Which node
 
-    def _find_by_class(self, evaluation: Evaluation) -> tuple[str, int, int] | None:
-        """The best node, from what is remembered of equal pods; None if that cannot tell."""
-        if self._classes is None or evaluation.pod.pod.status.nominatedNodeName:
-            return None
-        judged = self._classes.evaluate(evaluation)
-        if judged is None:
-            return None
-        rows, searched = self._enough(evaluation, judged.passing)
-        return self._best(rows, judged.score), searched, len(rows)
+    def _begin(self, profile: Profile, pod: PodInfo) -> tuple[Evaluation, Judge | None]:
+        """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
+        if self._classes is not None:
+            evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
+            judge = self._classes.evaluate(evaluation)
+            if judge is not None:
+                return evaluation, judge
+        evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
+        return evaluation, evaluation if evaluation.pre_filter() else None
 
-    def _find(self, evaluation: Evaluation) -> tuple[str, int, int] | None:
+    def _find(self, evaluation: Evaluation, judge: Judge) -> tuple[str, int, int] | None:
         """The best node, how many were looked at, and how many would do; None if none will."""
-        if not evaluation.pre_filter():
-            return None
-        nominated = self._nominated_row(evaluation.pod)
-        if nominated is not None:
-            rows = evaluation.filter(only=nominated)
-            if len(rows):
-                return self._best(rows, evaluation.score), 1, 1
-        if not len(evaluation.filter()) or evaluation.verdicts is None:
-            return None
-        rows, searched = self._enough(evaluation, evaluation.verdicts.by_row(self._cluster.nodes.size))
-        return self._best(rows, evaluation.score), searched, len(rows)
+        caller, status = evaluation.profile.caller, Code.ERROR
+        start = caller.started()
+        try:
+            rows, searched = self._search(evaluation, judge)
+            if not len(rows):
+                judge.explain()
+            status = Code.SUCCESS
+        finally:
+            caller.finished("Filter", status, start)
+        return (self._best(rows, judge.score), searched, len(rows)) if len(rows) else None
 
-    def _enough(self, evaluation: Evaluation, passing: BoolArray) -> tuple[IntArray, int]:
-        """As many of the rows that pass as are enough, in searching order; and how many it took to find them."""
-        table, percentage = self._cluster.nodes, evaluation.profile.percentage_of_nodes_to_score
-        start = self._next_start % table.count
-        order = self._cluster.order.rows_from(start)
-        if evaluation.narrowed_to is not None and evaluation.verdicts is not None:
-            order = order[np.isin(order, evaluation.verdicts.rows)]
+    def _search(self, evaluation: Evaluation, judge: Judge) -> tuple[IntArray, int]:
+        """As many rows that pass as are enough, and how many were looked at; the nominated node alone if it will do."""
+        nominated = self._nominated_row(evaluation)
+        if nominated is not None and judge.passing(nominated)[0]:
+            return nominated, 1
+        count, percentage = self._cluster.nodes.count, evaluation.profile.percentage_of_nodes_to_score
+        start = self._next_start % count
+        order = evaluation.narrowed_rows()
+        if order is None:
+            order = self._cluster.order.rows_from(start)
         # Where nothing is scored, the first node that will do is as good as any.
         enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
-        found, searched = sample(passing, order, enough if evaluation.profile.score else 1)
-        self._next_start = (start + searched) % table.count
+        found, searched = first_passing(judge.passing, order, enough if evaluation.profile.score else 1)
+        self._next_start = (start + searched) % count
         return found, searched
 
     def _best(self, rows: IntArray, score: Callable[[IntArray], IntArray]) -> str:
@@ -123,8 +135,8 @@ class SchedulingCycles:
             row = self._choose(rows[totals == totals.max()])
         return self._cluster.nodes.names[row]
 
-    def _nominated_row(self, pod: PodInfo) -> IntArray | None:
-        name = pod.pod.status.nominatedNodeName
+    def _nominated_row(self, evaluation: Evaluation) -> IntArray | None:
+        name = evaluation.pod.pod.status.nominatedNodeName
         row = self._cluster.nodes.row_of.get(name) if name else None
         if row is None or not self._cluster.nodes.live[row]:
             return None

@@ -141,6 +141,14 @@ class FailedEvaluation(Protocol):
     @property
     def skipped(self) -> set[str]: ...
     @property
+    def signature(self) -> Hashable | None:
+        """Equal for pods of one priority that are the same to all filters; None: not known.
+
+        What was found out about a row for one of them is true of the others until the row's version changes.
+        """
+        ...
+
+    @property
     def rejected(self) -> Rejection | None:
         """The refusal of PreFilter, if it refused the pod as a whole."""
         ...

@@ -56,10 +56,10 @@ class Profile:
         signing = _signing(self.plugins, points)
         self.node_signing = tuple(of for of in signing if pods_read_by(of[1]) is PodsRead.NOTHING)
         """The plugins that let equal pods share results, and look at a node alone."""
-        self.pod_signing = tuple(of for of in signing if pods_read_by(of[1]) is not PodsRead.NOTHING)
-        """Those that look at the pods on it, too."""
-        self.node_signers = frozenset(name for name, _ in self.node_signing)
-        self.pod_signers = frozenset(name for name, _ in self.pod_signing)
+        self.sum_signing = tuple(of for of in signing if pods_read_by(of[1]) is PodsRead.SUMS)
+        """Those that look at what the pods on it add up to, too."""
+        self.pod_signing = tuple(of for of in signing if pods_read_by(of[1]) is PodsRead.ALL)
+        """Those that look at the pods themselves."""
         self.filter_names = tuple(entry.name for entry in self.filter)
         self.adapting = frozenset(name for name, plugin in self.plugins.items() if isinstance(plugin, AdaptsToChanges))
         """Plugins whose want counts pods on many nodes."""

@@ -56,10 +56,22 @@ class Verdicts:
         """Refuse rows for what was found on another view of the same nodes."""
         if self._override_of is None:
             self._override_of = np.full(len(self.rows), NOBODY, np.int64)
-        self._override_of[positions] = len(self._overrides)
-        self._overrides.append(rejection)
+        if rejection not in self._overrides:
+            self._overrides.append(rejection)
+        self._override_of[positions] = self._overrides.index(rejection)
         self._refused_by[positions] = self._plugins.index(rejection.plugin)
         self.passing[positions] = False
+        self._distinct = None
+
+    def take_over(self, newer: "Verdicts") -> None:
+        """Replace what was said of some rows by what has been said since."""
+        positions = self.positions_of(newer.rows)
+        self._refused_by[positions] = NOBODY
+        self.passing[positions] = True
+        if self._override_of is not None:
+            self._override_of[positions] = NOBODY
+        for rejection, refused in newer.kinds():
+            self.override(positions[refused], rejection)
         self._distinct = None
 
     def only_live(self, view: NodeView) -> "Verdicts":
@@ -79,23 +91,12 @@ class Verdicts:
         return position if position < len(self.rows) and self.rows[position] == row else None
 
     def positions_of(self, rows: IntArray) -> IntArray:
-        """Where rows are; -1 for those that were not judged."""
-        positions = np.searchsorted(self.rows, rows)
-        judged = positions < len(self.rows)
-        judged[judged] = self.rows[positions[judged]] == rows[judged]
-        return np.where(judged, positions, -1)
+        """Where rows are that were judged."""
+        return np.searchsorted(self.rows, rows)
 
     def feasible(self) -> IntArray:
         """The rows that nobody refused."""
         return self.rows if self.passing.all() else self.rows[self.passing]
-
-    def by_row(self, size: int) -> BoolArray:
-        """Whether each of so many rows passed; those that were not judged did not."""
-        if len(self.rows) == size:
-            return self.passing
-        passing: BoolArray = np.zeros(size, np.bool_)
-        passing[self.rows] = self.passing
-        return passing
 
     def rejection(self, position: int) -> Rejection | None:
         """Why a row was refused; None if it was not."""
@@ -118,7 +119,9 @@ class Verdicts:
         overridden = None if self._override_of is None else self._override_of != NOBODY
         if self._override_of is not None:
             for number, rejection in enumerate(self._overrides):
-                yield rejection, np.flatnonzero(self._override_of == number)
+                positions = np.flatnonzero(self._override_of == number)
+                if len(positions):
+                    yield rejection, positions
         for plugin in self._answers:
             refused = self._refused_by == plugin
             if overridden is not None:
@@ -136,7 +139,7 @@ class Verdicts:
         return counts
 
     def refusing_plugins(self) -> set[str]:
-        return {rejection.plugin for rejection, positions in self.kinds() if len(positions)}
+        return {rejection.plugin for rejection, _ in self.kinds()}
 
     def resolvable(self) -> BoolArray:
         """Positions that were refused, but where preempting pods may help."""

@@ -1,0 +1,87 @@
+"""Plugins ready to judge rows for a pod: their PreFilter and PreScore have run."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows, row_count
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.evaluation import check_form, check_range
+from kubestow.cycle.groups import Group
+from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.results import Narrowed, Rejection, Skip
+
+_NO_ROWS: IntArray = np.zeros(0, np.int64)
+
+
+class Scored:
+    """A plugin that scores, with the want of its PreScore; `raw` is kept if it normalizes."""
+
+    __slots__ = ("bound", "raw", "want", "weight")
+
+    def __init__(self, bound: Bound, weight: int, want: Any) -> None:
+        self.bound = bound
+        self.weight = weight
+        self.want = want
+        self.raw: IntArray = _NO_ROWS
+
+    def judge(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: Rows) -> IntArray:
+        count = row_count(rows)
+        scores: IntArray = caller.call(self.bound, self.want, pod, table, rows, rows=count)
+        check_form(self.bound, scores, count)
+        return scores
+
+    def normalize(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
+        """The weighted scores of rows, from what is kept."""
+        raw, plugin = self.raw[rows], self.bound.plugin
+        scores: IntArray = caller.call_aside(plugin, "normalize", self.want, pod, table, rows, raw)
+        check_form(self.bound, scores, len(rows))
+        check_range(self.bound, scores, table, rows)
+        return scores * self.weight
+
+
+class Judges(NamedTuple):
+    """The plugins of a group that have something to say, with what their PreFilter computed."""
+
+    wants: dict[str, Any]
+    skipped: set[str]
+    filters: list[Bound]
+    scores: list[Scored]
+    """Those that do not normalize."""
+    normalizing: list[Scored]
+
+    def and_also(self, others: "Judges") -> "Judges":
+        """Together with others, for one pod or class."""
+        return Judges(
+            {**self.wants, **others.wants},
+            self.skipped | others.skipped,
+            self.filters + others.filters,
+            self.scores + others.scores,
+            # These keep scores, which are not to be shared.
+            [Scored(of.bound, of.weight, of.want) for of in self.normalizing + others.normalizing],
+        )
+
+
+NO_JUDGES = Judges({}, set(), [], [], [])
+
+
+def prepare(caller: Caller, group: Group, pod: PodInfo, table: NodeTable) -> Judges | None:
+    """Run what comes before rows; None if a PreFilter refuses the pod or narrows the nodes."""
+    judges = Judges({}, set(), [], [], [])
+    for bound in group.pre_filter:
+        answer = caller.call(bound, pod)
+        if isinstance(answer, Rejection | Narrowed):
+            return None
+        if isinstance(answer, Skip):
+            judges.skipped.add(bound.name)
+        else:
+            judges.wants[bound.name] = answer
+    judges.filters.extend(bound for bound in group.filter if bound.name not in judges.skipped)
+    wants = {bound.name: caller.call(bound, pod, table, _NO_ROWS) for bound in group.pre_score}
+    for bound, weight in group.score:
+        want = wants.get(bound.name)
+        if not isinstance(want, Skip):
+            scored = Scored(bound, weight, want)
+            (judges.normalizing if hasattr(bound.plugin, "normalize") else judges.scores).append(scored)
+    return judges
