@@ -43,17 +43,17 @@ QUEUE = "events"
 """The recorder's name among the queues that are measured."""
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, gc=False):
     name: str
     namespace: str
 
 
-class _Series(msgspec.Struct):
+class _Series(msgspec.Struct, gc=False):
     count: int
     lastObservedTime: str
 
 
-class _Body(msgspec.Struct, omit_defaults=True):
+class _Body(msgspec.Struct, omit_defaults=True, gc=False):
     kind: str
     apiVersion: str
     metadata: _Meta
@@ -69,7 +69,7 @@ class _Body(msgspec.Struct, omit_defaults=True):
     series: _Series | None = None
 
 
-class _Known(msgspec.Struct):
+class _Known(msgspec.Struct, gc=False):
     """An event that was created, for as long as others may join it; `count` is 0 until there is a series."""
 
     body: _Body
@@ -79,7 +79,7 @@ class _Known(msgspec.Struct):
     written: float = 0.0
 
 
-class _Write(msgspec.Struct):
+class _Write(msgspec.Struct, gc=False):
     """What is to be written of an event: itself, or that it is a series by now."""
 
     body: _Body
