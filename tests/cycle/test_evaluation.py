@@ -270,6 +270,19 @@ def test_scores_of_nodes_that_did_not_pass_do_not_matter() -> None:
         assert evaluation.score(evaluation.filter()).tolist() == [0] * (5 - refused) + [42]
 
 
+def test_rows_are_scored_in_any_order() -> None:
+    """Rows come in searching order, also when they are all there are."""
+
+    class ByRow:
+        name = "ByRow"
+
+        def score_rows(self, want: None, pod: PodInfo, view: Any, rows: Any) -> Any:
+            return np.arange(view.size)[rows]
+
+    evaluation = evaluation_of(nodes(4), ByRow())
+    assert evaluation.score(np.array([2, 0, 3, 1])).tolist() == [2, 0, 3, 1]
+
+
 @pytest.mark.parametrize("score", [101, -1, 10**12])
 @pytest.mark.parametrize("normalizes", [False, True])
 def test_scores_must_be_in_range(score: int, normalizes: bool) -> None:

@@ -247,7 +247,7 @@ class Evaluation:
         scored: Rows = slice(0, view.size) if everywhere else rows
         raw = self.profile.caller.call(bound, want, self.pod, view, scored, rows=len(rows))
         check_form(bound, raw, row_count(scored))
-        if everywhere and len(rows) < view.size:
+        if everywhere:
             raw = raw[rows]
         normalized = raw
         if hasattr(bound.plugin, "normalize"):
