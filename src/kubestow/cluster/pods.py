@@ -1,12 +1,20 @@
 """A pod with everything about it that is computed once: requests, ports, affinity terms, priority."""
 
+from collections.abc import Hashable
+
 import msgspec
 
 from kubestow.cluster.affinity_terms import AffinityTerms, affinity_terms
 from kubestow.model.claims import claim_names_of
 from kubestow.model.pod import Pod
 from kubestow.model.ports import HostPort, host_ports
-from kubestow.model.requests import PodRequests, pod_requests
+from kubestow.model.requests import (
+    PodRequests,
+    RequestRules,
+    pod_requests,
+    requests_signature,
+    rules_make_no_difference,
+)
 from kubestow.model.standing import pod_priority
 
 
@@ -19,8 +27,10 @@ class PodInfo:
 
     __slots__ = (
         "_claim_names",
+        "_is_signed",
         "_ports",
         "_requests",
+        "_signature",
         "_terms",
         "labels",
         "name",
@@ -41,6 +51,7 @@ class PodInfo:
         self.terminating = meta.deletionTimestamp is not None
         self.priority = pod_priority(pod)
         self._requests: PodRequests | None = None
+        self._is_signed = False
         self._ports: tuple[HostPort, ...] | None = None
         self._terms: AffinityTerms | None = None
         self._claim_names: tuple[str, ...] | None = None
@@ -55,6 +66,18 @@ class PodInfo:
         if found is None:
             found = self._requests = pod_requests(self.pod)
         return found
+
+    def requests_by(self, rules: RequestRules) -> PodRequests:
+        """What it asks for where other rules count."""
+        return self.requests if rules_make_no_difference(self.pod) else pod_requests(self.pod, rules)
+
+    @property
+    def requests_signature(self) -> Hashable | None:
+        """Equal for pods that ask for the same in the same words; None for a pod whose status counts as well."""
+        if not self._is_signed:
+            self._signature = requests_signature(self.pod)
+            self._is_signed = True
+        return self._signature
 
     @property
     def ports(self) -> tuple[HostPort, ...]:

@@ -113,14 +113,25 @@ def requests_signature(pod: Pod) -> Hashable | None:
     spec, status = pod.spec, pod.status
     if status.containerStatuses or status.initContainerStatuses or status.resources is not None:
         return None
+    if len(spec.containers) == 1 and not spec.initContainers and not spec.overhead and spec.resources is None:
+        return tuple(spec.containers[0].resources.requests.items())
     containers = tuple([tuple(container.resources.requests.items()) for container in spec.containers])
-    if not spec.initContainers and not spec.overhead and spec.resources is None:
-        return containers
     return (
         containers,
         tuple((is_sidecar(init), tuple(init.resources.requests.items())) for init in spec.initContainers),
         tuple(spec.overhead.items()),
         None if spec.resources is None else tuple(spec.resources.requests.items()),
+    )
+
+
+def rules_make_no_difference(pod: Pod) -> bool:
+    """Whether a pod asks for the same by any rules."""
+    spec, status = pod.spec, pod.status
+    return (
+        spec.resources is None
+        and not status.containerStatuses
+        and not status.initContainerStatuses
+        and status.resources is None
     )
 
 

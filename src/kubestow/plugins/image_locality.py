@@ -29,9 +29,10 @@ class ImageLocality:
 
     def sign(self, pod: PodInfo) -> Hashable:
         names = tuple(_image_names(pod))
-        found = [self._cluster.images.by_name.get(name) for name in names]
-        if not any(found):
+        known = self._cluster.images.by_name
+        if known.keys().isdisjoint(names):
             return names
+        found = [known.get(name) for name in names]
         # A node's score depends on how many others have the image, too.
         spread = tuple([image and (image.size, len(image.rows)) for image in found])
         return names, spread, self._cluster.nodes.count
@@ -55,6 +56,7 @@ class ImageLocality:
 
 def _image_names(pod: PodInfo) -> list[str]:
     spec = pod.pod.spec
-    names = [container.image for container in (*spec.initContainers, *spec.containers)]
-    names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
-    return [normalized_image_name(name) for name in names]
+    names = [normalized_image_name(container.image) for container in (*spec.initContainers, *spec.containers)]
+    if spec.volumes:
+        names += [normalized_image_name(of.image.reference) for of in spec.volumes if of.image is not None]
+    return names

@@ -62,15 +62,12 @@ class NodeDeclaredFeatures:
 def needed_features(pod: Pod) -> frozenset[str]:
     """The features that a pod needs its node to declare."""
     spec = pod.spec
-    needed = set()
-    if any(
-        rule.action == "RestartAllContainers"
-        for container in (*spec.containers, *spec.initContainers)
-        for rule in container.restartPolicyRules
-    ):
-        needed.add("RestartAllContainersOnContainerExits")
+    needed = []
+    rules = [rule for of in (*spec.containers, *spec.initContainers) for rule in of.restartPolicyRules]
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        needed.append("RestartAllContainersOnContainerExits")
     if spec.hostNetwork and spec.hostUsers is False:
-        needed.add("UserNamespacesHostNetworkSupport")
+        needed.append("UserNamespacesHostNetworkSupport")
     return frozenset(needed)
 
 

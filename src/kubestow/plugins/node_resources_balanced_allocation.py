@@ -11,7 +11,7 @@ from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import MAX_SCORE, SKIP, Skip
-from kubestow.model.requests import RequestRules, pod_requests, requests_signature
+from kubestow.model.requests import RequestRules
 from kubestow.plugins.support.resource_shares import ScoredResources, Shares, row_shares, shares
 
 _HALF = MAX_SCORE // 2
@@ -33,14 +33,14 @@ class NodeResourcesBalancedAllocation:
         )
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        return requests_signature(pod.pod)
+        return pod.requests_signature
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources | Skip:
         return self._scored_of(pod) or SKIP
 
     def _scored_of(self, pod: PodInfo) -> ScoredResources:
         """Nothing for a pod that asks for none of the resources."""
-        wanted = pod_requests(pod.pod, self._rules).amounts
+        wanted = pod.requests_by(self._rules).amounts
         if not any(wanted.get(name) for name, _ in self._scored):
             return ()
         return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)

@@ -19,10 +19,10 @@ from kubestow.model.requests import (
     CPU,
     MEMORY,
     PODS,
+    TO_SCORE,
     RequestRules,
     is_extended_resource,
     pod_requests,
-    requests_signature,
     resource_amounts,
 )
 from kubestow.plugins.support.allocation_strategies import least_allocated, strategy_of
@@ -55,23 +55,21 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignoredResourceGroups)
         self._strategy = strategy_of(args.scoringStrategy)
         self._scored = tuple((spec.name, spec.weight) for spec in args.scoringStrategy.resources)
-        self._pod_level = features.pod_level_resources
+        self._rules = RequestRules(status=False, pod_level=features.pod_level_resources)
         self._resizing = features.in_place_pod_vertical_scaling
         self._pod_level_resizing = features.in_place_pod_level_resources_vertical_scaling
         self._extended_by_devices = features.dra_extended_resource
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        return requests_signature(pod.pod)
+        return pod.requests_signature
 
     def pre_filter(self, pod: PodInfo) -> Want:
-        return Want({n: a for n, a in self._requests(pod.pod).items() if not self._is_ignored(n)})
-
-    def _requests(self, pod: Pod) -> dict[str, int]:
-        return pod_requests(pod, RequestRules(status=False, pod_level=self._pod_level)).amounts
+        amounts = pod.requests_by(self._rules).amounts
+        if self._ignored or self._ignored_groups:
+            amounts = {name: amount for name, amount in amounts.items() if not self._is_ignored(name)}
+        return Want(amounts)
 
     def _is_ignored(self, resource: str) -> bool:
-        if not self._ignored and not self._ignored_groups:
-            return False
         return is_extended_resource(resource) and (
             resource in self._ignored or resource.split("/", 1)[0] in self._ignored_groups
         )
@@ -138,7 +136,7 @@ class NodeResourcesFit:
 
     def _scored_of(self, pod: PodInfo) -> ScoredResources:
         # kube-scheduler leaves requests at pod level out here, though they count for pods on nodes.
-        requests = pod_requests(pod.pod, RequestRules(status=False, pod_level=False))
+        requests = pod.requests_by(TO_SCORE)
         wanted = {**requests.amounts, CPU: requests.non_zero_cpu, MEMORY: requests.non_zero_memory}
         return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)
 
@@ -184,7 +182,7 @@ class NodeResourcesFit:
         )
 
     def _has_room_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
-        requests = self._requests(waiting)
+        requests = pod_requests(waiting, self._rules).amounts
         offers = resource_amounts(new.status.allocatable)
         if offers.get(PODS, 0) < 1 or any(offers.get(name, 0) < amount for name, amount in requests.items() if amount):
             return False
