@@ -5,7 +5,7 @@ A row is ranked anew when it is asked about after it has changed; a cluster in w
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, grown
+from kubestow.cluster.arrays import FloatArray, IntArray, grown
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.standing import pod_start_time
@@ -30,21 +30,14 @@ class PodRanking:
         """By row and rank."""
         self.start: FloatArray = np.zeros((0, 0), np.float64)
         """By row and rank, when the pod was started; NOT_STARTED if it was not."""
-        self.amounts: IntArray = np.zeros((0, 0, 0), np.int64)
-        """By row, rank and resource column, what the pod requests."""
+        self.freed: IntArray = np.zeros((0, 1, 0), np.int64)
+        """By row, rank and resource column, what the pods from this rank on request; with one rank on top."""
 
     def refresh(self, rows: IntArray) -> None:
         """Rank the pods of these rows; to be called before any of them is looked at."""
         self._make_room(rows)
         for row in rows[self._version[rows] != self._table.version[rows]].tolist():
             self._rank(row)
-
-    def known_above(self, rows: IntArray, priority: int) -> BoolArray:
-        """Which of the rows are known to have no pod below a priority, without ranking any."""
-        if len(self._version) < self._table.size:
-            return np.zeros(len(rows), np.bool_)
-        above: BoolArray = (self.lowest[rows] >= priority) & (self._version[rows] == self._table.version[rows])
-        return above
 
     def pods(self, row: int) -> list[PodInfo]:
         """The pods of a row by rank."""
@@ -61,7 +54,7 @@ class PodRanking:
             self.lowest = grown(self.lowest, table.capacity)
             self.priority = grown(self.priority, table.capacity, axis=0)
             self.start = grown(self.start, table.capacity, axis=0)
-            self.amounts = grown(self.amounts, table.capacity, axis=0)
+            self.freed = grown(self.freed, table.capacity, axis=0)
         ranks = int(table.pod_count[rows].max(initial=0))
         known = self.priority.shape[1]
         if known < ranks:
@@ -69,9 +62,9 @@ class PodRanking:
             self.priority = grown(self.priority, ranks, axis=1)
             self.priority[:, known:] = _NOBODY
             self.start = grown(self.start, ranks, axis=1)
-            self.amounts = grown(self.amounts, ranks, axis=1)
-        if self.amounts.shape[2] < len(table.requested):
-            self.amounts = grown(self.amounts, len(table.requested), axis=2)
+            self.freed = grown(self.freed, ranks + 1, axis=1)
+        if self.freed.shape[2] < len(table.requested):
+            self.freed = grown(self.freed, len(table.requested), axis=2)
 
     def _rank(self, row: int) -> None:
         ranked = [(-pod.priority, pod_start_time(pod.pod, NOT_STARTED), pod) for pod in self._table.pods[row].values()]
@@ -83,9 +76,12 @@ class PodRanking:
         self.priority[row, :count] = [-negated for negated, _, _ in ranked]
         self.priority[row, count:] = _NOBODY
         self.start[row, :count] = [start for _, start, _ in ranked]
-        self.amounts[row, :count] = 0
-        columns = self._table.resource_index
-        for rank, (_, _, pod) in enumerate(ranked):
+        columns, freed = self._table.resource_index, [0] * len(self._table.resource_index)
+        sums = [freed]
+        for _, _, pod in reversed(ranked):
+            freed = freed.copy()
             for name, amount in pod.requests.amounts.items():
-                self.amounts[row, rank, columns[name]] = amount
+                freed[columns[name]] += amount
+            sums.append(freed)
+        self.freed[row, : count + 1] = sums[::-1]
         self._version[row] = self._table.version[row]

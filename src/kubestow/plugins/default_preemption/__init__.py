@@ -2,7 +2,8 @@
 
 `plugin` is the plugin; `eligibility` says whether the pod may preempt at all; `search` goes through the nodes where it
 could help and tries each: `lineup` has the pods that may be evicted there, with the help of `budgets`, `trials` the
-what-ifs without them, `dry_run` finds the fewest that must go; `choice` picks the node where that harms least.
+what-ifs without them, `dry_run` finds the fewest that must go. What was found is in `findings`, and `memory` keeps it
+for pods that are equal; `choice` picks the node where evicting harms least.
 
 Promise: nothing is evicted here; who is to go, and where, is the plugin's answer.
 """

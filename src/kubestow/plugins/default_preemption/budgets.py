@@ -1,9 +1,9 @@
 """Disruption budgets: which pods of a node could not be evicted without breaking one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from kubestow.cluster.listers import Listers
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.labels import Selector, SelectorError, compile_selector
 from kubestow.model.workloads import PodDisruptionBudget
@@ -17,20 +17,14 @@ class _Budget(NamedTuple):
     """Names of pods whose eviction is already counted."""
 
 
+@dataclass(slots=True)
 class Budgets:
-    """The budgets as they stand now."""
+    """The budgets as they stand at some moment."""
 
-    def __init__(self, listers: Listers) -> None:
-        self._by_namespace: dict[str, list[_Budget]] = {}
-        for number, budget in enumerate(listers.disruption_budgets):
-            selector = _selector(budget)
-            if selector is not None:
-                self._by_namespace.setdefault(budget.metadata.namespace, []).append(
-                    _Budget(number, selector, budget.status.disruptionsAllowed, frozenset(budget.status.disruptedPods))
-                )
+    by_namespace: dict[str, list[_Budget]]
 
     def __bool__(self) -> bool:
-        return bool(self._by_namespace)
+        return bool(self.by_namespace)
 
     def broken_by(self, pods: Sequence[PodInfo]) -> list[bool]:
         """For each pod, whether evicting it after those before it in the list breaks a budget."""
@@ -38,7 +32,7 @@ class Budgets:
         return [self._breaks(pod, left) for pod in pods]
 
     def _breaks(self, pod: PodInfo, left: dict[int, int]) -> bool:
-        budgets = self._by_namespace.get(pod.namespace)
+        budgets = self.by_namespace.get(pod.namespace)
         if budgets is None or not pod.labels:
             return False
         breaks = False
@@ -47,6 +41,19 @@ class Budgets:
                 left[budget.number] = left.get(budget.number, budget.disruptions_allowed) - 1
                 breaks |= left[budget.number] < 0
         return breaks
+
+
+def budgets_of(listed: Iterable[PodDisruptionBudget]) -> Budgets:
+    """The budgets that protect anybody."""
+    by_namespace: dict[str, list[_Budget]] = {}
+    for number, budget in enumerate(listed):
+        selector = _selector(budget)
+        if selector is not None:
+            status = budget.status
+            by_namespace.setdefault(budget.metadata.namespace, []).append(
+                _Budget(number, selector, status.disruptionsAllowed, frozenset(status.disruptedPods))
+            )
+    return Budgets(by_namespace)
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector | None:

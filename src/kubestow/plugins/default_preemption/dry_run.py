@@ -1,70 +1,68 @@
 """The fewest pods that must leave a node: all that may, then as many back as fit, the most important first."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray
-from kubestow.cluster.pods import PodInfo
 from kubestow.framework.verdicts import Verdicts
 from kubestow.plugins.default_preemption.lineup import Lineup
 from kubestow.plugins.default_preemption.trials import Trial
 
 
+class FirstLook:
+    """What the filters say of the rows of a lineup once all who may be evicted are gone."""
+
+    def __init__(self, lineup: Lineup, trials: Sequence[Trial]) -> None:
+        self._size = len(lineup.rows)
+        self._answers: Sequence[tuple[IntArray, Verdicts]] = [(trial.of, trial.judge()) for trial in trials]
+
+    def refused(self, save_by: Collection[str] = ()) -> BoolArray:
+        """By row, whether the pod does not fit even then; what some plugins say may be left out."""
+        refused = np.zeros(self._size, np.bool_)
+        for of, verdicts in self._answers:
+            if not save_by:
+                refused[of] |= ~verdicts.passing
+            elif not verdicts.passing.all():
+                for rejection, positions in verdicts.kinds():
+                    if rejection.plugin not in save_by:
+                        refused[of[positions]] = True
+        return refused
+
+    def reasons(self, adapting: Collection[str] = ()) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+        """Why rows are refused; of several trials the first refusal counts.
+
+        Filters that might say something else in a trial that they adapt to leave it open what comes after them.
+        """
+        is_open = np.ones(self._size, np.bool_)
+        for of, verdicts in self._answers:
+            names = verdicts.plugins
+            for rejection, positions in verdicts.kinds():
+                if not any(name in adapting for name in names[: names.index(rejection.plugin) + 1]):
+                    refused = of[positions]
+                    yield rejection.reasons, refused[is_open[refused]]
+            is_open[of if adapting else of[~verdicts.passing]] = False
+
+
 class DryRun(NamedTuple):
-    """What was found for the rows of a lineup."""
+    """What was found for the rows of a lineup on which the pod fits once all are gone."""
 
     lineup: Lineup
-    fits: BoolArray
-    """By row, whether the pod fits once all pods of lower priority are gone."""
     must_go: BoolArray
-    """By row and turn, which of them cannot stay."""
-    first_look: Sequence[tuple[IntArray, Verdicts]]
-    """What the filters said when all were gone, trial by trial."""
-
-    def victims(self, i: int) -> tuple[PodInfo, ...]:
-        """The pods that must leave a row, most important first."""
-        pods = self.lineup.ranking.pods(int(self.lineup.rows[i]))
-        return tuple(pods[rank] for rank in np.sort(self.lineup.ranks[i, self.must_go[i]]))
-
-    def reasons(self) -> Counter[str]:
-        """Why the pod does not even fit when all are gone, with the number of rows; the first refusal counts."""
-        counts: Counter[str] = Counter()
-        unexplained = ~self.fits
-        for of, verdicts in self.first_look:
-            for rejection, positions in verdicts.kinds():
-                number = int(np.count_nonzero(unexplained[of[positions]]))
-                for reason in rejection.reasons if number else ():
-                    counts[reason] += number
-            unexplained[of[~verdicts.passing]] = False
-        return counts
+    """By row and turn, which of the pods cannot stay."""
 
 
-def dry_run(lineup: Lineup, trials: Sequence[Trial]) -> DryRun:
-    """Try the rows of a lineup, all in step."""
-    for trial in trials:
-        trial.clear()
-    first_look = [(trial.of, trial.judge()) for trial in trials]
-    fits = np.ones(len(lineup.rows), np.bool_)
-    for of, verdicts in first_look:
-        fits[of] &= verdicts.passing
+def let_back(lineup: Lineup, trials: Sequence[Trial]) -> DryRun:
+    """Let pods come back, in all rows in step; those that take the room away leave again."""
     must_go = np.zeros(lineup.filled.shape, np.bool_)
-    hopeful = [trial for trial in trials if fits[trial.of].any()]
-    if hopeful:
-        for turn in range(lineup.turns):
-            must_go[:, turn] = _cannot_stay(turn, lineup.filled[:, turn] & fits, hopeful)
-    return DryRun(lineup, fits, must_go, first_look)
-
-
-def _cannot_stay(turn: int, returning: BoolArray, trials: Sequence[Trial]) -> BoolArray:
-    """Let pods come back; those that take the room away leave again."""
-    refused = np.zeros(len(returning), np.bool_)
-    for trial in trials:
-        trial.move(turn, returning, back=True)
-        refused[trial.of] |= ~trial.still_passing()
-    refused &= returning
-    for trial in trials:
-        trial.move(turn, refused, back=False)
-    return refused
+    for turn in range(lineup.turns):
+        returning, refused = lineup.filled[:, turn], must_go[:, turn]
+        for trial in trials:
+            trial.move(turn, returning, back=True)
+            refused[trial.of] |= ~trial.still_passing()
+        refused &= returning
+        if refused.any():
+            for trial in trials:
+                trial.move(turn, refused, back=False)
+    return DryRun(lineup, must_go)

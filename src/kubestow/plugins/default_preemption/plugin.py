@@ -11,8 +11,10 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import FailedEvaluation
 from kubestow.framework.results import Code, PostFilterResult, Rejection, unresolvable
 from kubestow.model.pod import Pod
-from kubestow.plugins.default_preemption.choice import Candidates
+from kubestow.plugins.default_preemption.choice import least_harmed
 from kubestow.plugins.default_preemption.eligibility import why_not_eligible
+from kubestow.plugins.default_preemption.findings import Findings
+from kubestow.plugins.default_preemption.memory import Memory
 from kubestow.plugins.default_preemption.search import Search, helpful_rows
 
 _IS_PREEMPTING = unresolvable("waiting for the preemption for this pod to be finished")
@@ -26,6 +28,7 @@ class DefaultPreemption:
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
+        self._memory = Memory(handle.cluster)
         self._evicts_in_background = handle.features.scheduler_async_preemption
 
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
@@ -48,28 +51,32 @@ class DefaultPreemption:
         if reason is not None:
             return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
         rows = helpful_rows(cluster, cycle)
-        search = Search(cluster, cycle, pod)
-        candidates = Candidates(self._candidates_wanted(len(rows)), self._handle.clock.now())
         if len(rows):
-            search.run(np.roll(rows, -self._handle.rng.randrange(len(rows))), candidates)
-        if candidates:
-            return self._preempt(pod, candidates)
-        if search.problems:
-            listed = ", ".join(search.problems)
-            return PostFilterResult(Code.ERROR, f"preemption: {f'[{listed}]' if len(search.problems) > 1 else listed}")
+            start = self._handle.rng.randrange(len(rows))
+            rows = np.concatenate((rows[start:], rows[:start]))
+        findings = self._memory.findings(None if cycle.has_adapting_wants else cycle.signature)
+        search = Search(cluster, cycle, pod, self._memory.budgets(), findings, rows)
+        candidates = search.run(self._candidates_wanted(len(rows)))
+        if len(candidates):
+            row = least_harmed(findings.harm, candidates, self._handle.clock.now())
+            return self._preempt(pod, row, findings)
+        problems = search.problems()
+        if problems:
+            listed = ", ".join(problems)
+            return PostFilterResult(Code.ERROR, f"preemption: {f'[{listed}]' if len(problems) > 1 else listed}")
         return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {search.message()}", nominated_node="")
 
     def _candidates_wanted(self, helpful: int) -> int:
         share = helpful * self._args.minCandidateNodesPercentage // 100
         return min(max(share, self._args.minCandidateNodesAbsolute), helpful)
 
-    def _preempt(self, pod: PodInfo, candidates: Candidates) -> PostFilterResult:
-        run, i = candidates.least_harmed()
-        node = self._handle.cluster.nodes.names[int(run.lineup.rows[i])]
+    def _preempt(self, pod: PodInfo, row: int, findings: Findings) -> PostFilterResult:
+        cluster = self._handle.cluster
+        node = cluster.nodes.names[row]
         nominated = self._handle.nominator.nominated_on(node)
         return PostFilterResult(
             Code.SUCCESS,
             nominated_node=node,
-            victims=run.victims(i),
+            victims=findings.victims(row, cluster.ranking),
             to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),
         )

@@ -1,20 +1,23 @@
-"""Going through the nodes where evicting pods may help, from a random one on, until there are enough candidates."""
+"""Going through the nodes where evicting pods may help, from a random one on, until there are enough candidates.
 
-from collections import Counter
-from collections.abc import Iterator
+Only rows that nothing is known of are tried, and of those only as many as are needed, some at a time.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.plugin import FailedEvaluation
 from kubestow.framework.results import Code
 from kubestow.plugins.default_preemption.budgets import Budgets
-from kubestow.plugins.default_preemption.choice import Candidates
-from kubestow.plugins.default_preemption.dry_run import DryRun, dry_run
+from kubestow.plugins.default_preemption.choice import first_candidates
+from kubestow.plugins.default_preemption.dry_run import FirstLook, let_back
+from kubestow.plugins.default_preemption.findings import FITS_ANYWAY, NO_VICTIMS, TO_TRY_ALONE, UNTRIED, Findings
 from kubestow.plugins.default_preemption.lineup import Lineup, line_up
-from kubestow.plugins.default_preemption.trials import rows_apart, set_up
+from kubestow.plugins.default_preemption.trials import Trial, adapting_to, set_up, set_up_alone, would_pass
 
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -31,67 +34,130 @@ def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
 
 
 class Search:
-    """One search for candidates."""
+    """One search for candidates among some rows, in their order."""
 
-    def __init__(self, cluster: Cluster, cycle: FailedEvaluation, pod: PodInfo) -> None:
-        self._cluster = cluster
+    def __init__(
+        self,
+        cluster: Cluster,
+        cycle: FailedEvaluation,
+        pod: PodInfo,
+        budgets: Budgets,
+        findings: Findings,
+        rows: IntArray,
+    ) -> None:
+        self._table = cluster.nodes
+        self._ranking = cluster.ranking
         self._cycle = cycle
-        self._pod = pod
-        self._reasons: Counter[str] = Counter()
-        self._fruitless: list[DryRun] = []
-        self.problems: list[str] = []
-        """What went wrong on nodes that are no candidates for it."""
+        self._priority = pod.priority
+        self._budgets = budgets
+        self._findings = findings
+        self._rows = rows
 
-    def run(self, rows: IntArray, candidates: Candidates) -> None:
-        """Try the rows in this order, some at a time."""
-        ranking, priority = self._cluster.ranking, self._pod.priority
-        budgets = Budgets(self._cluster.listers)
-        hopeless = ranking.known_above(rows, priority)
-        self._reasons[_NO_VICTIMS] += int(np.count_nonzero(hopeless))
-        rows = rows[~hopeless]
-        start = 0
-        while start < len(rows) and not candidates.enough:
-            some = rows[start : start + max(candidates.missing * 5 // 4, _FEWEST_AT_A_TIME)]
-            start += len(some)
-            ranking.refresh(some)
-            has_victims = ranking.lowest[some] < priority
-            self._reasons[_NO_VICTIMS] += int(np.count_nonzero(~has_victims))
-            if has_victims.any():
-                self._try(line_up(ranking, some[has_victims], priority, budgets), candidates)
+    def run(self, wanted: int) -> IntArray:
+        """The rows of the first candidates."""
+        rows, findings, tried = self._rows, self._findings, 0
+        kinds = findings.kind[rows]
+        while True:
+            found, are_enough = first_candidates(kinds, wanted)
+            to_try = ((kinds[: found[-1]] if are_enough else kinds) <= TO_TRY_ALONE).nonzero()[0]
+            if not len(to_try):
+                return rows[found]
+            missing = max(wanted - len(found), 1)
+            # As many as are likely to hold what is missing, going by what the rows before held.
+            likely = missing * 5 // 4 if not tried else tried * missing * 5 // (4 * max(len(found), 1))
+            some = to_try[: max(likely, _FEWEST_AT_A_TIME)]
+            untried = some[kinds[some] == UNTRIED]
+            if len(untried):
+                self._try(rows[untried])
+            else:
+                some = some[:1]
+                self._try_alone(rows[some])
+            tried += len(some)
+            kinds[some] = findings.kind[rows[some]]
 
-    def _try(self, lineup: Lineup, candidates: Candidates) -> None:
-        for part, shared in self._parts(lineup):
-            trials = set_up(self._cycle, self._cluster.nodes, part, shared=shared)
-            run = dry_run(part, trials)
-            candidates.add(run)
-            if candidates.enough:
-                return
-            self._fruitless.append(run)
-            self._note_problems(run)
+    # Trying
 
-    def _parts(self, lineup: Lineup) -> Iterator[tuple[Lineup, bool]]:
-        apart = rows_apart(self._cycle, lineup)
-        if not apart.any():
-            yield lineup, True
+    def _try(self, rows: IntArray) -> None:
+        """Try rows in step; those that need a trial of their own, and may pass it, are put off."""
+        lineup = self._line_up(rows)
+        if lineup is not None and not self._cycle.has_adapting_wants:
+            lineup = self._without_hopeless(lineup)
+        if lineup is None:
             return
-        if not apart.all():
-            yield lineup.only(~apart), True
-        for i in np.flatnonzero(apart):
-            yield lineup.only(np.array([i])), False
+        apart, adapting = adapting_to(self._cycle, lineup)
+        trials = set_up(self._cycle, self._table, lineup)
+        look = FirstLook(lineup, trials)
+        refused = look.refused()
+        if adapting:
+            refused = np.where(apart, look.refused(save_by=adapting), refused)
+            self._findings.note_to_try_alone(lineup.rows[apart & ~refused])
+        self._findings.note_refused(lineup.rows[refused])
+        self._let_back(lineup, trials, ~(refused | apart))
 
-    def _note_problems(self, run: DryRun) -> None:
-        for i in np.flatnonzero(run.fits & ~run.must_go.any(axis=1)):
-            name = self._cluster.nodes.names[int(run.lineup.rows[i])]
-            self.problems.append(f'expected at least one victim pod on node "{name}"')
+    def _let_back(self, lineup: Lineup, trials: Sequence[Trial], fits: BoolArray) -> None:
+        if not fits.any():
+            return
+        fitting = (lineup if fits.all() else lineup.only(fits)).protected_by(self._budgets)
+        if fitting is not lineup:
+            trials = set_up(self._cycle, self._table, fitting)
+        self._findings.note(let_back(fitting, trials))
+
+    def _try_alone(self, row: IntArray) -> None:
+        """Try a row with wants that adapt to what goes on there."""
+        lineup = line_up(self._ranking, row, self._priority).protected_by(self._budgets)
+        trials = set_up_alone(self._cycle, self._table, lineup)
+        look = FirstLook(lineup, trials)
+        if not look.refused().any():
+            self._findings.note(let_back(lineup, trials))
+            return
+        self._findings.note_refused(row)
+        for reasons, refused in look.reasons():
+            self._findings.note_reasons(row[refused], reasons)
+
+    def _line_up(self, rows: IntArray) -> Lineup | None:
+        """The lineup of those of the rows that have victims."""
+        self._ranking.refresh(rows)
+        has_victims = self._ranking.lowest[rows] < self._priority
+        if not has_victims.all():
+            self._findings.note_no_victims(rows[~has_victims])
+            rows = rows[has_victims]
+        return line_up(self._ranking, rows, self._priority) if len(rows) else None
+
+    def _without_hopeless(self, lineup: Lineup) -> Lineup | None:
+        """What is left when the filters that look at pods have seen the rows with all gone that may be evicted."""
+        hopeful = would_pass(self._cycle, self._table, lineup)
+        if hopeful.all():
+            return lineup
+        self._findings.note_refused(lineup.rows[~hopeful])
+        return lineup.only(hopeful) if hopeful.any() else None
+
+    # Words
+
+    def problems(self) -> list[str]:
+        """What went wrong on nodes that are no candidates for it."""
+        wrong = self._rows[self._findings.kind[self._rows] == FITS_ANYWAY].tolist()
+        return [f'expected at least one victim pod on node "{self._table.names[row]}"' for row in wrong]
 
     def message(self) -> str:
         """Why there are no candidates."""
-        reasons = self._reasons.copy()
-        tried = reasons[_NO_VICTIMS]
-        for run in self._fruitless:
-            reasons += run.reasons()
-            tried += len(run.lineup.rows)
-        count = self._cluster.nodes.count
-        reasons[_NOT_HELPFUL] += count - tried
+        self._explain(self._findings.unexplained(self._rows))
+        reasons = self._findings.reasons(self._rows)
+        reasons[_NO_VICTIMS] += int(np.count_nonzero(self._findings.kind[self._rows] == NO_VICTIMS))
+        reasons[_NOT_HELPFUL] += self._table.count - len(self._rows)
         counted = ", ".join(sorted(f"{n} {reason}" for reason, n in reasons.items() if n))
-        return f"0/{count} nodes are available: {counted}."
+        return f"0/{self._table.count} nodes are available: {counted}."
+
+    def _explain(self, rows: IntArray) -> None:
+        """Find out why rows were refused that were tried in step."""
+        if not len(rows):
+            return
+        lineup = line_up(self._ranking, rows, self._priority)
+        apart, adapting = adapting_to(self._cycle, lineup)
+        look = FirstLook(lineup, set_up(self._cycle, self._table, lineup))
+        for reasons, refused in look.reasons():
+            self._findings.note_reasons(rows[refused[~apart[refused]]], reasons)
+        if adapting:
+            for reasons, refused in look.reasons(adapting):
+                self._findings.note_reasons(rows[refused[apart[refused]]], reasons)
+            for row in self._findings.unexplained(rows):
+                self._try_alone(np.array([row]))

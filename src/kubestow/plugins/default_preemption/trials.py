@@ -4,28 +4,26 @@ A trial holds some of the nodes of a lineup, each on its own: what leaves one do
 for the nodes as they are, or for those where pods are expected (nominated), with these already there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cluster.expected import ExpectedBeside
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.whatif import WhatIf, what_if
 from kubestow.framework.plugin import Change, FailedEvaluation, PodsRead
 from kubestow.framework.verdicts import Verdicts
+from kubestow.model.lazily import lazy
 from kubestow.plugins.default_preemption.lineup import Lineup
 
 
 class Trial(Protocol):
-    """Nodes of a lineup; `of` are their numbers there."""
+    """Nodes of a lineup; `of` are their numbers there. It begins with all pods of the lineup gone."""
 
     of: IntArray
-
-    def clear(self) -> None:
-        """Let all pods of the lineup leave."""
-        ...
 
     def move(self, turn: int, which: BoolArray, *, back: bool) -> None:
         """Let the pods that have the turn leave, or come back, where `which` says so for the nodes of the lineup."""
@@ -43,21 +41,25 @@ class Trial(Protocol):
 class SumTrial:
     """Adds and subtracts requests, for all nodes at once: enough for filters that read sums only."""
 
-    def __init__(self, cycle: FailedEvaluation, view: WhatIf, lineup: Lineup, of: IntArray, amounts: IntArray) -> None:
+    def __init__(self, cycle: FailedEvaluation, view: WhatIf, lineup: Lineup, of: IntArray) -> None:
         self.of = of
         self._cycle = cycle
         self._view = view
+        self._lineup = lineup
         self._everywhere = len(of) == len(lineup.rows)
-        self._amounts = amounts if self._everywhere else amounts[:, :, of]
-        self._number = np.count_nonzero(lineup.filled[of], axis=1)
+        view.requested -= self._mine(lineup.freed())
+        view.pod_count -= self._mine(lineup.number)
 
-    def clear(self) -> None:
-        self._view.requested -= self._amounts.sum(axis=0)
-        self._view.pod_count -= self._number
+    def _mine(self, by_row: Any) -> Any:
+        return by_row if self._everywhere else by_row[..., self.of]
+
+    @lazy
+    def _amounts(self) -> IntArray:
+        amounts: IntArray = self._mine(self._lineup.amounts())
+        return amounts
 
     def move(self, turn: int, which: BoolArray, *, back: bool) -> None:
-        if not self._everywhere:
-            which = which[self.of]
+        which = self._mine(which)
         shift = self._amounts[turn] * which
         if back:
             self._view.requested += shift
@@ -81,10 +83,8 @@ class PodTrial:
         self._cycle = cycle
         self._view = view
         self._lineup = lineup
-
-    def clear(self) -> None:
-        for turn in range(self._lineup.turns):
-            self.move(turn, self._lineup.filled[:, turn], back=False)
+        for turn in range(lineup.turns):
+            self.move(turn, lineup.filled[:, turn], back=False)
 
     def move(self, turn: int, which: BoolArray, *, back: bool) -> None:
         move = self._view.add_pod if back else self._view.remove_pod
@@ -107,10 +107,10 @@ class AdaptingTrial(PodTrial):
     def __init__(
         self, cycle: FailedEvaluation, view: WhatIf, lineup: Lineup, of: IntArray, expected: Sequence[PodInfo]
     ) -> None:
-        super().__init__(cycle, view, lineup, of)
         (self._row,) = lineup.rows[of].tolist()
         self._expected = [Change(pod, self._row, added=True) for pod in expected]
         self._gone: dict[str, Change] = {}
+        super().__init__(cycle, view, lineup, of)
 
     def move(self, turn: int, which: BoolArray, *, back: bool) -> None:
         super().move(turn, which, back=back)
@@ -126,47 +126,69 @@ class AdaptingTrial(PodTrial):
         return self._cycle.wants_after([*self._gone.values(), *self._expected])
 
 
-def rows_apart(cycle: FailedEvaluation, lineup: Lineup) -> BoolArray:
-    """Which rows need a trial of their own: pods that move there matter for what a filter's want has counted."""
-    apart = np.zeros(len(lineup.rows), np.bool_)
+def adapting_to(cycle: FailedEvaluation, lineup: Lineup) -> tuple[BoolArray, set[str]]:
+    """Which rows need a trial of their own, and because of which filters: pods that move there matter for what a want
+    has counted."""
+    apart, names = np.zeros(len(lineup.rows), np.bool_), set[str]()
     if cycle.has_adapting_wants:
         changes = [
             [Change(pod, row, added=False) for pod in lineup.pods(i)]
             + [Change(pod, row, added=True) for pod in _expected_on(cycle, row)]
             for i, row in enumerate(lineup.rows.tolist())
         ]
-        if _matters(cycle, [change for of_row in changes for change in of_row]):
-            apart[:] = [_matters(cycle, of_row) for of_row in changes]
-    return apart
+        names = _adapting(cycle, [change for of_row in changes for change in of_row])
+        if names:
+            apart[:] = [bool(_adapting(cycle, of_row)) for of_row in changes]
+    return apart, names
 
 
-def _matters(cycle: FailedEvaluation, changes: Sequence[Change]) -> bool:
+def _adapting(cycle: FailedEvaluation, changes: Sequence[Change]) -> set[str]:
     after = cycle.wants_after(changes)
-    return any(after[name] is not want for name, want in cycle.wants.items())
+    return {name for name, want in cycle.wants.items() if after[name] is not want}
 
 
 def _expected_on(cycle: FailedEvaluation, row: int) -> Sequence[PodInfo]:
     return () if cycle.expected is None else cycle.expected.pods(row)
 
 
-def set_up(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup, *, shared: bool) -> list[Trial]:
-    """The trials that a node must pass: with the pods that are expected there, if any; then without.
+def set_up(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup) -> list[Trial]:
+    """The trials that the nodes must pass: with the pods that are expected there, if any; then without."""
+    return [_trial(cycle, table, lineup, of, on_top) for of, on_top in _rounds(cycle, lineup)]
 
-    Unless the trial is shared, the lineup must have a single row.
-    """
-    expected, trials, amounts = cycle.expected, list[Trial](), None
-    everywhere = np.arange(len(lineup.rows))
-    awaited = everywhere[:0] if expected is None else np.flatnonzero(expected.are_on(lineup.rows))
-    for of, on_top in ((awaited, expected), (everywhere, None)):
-        if not len(of):
-            continue
-        view = what_if(table, lineup.rows[of], on_top)
-        if not shared:
-            others = () if on_top is None else on_top.pods(int(lineup.rows[0]))
-            trials.append(AdaptingTrial(cycle, view, lineup, of, others))
-        elif cycle.reads_pods <= PodsRead.SUMS:
-            amounts = lineup.amounts() if amounts is None else amounts
-            trials.append(SumTrial(cycle, view, lineup, of, amounts))
-        else:
-            trials.append(PodTrial(cycle, view, lineup, of))
-    return trials
+
+def would_pass(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup) -> BoolArray:
+    """Which rows pass the filters that look at the pods on a node, with all pods of the lineup gone."""
+    passing = np.ones(len(lineup.rows), np.bool_)
+    for of, on_top in _rounds(cycle, lineup):
+        left = of[passing[of]]
+        if len(left):
+            passing[left] = _trial(cycle, table, lineup, left, on_top).still_passing()
+    return passing
+
+
+def _trial(
+    cycle: FailedEvaluation, table: NodeTable, lineup: Lineup, of: IntArray, on_top: ExpectedBeside | None
+) -> Trial:
+    kind = PodTrial if cycle.reads_pods > PodsRead.SUMS else SumTrial
+    return kind(cycle, what_if(table, lineup.rows[of], on_top), lineup, of)
+
+
+def set_up_alone(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup) -> list[Trial]:
+    """The same for a lineup of a single row, with wants that adapt to what goes on there."""
+    (row,) = lineup.rows.tolist()
+    return [
+        AdaptingTrial(
+            cycle, what_if(table, lineup.rows, on_top), lineup, of, () if on_top is None else on_top.pods(row)
+        )
+        for of, on_top in _rounds(cycle, lineup)
+    ]
+
+
+def _rounds(cycle: FailedEvaluation, lineup: Lineup) -> Iterator[tuple[IntArray, ExpectedBeside | None]]:
+    """The rows of each trial, with the pods that are expected there."""
+    expected = cycle.expected
+    if expected is not None:
+        awaited = np.flatnonzero(expected.are_on(lineup.rows))
+        if len(awaited):
+            yield awaited, expected
+    yield np.arange(len(lineup.rows)), None

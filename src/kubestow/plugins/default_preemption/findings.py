@@ -1,0 +1,123 @@
+"""What was found out about rows, in columns: where evicting pods helps a pod, who must go, and what harm that does.
+
+It is true of a row until something changes there. What it was found for is one pod, or all pods that are equal to it.
+"""
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubestow.cluster.arrays import BoolArray, FloatArray, IdArray, IntArray, grown
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.ranking import PodRanking
+from kubestow.plugins.default_preemption.dry_run import DryRun
+
+# What a row is. Those up to TO_TRY_ALONE are to be tried yet, those from CANDIDATE on are candidates.
+UNTRIED, TO_TRY_ALONE, NO_VICTIMS, REFUSED, FITS_ANYWAY, CANDIDATE, BREAKING_CANDIDATE = range(7)
+
+Kinds = NDArray[np.int8]
+
+_LOWEST_PRIORITY = -(1 << 31)
+_UNEXPLAINED = 0
+BUDGETS_BROKEN, HIGHEST_PRIORITY, PRIORITIES, VICTIMS, START = range(5)
+
+
+class Findings:
+    """By row of the table. Room is made with `make_room` before rows are looked at."""
+
+    def __init__(self) -> None:
+        self.kind: Kinds = np.zeros(0, np.int8)
+        self.harm: FloatArray = np.zeros((5, 0), np.float64)
+        """Of candidates, by column and row: how many budgets are broken; of the victims, the highest priority, the sum
+        of priorities (each counted from the lowest there can be, so that more victims are never better), the number,
+        and when the most important was started (NOT_STARTED: not yet)."""
+        self._must_go: BoolArray = np.zeros((0, 0), np.bool_)
+        """Of candidates, by rank of the pod."""
+        self._reason: IdArray = np.zeros(0, np.int32)
+        """Of refused rows: the number of the words."""
+        self._words: list[tuple[str, ...]] = [()]
+        self._number_of: dict[tuple[str, ...], int] = {}
+
+    def make_room(self, table: NodeTable) -> None:
+        if len(self.kind) < table.size:
+            self.kind = grown(self.kind, table.capacity)
+            self.harm = grown(self.harm, table.capacity)
+            self._must_go = grown(self._must_go, table.capacity, axis=0)
+            self._reason = grown(self._reason, table.capacity)
+
+    def forget(self, rows: IntArray | list[int] | slice) -> None:
+        """These rows have changed."""
+        self.kind[rows] = UNTRIED
+
+    def note_no_victims(self, rows: IntArray) -> None:
+        """Nobody there may be evicted."""
+        self.kind[rows] = NO_VICTIMS
+
+    def note_to_try_alone(self, rows: IntArray) -> None:
+        """Rows cannot be tried together with others."""
+        self.kind[rows] = TO_TRY_ALONE
+
+    def note_refused(self, rows: IntArray) -> None:
+        """Even with all gone that may be evicted, the pod does not fit there."""
+        self.kind[rows] = REFUSED
+        self._reason[rows] = _UNEXPLAINED
+
+    def note_reasons(self, rows: IntArray, words: tuple[str, ...]) -> None:
+        """Why refused rows are."""
+        number = self._number_of.get(words)
+        if number is None:
+            number = self._number_of[words] = len(self._words)
+            self._words.append(words)
+        self._reason[rows] = number
+
+    def note(self, run: DryRun) -> None:
+        """Take over who must go."""
+        lineup, ranking = run.lineup, run.lineup.ranking
+        rows, must_go = lineup.rows, _by_rank(run, run.must_go)
+        number = must_go.sum(axis=1)
+        # Ranks go by priority, then by how long a pod runs: the first victim is the most important.
+        first = must_go.argmax(axis=1)
+        priority = ranking.priority[rows, : must_go.shape[1]]
+        harm = self.harm
+        harm[BUDGETS_BROKEN, rows] = 0
+        harm[HIGHEST_PRIORITY, rows] = ranking.priority[rows, first]
+        harm[PRIORITIES, rows] = ((priority - _LOWEST_PRIORITY) * must_go).sum(axis=1)
+        harm[VICTIMS, rows] = number
+        harm[START, rows] = ranking.start[rows, first]
+        self.kind[rows] = np.where(number > 0, CANDIDATE, FITS_ANYWAY)
+        if lineup.breaking is not None:
+            broken = (run.must_go & lineup.breaking).sum(axis=1)
+            harm[BUDGETS_BROKEN, rows] = broken
+            self.kind[rows[broken > 0]] = BREAKING_CANDIDATE
+        if self._must_go.shape[1] < must_go.shape[1]:
+            self._must_go = grown(self._must_go, ranking.priority.shape[1], axis=1)
+        self._must_go[rows, : must_go.shape[1]] = must_go
+
+    def victims(self, row: int, ranking: PodRanking) -> tuple[PodInfo, ...]:
+        """The pods that must leave a candidate, most important first."""
+        pods = ranking.pods(row)
+        return tuple(pods[rank] for rank in np.flatnonzero(self._must_go[row, : len(pods)]).tolist())
+
+    def unexplained(self, rows: IntArray) -> IntArray:
+        """Those of the rows that are refused for reasons not known yet."""
+        found: IntArray = rows[(self.kind[rows] == REFUSED) & (self._reason[rows] == _UNEXPLAINED)]
+        return found
+
+    def reasons(self, rows: IntArray) -> Counter[str]:
+        """Why rows are refused, with the number of rows."""
+        counts: Counter[str] = Counter()
+        refused = self._reason[rows[self.kind[rows] == REFUSED]]
+        for words, number in zip(self._words, np.bincount(refused).tolist(), strict=False):
+            for reason in words if number else ():
+                counts[reason] += number
+        return counts
+
+
+def _by_rank(run: DryRun, by_turn: BoolArray) -> BoolArray:
+    lineup = run.lineup
+    by_rank = np.zeros((len(lineup.rows), int(lineup.ranking.count[lineup.rows].max())), np.bool_)
+    i, turn = np.nonzero(by_turn)
+    by_rank[i, lineup.ranks[i, turn]] = True
+    return by_rank

@@ -1,0 +1,61 @@
+"""What is remembered from one search to the next, so that pods that are equal do not try the same rows again.
+
+Whether evicting pods of a row helps depends on what the pod's signature tells of it, on the row at its version, and on
+the disruption budgets. So findings are kept by signature; before they are used again, the rows that have changed since
+are forgotten, or all of them if the budgets have changed.
+"""
+
+from collections.abc import Hashable
+
+from kubestow.cluster.state import Cluster
+from kubestow.plugins.default_preemption.budgets import Budgets, budgets_of
+from kubestow.plugins.default_preemption.findings import Findings
+
+_KEPT_SIGNATURES = 8
+
+
+class _Remembered:
+    """Findings, and what they are true of."""
+
+    __slots__ = ("budgets", "findings", "version")
+
+    def __init__(self, budgets: Budgets) -> None:
+        self.findings = Findings()
+        self.budgets = budgets
+        self.version = 0
+
+
+class Memory:
+    """Findings of the last few signatures that were searched for."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._remembered: dict[Hashable, _Remembered] = {}
+        self._budgets = Budgets({})
+        self._budgets_version = 0
+
+    def budgets(self) -> Budgets:
+        """The budgets as they stand now; the same object for as long as nothing that matters has changed."""
+        listed = self._cluster.listers.disruption_budgets
+        if listed.version != self._budgets_version:
+            self._budgets_version = listed.version
+            current = budgets_of(listed)
+            if current != self._budgets:
+                self._budgets = current
+        return self._budgets
+
+    def findings(self, signature: Hashable | None) -> Findings:
+        """What is known for pods of a signature; for one without, nothing, and it will not be remembered."""
+        table, budgets = self._cluster.nodes, self.budgets()
+        known = self._remembered.pop(signature, None) or _Remembered(budgets)
+        known.findings.make_room(table)
+        if known.budgets is not budgets:
+            known.findings.forget(slice(None))
+        elif known.version < table.last_version:
+            known.findings.forget(table.changed_since(known.version))
+        known.version, known.budgets = table.last_version, budgets
+        if signature is not None:
+            self._remembered[signature] = known
+            if len(self._remembered) > _KEPT_SIGNATURES:
+                del self._remembered[next(iter(self._remembered))]
+        return known.findings
