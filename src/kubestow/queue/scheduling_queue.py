@@ -137,6 +137,10 @@ class SchedulingQueue:
         """Would `pop` find a pod?"""
         return bool(self._active) or (self._settings.pop_from_backoff and bool(self._backoff.rejected))
 
+    def upcoming(self, most: int) -> list[Pod]:
+        """The pods that `pop` is about to give, at most so many, as far as they are active."""
+        return [queued.pod for queued in self._active.first(most)]
+
     def pop(self) -> QueuedPod | None:
         """The next pod to schedule, which is in flight from now on, until `done` or `requeue_failed`."""
         while True:
@@ -184,6 +188,8 @@ class SchedulingQueue:
 
     def on_event(self, event: ClusterEvent, old: Any, new: Any, only: Callable[[Pod], bool] | None = None) -> None:
         """Something happened: moves the pods it may help, or just those of them that `only` names."""
+        if not self._pool and not self._in_flight:
+            return
         if event.is_wildcard:
             concerned = list(self._pool)
         else:
