@@ -42,7 +42,8 @@ BINDING_SECONDS = 10.0
 WRITING_SECONDS = 5.0
 """How long what is left to write (conditions, evictions, events) may take then."""
 
-GC_THRESHOLDS = (50_000, 50, 1_000)
+GC_THRESHOLDS = (200_000, 12, 1_000)
+"""Scheduling leaves no cycles behind, and each of thousands of bindings under way is some thirty objects to look at."""
 
 
 class WallClock:
@@ -166,12 +167,13 @@ class LiveScheduler:
 
     def _start_watching(self, tasks: asyncio.TaskGroup) -> None:
         gc.set_threshold(*GC_THRESHOLDS)
+        # While there is little to look at.
+        gc.collect()
         tasks.create_task(self.informers.run(), name="watch")
 
     async def _all_known(self) -> None:
         await self.informers.wait_synced()
         # What was just listed lives as long as the process: the collector need not look at it again.
-        gc.collect()
         gc.freeze()
         self.synced.set()
         log.info("Handlers synced", v=3)
