@@ -6,6 +6,7 @@ must not pay for what other commands need.
 
 import importlib
 import importlib.util
+import os
 from typing import NamedTuple
 
 import click
@@ -35,6 +36,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
+        # Nothing here multiplies matrices; NumPy's threads for that would do nothing but spin.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         command: click.Command = importlib.import_module(_SUBCOMMANDS[cmd_name].module).command
         return command
 
