@@ -240,6 +240,17 @@ def test_changes_count_terminating_pods_and_pods_of_an_empty_selector() -> None:
     assert refusals_for(plugin, cluster, after, info) == {"b1": SKEWED}
 
 
+def test_the_want_is_the_same_if_nobody_who_moves_is_counted() -> None:
+    """That nothing has changed can be told without looking closer; pods that come and go are a change nevertheless."""
+    cluster = two_zones()
+    plugin, info = plugin_for(cluster), PodInfo(web("new", constraint()))
+    want = plugin.pre_filter(info)
+    assert want is not SKIP
+    assert plugin.with_changes(want, info, [Change(PodInfo(pod("other")), 0, added=False)]) is want
+    moved = [Change(PodInfo(web("p")), row, added=added) for row, added in ((0, False), (0, True))]
+    assert plugin.with_changes(want, info, moved) is not want
+
+
 def test_a_what_if_is_judged_by_the_domains_of_the_cluster() -> None:
     """One copied row gets the verdict that its domain has in the whole cluster."""
     cluster = two_zones()

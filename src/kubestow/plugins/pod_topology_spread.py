@@ -115,19 +115,22 @@ class PodTopologySpread:
             for change in changes
             if change.pod.namespace == pod.namespace and all(column.ids[change.row] != ABSENT for column in columns)
         ]
-        if not counted:
-            return want
-        changed = []
+        changed = list(want)
         for number, (spread, column) in enumerate(zip(want, columns, strict=True)):
             constraint, included = spread.constraint, spread.included
-            counts = spread.domains.counts.copy()
-            for change in counted:
-                if (included is None or included[change.row]) and constraint.selector.matches(change.pod.labels):
+            matching = [
+                change
+                for change in counted
+                if (included is None or included[change.row]) and constraint.selector.matches(change.pod.labels)
+            ]
+            if matching:
+                counts = spread.domains.counts.copy()
+                for change in matching:
                     counts[column.ids[change.row]] += 1 if change.added else -1
-            domains = spread.domains._replace(counts=counts)
-            refusals = self._refusals(pod, constraint, domains, _kind(len(want) - number))
-            changed.append(_Spread(constraint, domains, included, refusals))
-        return tuple(changed)
+                domains = spread.domains._replace(counts=counts)
+                refusals = self._refusals(pod, constraint, domains, _kind(len(want) - number))
+                changed[number] = _Spread(constraint, domains, included, refusals)
+        return want if all(new is old for new, old in zip(changed, want, strict=True)) else tuple(changed)
 
     def filter_rows(self, want: HardWant, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         kinds: IntArray | None = None

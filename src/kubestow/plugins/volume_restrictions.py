@@ -84,12 +84,11 @@ class VolumeRestrictions:
         return False
 
     def with_changes(self, want: Want, pod: PodInfo, changes: Sequence[Change]) -> Want:
-        users = want.users
-        for changed, _, added in changes:
-            # Pods of any namespace: kube-scheduler compares names alone here.
-            names = sum(name in want.exclusive_claims for name in named_claims(changed.pod))
-            users += names if added else -names
-        return want._replace(users=users)
+        # Pods of any namespace: kube-scheduler compares names alone here.
+        named = [(sum(n in want.exclusive_claims for n in named_claims(changed.pod)), a) for changed, _, a in changes]
+        if not any(number for number, _ in named):
+            return want
+        return want._replace(users=want.users + sum(number if added else -number for number, added in named))
 
     def filter_rows(self, want: Want | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if want is None:
