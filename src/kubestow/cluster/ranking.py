@@ -67,21 +67,23 @@ class PodRanking:
             self.freed = grown(self.freed, len(table.requested), axis=2)
 
     def _rank(self, row: int) -> None:
-        ranked = [(-pod.priority, pod_start_time(pod.pod, NOT_STARTED), pod) for pod in self._table.pods[row].values()]
-        ranked.sort(key=lambda entry: entry[:2])
-        self._pods[row] = [pod for _, _, pod in ranked]
-        count = len(ranked)
+        # The number keeps pods that are equally important in the order they came, and is never compared further.
+        ranked = sorted(
+            (-pod.priority, pod_start_time(pod.pod, NOT_STARTED), number, pod)
+            for number, pod in enumerate(self._table.pods[row].values())
+        )
+        self._pods[row] = pods = [pod for _, _, _, pod in ranked]
+        count = len(pods)
         self.count[row] = count
-        self.lowest[row] = -ranked[-1][0] if ranked else _NOBODY
-        self.priority[row, :count] = [-negated for negated, _, _ in ranked]
-        self.priority[row, count:] = _NOBODY
-        self.start[row, :count] = [start for _, start, _ in ranked]
-        columns, freed = self._table.resource_index, [0] * len(self._table.resource_index)
+        self.lowest[row] = pods[-1].priority if pods else _NOBODY
+        self.priority[row] = [pod.priority for pod in pods] + [_NOBODY] * (self.priority.shape[1] - count)
+        self.start[row, :count] = [start for _, start, _, _ in ranked]
+        columns, freed = self._table.resource_index, [0] * self.freed.shape[2]
         sums = [freed]
-        for _, _, pod in reversed(ranked):
+        for pod in reversed(pods):
             freed = freed.copy()
             for name, amount in pod.requests.amounts.items():
                 freed[columns[name]] += amount
             sums.append(freed)
-        self.freed[row, : count + 1] = sums[::-1]
+        self.freed[row, count::-1] = sums
         self._version[row] = self._table.version[row]

@@ -26,8 +26,8 @@ class WhatIf:
         self._expected = expected
         self.size = len(rows)
         self.resource_index = table.resource_index
-        self.requested: IntArray = table.requested[:, rows]
-        self.non_zero: IntArray = table.non_zero[:, rows]
+        self.requested: IntArray = table.requested.take(rows, axis=1)
+        self.non_zero: IntArray = table.non_zero.take(rows, axis=1)
         self.pod_count: IntArray = table.pod_count[rows]
         self.taint_sets = table.taint_sets
         self._sums = RowSums(table.resource_index, self.requested, self.non_zero, self.pod_count)
@@ -56,7 +56,7 @@ class WhatIf:
 
     @lazy
     def allocatable(self) -> IntArray:
-        return self._table.allocatable[:, self._rows]
+        return self._table.allocatable.take(self._rows, axis=1)
 
     @lazy
     def allowed_pods(self) -> IntArray:

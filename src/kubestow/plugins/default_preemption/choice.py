@@ -12,7 +12,7 @@ def first_candidates(kinds: Kinds, wanted: int) -> tuple[IntArray, bool]:
 
     One of them must break no disruption budget. If all do, the next that does not comes on top of them.
     """
-    candidates = np.flatnonzero(kinds >= CANDIDATE)
+    candidates = (kinds >= CANDIDATE).nonzero()[0]
     first = candidates[:wanted]
     if len(first) < wanted:
         return first, False
@@ -30,7 +30,8 @@ def least_harmed(harm: FloatArray, rows: IntArray, now: float) -> int:
         if number == START:
             # Later is better, and who has not started yet is as good as started now.
             values = -np.where(values == NOT_STARTED, now, values)
-        rows = rows[values == values.min()]
-        if len(rows) == 1:
-            break
+        is_least = values == values.min()
+        # Most often they are all the same, and making a choice takes longer than to see that.
+        if not is_least.all():
+            rows = rows[is_least]
     return int(rows[0])

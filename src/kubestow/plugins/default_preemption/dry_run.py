@@ -59,10 +59,10 @@ def let_back(lineup: Lineup, trials: Sequence[Trial]) -> DryRun:
     for turn in range(lineup.turns):
         returning, refused = lineup.filled[:, turn], must_go[:, turn]
         for trial in trials:
-            trial.move(turn, returning, back=True)
+            trial.let_back(turn)
             refused[trial.of] |= ~trial.still_passing()
         refused &= returning
         if refused.any():
             for trial in trials:
-                trial.move(turn, refused, back=False)
+                trial.send_away(turn, refused)
     return DryRun(lineup, must_go)

@@ -27,25 +27,23 @@ BUDGETS_BROKEN, HIGHEST_PRIORITY, PRIORITIES, VICTIMS, START = range(5)
 class Findings:
     """By row of the table. Room is made with `make_room` before rows are looked at."""
 
-    def __init__(self) -> None:
-        self.kind: Kinds = np.zeros(0, np.int8)
-        self.harm: FloatArray = np.zeros((5, 0), np.float64)
+    def __init__(self, capacity: int = 0) -> None:
+        self.kind: Kinds = np.zeros(capacity, np.int8)
+        self.harm: FloatArray = np.empty((5, capacity), np.float64)
         """Of candidates, by column and row: how many budgets are broken; of the victims, the highest priority, the sum
         of priorities (each counted from the lowest there can be, so that more victims are never better), the number,
         and when the most important was started (NOT_STARTED: not yet)."""
-        self._must_go: BoolArray = np.zeros((0, 0), np.bool_)
+        self._must_go: BoolArray = np.empty((capacity, 0), np.bool_)
         """Of candidates, by rank of the pod."""
-        self._reason: IdArray = np.zeros(0, np.int32)
+        self._reason: IdArray = np.empty(capacity, np.int32)
         """Of refused rows: the number of the words."""
         self._words: list[tuple[str, ...]] = [()]
         self._number_of: dict[tuple[str, ...], int] = {}
 
     def make_room(self, table: NodeTable) -> None:
+        """Nothing is known of any row once the table has outgrown the room there was."""
         if len(self.kind) < table.size:
-            self.kind = grown(self.kind, table.capacity)
-            self.harm = grown(self.harm, table.capacity)
-            self._must_go = grown(self._must_go, table.capacity, axis=0)
-            self._reason = grown(self._reason, table.capacity)
+            self.__init__(table.capacity)  # type: ignore[misc]
 
     def forget(self, rows: IntArray | list[int] | slice) -> None:
         """These rows have changed."""
@@ -79,7 +77,7 @@ class Findings:
         number = must_go.sum(axis=1)
         # Ranks go by priority, then by how long a pod runs: the first victim is the most important.
         first = must_go.argmax(axis=1)
-        priority = ranking.priority[rows, : must_go.shape[1]]
+        priority = ranking.priority.take(rows, axis=0)[:, : must_go.shape[1]]
         harm = self.harm
         harm[BUDGETS_BROKEN, rows] = 0
         harm[HIGHEST_PRIORITY, rows] = ranking.priority[rows, first]

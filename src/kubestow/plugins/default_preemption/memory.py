@@ -19,10 +19,10 @@ class _Remembered:
 
     __slots__ = ("budgets", "findings", "version")
 
-    def __init__(self, budgets: Budgets) -> None:
+    def __init__(self, version: int, budgets: Budgets) -> None:
         self.findings = Findings()
+        self.version = version
         self.budgets = budgets
-        self.version = 0
 
 
 class Memory:
@@ -47,7 +47,7 @@ class Memory:
     def findings(self, signature: Hashable | None) -> Findings:
         """What is known for pods of a signature; for one without, nothing, and it will not be remembered."""
         table, budgets = self._cluster.nodes, self.budgets()
-        known = self._remembered.pop(signature, None) or _Remembered(budgets)
+        known = self._remembered.pop(signature, None) or _Remembered(table.last_version, budgets)
         known.findings.make_room(table)
         if known.budgets is not budgets:
             known.findings.forget(slice(None))

@@ -27,10 +27,13 @@ _FEWEST_AT_A_TIME = 32
 def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
     """The rows that were refused for something that evicting pods may change."""
     if cycle.rejected is not None:
-        is_resolvable = cycle.rejected.code is Code.UNSCHEDULABLE
-        return np.flatnonzero(cluster.nodes.live) if is_resolvable else np.zeros(0, np.int64)
+        code = cycle.rejected.code
+        return np.flatnonzero(cluster.nodes.live) if code is Code.UNSCHEDULABLE else np.zeros(0, np.int64)
     verdicts = cycle.verdicts
-    return np.zeros(0, np.int64) if verdicts is None else verdicts.rows[verdicts.resolvable()]
+    if verdicts is None:
+        return np.zeros(0, np.int64)
+    is_resolvable = verdicts.resolvable()
+    return verdicts.rows if is_resolvable.all() else verdicts.rows[is_resolvable]
 
 
 class Search:
@@ -65,14 +68,13 @@ class Search:
             missing = max(wanted - len(found), 1)
             # As many as are likely to hold what is missing, going by what the rows before held.
             likely = missing * 5 // 4 if not tried else tried * missing * 5 // (4 * max(len(found), 1))
-            some = to_try[: max(likely, _FEWEST_AT_A_TIME)]
-            untried = some[kinds[some] == UNTRIED]
-            if len(untried):
-                self._try(rows[untried])
+            if kinds[to_try[0]] == UNTRIED:
+                some = to_try[: max(likely, _FEWEST_AT_A_TIME)]
+                self._try(rows[some])
+                tried += len(some)
             else:
-                some = some[:1]
+                some = to_try[:1]
                 self._try_alone(rows[some])
-            tried += len(some)
             kinds[some] = findings.kind[rows[some]]
 
     # Trying

@@ -25,8 +25,12 @@ class Trial(Protocol):
 
     of: IntArray
 
-    def move(self, turn: int, which: BoolArray, *, back: bool) -> None:
-        """Let the pods that have the turn leave, or come back, where `which` says so for the nodes of the lineup."""
+    def let_back(self, turn: int) -> None:
+        """Let the pods that have the turn come back."""
+        ...
+
+    def send_away(self, turn: int, which: BoolArray) -> None:
+        """Let them leave again, where `which` says so for the nodes of the lineup."""
         ...
 
     def judge(self) -> Verdicts:
@@ -58,15 +62,14 @@ class SumTrial:
         amounts: IntArray = self._mine(self._lineup.amounts())
         return amounts
 
-    def move(self, turn: int, which: BoolArray, *, back: bool) -> None:
-        which = self._mine(which)
-        shift = self._amounts[turn] * which
-        if back:
-            self._view.requested += shift
-            self._view.pod_count += which
-        else:
-            self._view.requested -= shift
-            self._view.pod_count -= which
+    def let_back(self, turn: int) -> None:
+        self._view.requested += self._amounts[turn]
+        self._view.pod_count += self._mine(self._lineup.filled[:, turn])
+
+    def send_away(self, turn: int, which: BoolArray) -> None:
+        leaving = self._mine(which)
+        self._view.requested -= self._amounts[turn] * leaving
+        self._view.pod_count -= leaving
 
     def judge(self) -> Verdicts:
         return self._cycle.refuses(self._cycle.wants, self._view)
@@ -84,12 +87,19 @@ class PodTrial:
         self._view = view
         self._lineup = lineup
         for turn in range(lineup.turns):
-            self.move(turn, lineup.filled[:, turn], back=False)
+            self.send_away(turn, lineup.filled[:, turn])
 
-    def move(self, turn: int, which: BoolArray, *, back: bool) -> None:
-        move = self._view.add_pod if back else self._view.remove_pod
+    def let_back(self, turn: int) -> None:
+        for position, pod in self._pods(turn, self._lineup.filled[:, turn]):
+            self._view.add_pod(position, pod)
+
+    def send_away(self, turn: int, which: BoolArray) -> None:
+        for position, pod in self._pods(turn, which):
+            self._view.remove_pod(position, pod)
+
+    def _pods(self, turn: int, which: BoolArray) -> Iterator[tuple[int, PodInfo]]:
         for position in np.flatnonzero(which[self.of]).tolist():
-            move(position, self._lineup.pod(int(self.of[position]), turn))
+            yield position, self._lineup.pod(int(self.of[position]), turn)
 
     def judge(self) -> Verdicts:
         return self._cycle.refuses(self._wants(), self._view)
@@ -112,15 +122,15 @@ class AdaptingTrial(PodTrial):
         self._gone: dict[str, Change] = {}
         super().__init__(cycle, view, lineup, of)
 
-    def move(self, turn: int, which: BoolArray, *, back: bool) -> None:
-        super().move(turn, which, back=back)
-        (i,) = self.of.tolist()
-        if which[i]:
-            pod = self._lineup.pod(i, turn)
-            if back:
-                del self._gone[pod.uid]
-            else:
-                self._gone[pod.uid] = Change(pod, self._row, added=False)
+    def let_back(self, turn: int) -> None:
+        super().let_back(turn)
+        for _, pod in self._pods(turn, self._lineup.filled[:, turn]):
+            del self._gone[pod.uid]
+
+    def send_away(self, turn: int, which: BoolArray) -> None:
+        super().send_away(turn, which)
+        for _, pod in self._pods(turn, which):
+            self._gone[pod.uid] = Change(pod, self._row, added=False)
 
     def _wants(self) -> dict[str, Any]:
         return self._cycle.wants_after([*self._gone.values(), *self._expected])
