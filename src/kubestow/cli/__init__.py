@@ -4,6 +4,7 @@ Each subcommand is a module with a click command named `command`, imported only 
 must not pay for what other commands need.
 """
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -38,6 +39,8 @@ class _LazyGroup(click.Group):
             return None
         # Nothing here multiplies matrices; NumPy's threads for that would do nothing but spin.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # What is imported stays: the collector would look through it in vain.
+        gc.set_threshold(100_000)
         command: click.Command = importlib.import_module(_SUBCOMMANDS[cmd_name].module).command
         return command
 
