@@ -48,11 +48,11 @@ class Intake:
         self._observer = observer
         self._stopwatch = stopwatch
         self._pending: dict[str, Pod] = {}
+        """By uid."""
 
     def pending(self, pod: Pod) -> Pod | None:
-        """The latest version of a pod that has no node yet; None if it is gone, or another one took its name."""
-        found = self._pending.get(pod.key)
-        return found if found is not None and found.metadata.uid == pod.metadata.uid else None
+        """The latest version of a pod that has no node yet; None if it is gone."""
+        return self._pending.get(pod.metadata.uid)
 
     def pending_pods(self) -> Collection[Pod]:
         """The pods of ours that have no node yet."""
@@ -123,7 +123,7 @@ class Intake:
         if pod.spec.nodeName:
             self._assigned(None, pod)
         elif self._is_ours(pod):
-            self._pending[pod.key] = pod
+            self._pending[pod.metadata.uid] = pod
             start = self._stopwatch()
             self._queue.add(pod)
             self._observer.event_handled(UNSCHEDULED_POD_ADD.label, self._stopwatch() - start)
@@ -137,11 +137,11 @@ class Intake:
         elif new.spec.nodeName:
             self._assigned(None, new)
             if self._is_ours(old):
-                self._pending.pop(old.key, None)
+                self._pending.pop(old.metadata.uid, None)
                 self._queue.delete(old)
                 self._queue.done(old.metadata.uid)
         elif self._is_ours(old):
-            self._pending[new.key] = new
+            self._pending[new.metadata.uid] = new
             self._waiting_updated(old, new)
 
     def _pod_deleted(self, pod: Pod) -> None:
@@ -153,7 +153,7 @@ class Intake:
             self._cluster.remove_pod(pod.metadata.uid)
             self._tell([ASSIGNED_POD_DELETE], pod, None, start)
         elif self._is_ours(pod):
-            self._pending.pop(pod.key, None)
+            self._pending.pop(pod.metadata.uid, None)
             self._waiting_deleted(pod)
 
     def _assigned(self, old: Pod | None, new: Pod) -> None:
