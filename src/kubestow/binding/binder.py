@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
@@ -16,8 +15,7 @@ from kubestow.framework.results import Code, PluginError, Rejection, Skip
 from kubestow.queue.queued_pod import QueuedPod
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One try at scheduling a pod, from the moment it left the queue."""
 
     queued: QueuedPod
