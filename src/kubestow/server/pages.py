@@ -11,6 +11,7 @@ from kubestow import config
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request, Response
+from kubestow.model.lazily import lazy
 from kubestow.reporting.build import BuildInfo
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.server import zpages
@@ -39,7 +40,6 @@ class Pages:
         self._subject = subject
         self._now = now
         self._started = now()
-        self._configz = _configz(subject.configuration)
         self._pages: dict[str, Page] = {
             "/configz": lambda _: Response(200, self._configz),
             "/metrics": self._metrics,
@@ -80,6 +80,10 @@ class Pages:
             raise ApiError(405, "MethodNotAllowed", message)
         raise ApiError(404, "NotFound", f"there is no page {path}; there are: {' '.join(self.paths)}")
 
+    @lazy
+    def _configz(self) -> bytes:
+        return msgspec.json.encode({"componentconfig": yaml.safe_load(config.dump(self._subject.configuration))})
+
     def _add_health(self, page: HealthPage) -> None:
         self._pages[f"/{page.name}"] = page.answer
         for check in page.checks:
@@ -98,10 +102,6 @@ class Pages:
             raise ApiError(400, "BadRequest", f"the body must be a number such as 4, not {text[:20]!r}")
         self._subject.set_verbosity(int(text))
         return Response(200, f"successfully set the verbosity of logs to {text}".encode(), content_type=TEXT)
-
-
-def _configz(configuration: SchedulerConfiguration) -> bytes:
-    return msgspec.json.encode({"componentconfig": yaml.safe_load(config.dump(configuration))})
 
 
 def _version() -> bytes:
