@@ -167,13 +167,11 @@ class LiveScheduler:
 
     def _start_watching(self, tasks: asyncio.TaskGroup) -> None:
         gc.set_threshold(*GC_THRESHOLDS)
-        # While there is little to look at.
-        gc.collect()
         tasks.create_task(self.informers.run(), name="watch")
 
     async def _all_known(self) -> None:
         await self.informers.wait_synced()
-        # What was just listed lives as long as the process: the collector need not look at it again.
+        # What was just listed lives as long as the process: the collector need not look at it, not even once.
         gc.freeze()
         self.synced.set()
         log.info("Handlers synced", v=3)
