@@ -26,6 +26,7 @@ from kubestow.testing.harness import WallClock
 from kubestow.testing.observers import QuietObserver
 from kubestow.wiring.core import Core, Outside, build_core
 from kubestow.wiring.live import GC_THRESHOLDS
+from kubestow.wiring.memory import keep_freed_memory
 from kubestow.wiring.registry import in_tree_registry
 from workloads import WORKLOADS, Workload
 
@@ -138,6 +139,7 @@ async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any
         api.add(pod)
     waiting = workload.beside(pods) + workload.pods(pods, nodes)
     api.wanted = pods
+    keep_freed_memory()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.collect()
     gc.freeze()

@@ -151,10 +151,11 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
 kinds = st.sampled_from(sorted(POD_KINDS))
 
 
-def pod_of(kind: str, name: str, *, node: str = "", priority: int = 0, nominated: str = "") -> Pod:
-    """A pod of one of POD_KINDS."""
+def pod_of(kind: str, name: str, *, node: str = "", priority: int = 0, nominated: str = "", cpu: int = 0) -> Pod:
+    """A pod of one of POD_KINDS; with another number of thousandths of a CPU, unless that is 0."""
     status = {"nominatedNodeName": nominated} if nominated else {}
-    return make_pod(name, node=node, priority=priority, status=status, **POD_KINDS[kind])
+    shape = POD_KINDS[kind] | ({"cpu": f"{cpu}m"} if cpu else {})
+    return make_pod(name, node=node, priority=priority, status=status, **shape)
 
 
 @st.composite

@@ -14,6 +14,7 @@ from kubestow.cluster import order
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.cycle.ahead import Upcoming
 from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
 from kubestow.framework.results import SKIP
@@ -24,9 +25,14 @@ from kubestow.queue.nominator import Nominator
 
 class Schedule(NamedTuple):
     kind: str
+    cpu: int
+    """Thousandths; 0: as the kind has it."""
     priority: int
     nominated: str
     timed: bool
+
+    def pod(self, name: str) -> Pod:
+        return pod_of(self.kind, name, priority=self.priority, nominated=self.nominated, cpu=self.cpu)
 
 
 class SetNode(NamedTuple):
@@ -71,15 +77,35 @@ priorities = st.integers(0, 2)
 numbers = st.integers(0, 30)
 
 
+nominations = st.sampled_from(["", "", "", "", "n0", "n9"])
+seldom = st.sampled_from([False, False, False, True])
+
+
 @st.composite
 def stories(draw: st.DrawFn) -> list[Any]:
     """What happens to a cluster; most pods are of a few kinds, so that there is something to share."""
     usual = st.sampled_from(draw(st.lists(kinds, min_size=2, max_size=3)))
-    nominated = st.sampled_from(["", "", "", "", "n0", "n9"])
-    schedules = st.builds(Schedule, usual, priorities, nominated, st.sampled_from([False, False, False, True]))
+    schedules = st.builds(Schedule, usual, st.just(0), priorities, nominations, seldom)
+    return draw(_told_with(schedules))
+
+
+@st.composite
+def stories_of_many_sizes(draw: st.DrawFn) -> list[Any]:
+    """What happens to a cluster; no two pods want the same."""
+    kind = draw(st.sampled_from(["plain", "toleration", "preferred node affinity", "soft zone spread", "port", "gpu"]))
+    story = draw(_told_with(st.just(Schedule(kind, 0, 0, "", False))))
+    return [
+        what._replace(cpu=20 * number + 1, timed=draw(seldom)) if isinstance(what, Schedule) else what
+        for number, what in enumerate(story)
+    ]
+
+
+@st.composite
+def _told_with(draw: st.DrawFn, schedules: st.SearchStrategy[Schedule]) -> list[Any]:
     first = draw(st.lists(names.flatmap(nodes), min_size=2, max_size=8))
     events = st.one_of(
-        *[schedules] * 10,
+        # Ten in eighteen: what is the same strategy would count once.
+        *(schedules.map(lambda what: what) for _ in range(10)),
         names.flatmap(nodes).map(SetNode),
         st.builds(RemoveNode, names),
         st.builds(Run, kinds, st.sampled_from([*NODES, "unseen"])),
@@ -106,22 +132,24 @@ class Watched(SchedulingCycles):
 class World:
     """A cluster that is scheduled with or without sharing; the same events make the same cluster."""
 
-    def __init__(self, profile: str, percentage: int, *, sharing: bool) -> None:
+    def __init__(self, profile: str, percentage: int, *, sharing: bool, upcoming: Upcoming = lambda _most: ()) -> None:
         self.cluster = Cluster()
         self.nominator = Nominator()
         self.profile = profile_on(self.cluster, self.nominator, profile)
         choose = choose_at_random(random.Random(7))
-        self.cycles = Watched(self.cluster, self.nominator, choose, percentage, share_among_equal_pods=sharing)
+        self.cycles = Watched(
+            self.cluster, self.nominator, choose, percentage, share_among_equal_pods=sharing, upcoming=upcoming
+        )
         self._sharing = sharing
         self._pods: list[Pod] = []
         self._placed: list[Placed] = []
         self._nominated: list[Pod] = []
 
-    def happen(self, what: Any, name: str) -> Any:
+    def happen(self, what: Any, name: str, pod: Pod | None) -> Any:
         """Carry out an event; returns what a cycle came to."""
         match what:
-            case Schedule():
-                return self._schedule(what, name)
+            case Schedule(timed=timed) if pod is not None:
+                return self._schedule(pod, timed)
             case SetNode(node):
                 self.cluster.set_node(node)
             case RemoveNode(node):
@@ -144,10 +172,9 @@ class World:
                 self.nominator.remove(self._nominated.pop(which % len(self._nominated)).metadata.uid)
         return None
 
-    def _schedule(self, what: Schedule, name: str) -> Any:
-        self.profile.caller.timing = what.timed and self._sharing
+    def _schedule(self, pod: Pod, timed: bool) -> Any:
+        self.profile.caller.timing = timed and self._sharing
         self.cycles.totals = None
-        pod = pod_of(what.kind, name, priority=what.priority, nominated=what.nominated)
         outcome = self.cycles.run(self.profile, PodInfo(pod))
         if isinstance(outcome, Placed):
             self._placed.append(outcome)
@@ -162,6 +189,26 @@ def told(outcome: Outcome) -> Any:
     return outcome.code, outcome.message, outcome.plugins, outcome.nominated_node, victims
 
 
+def compare(
+    profile: str, sample: tuple[int, int], story: list[Any], upcoming: Callable[[list[Pod]], list[Pod]]
+) -> None:
+    """Let a story happen with and without sharing; `upcoming` makes of the pods to come those that are told of."""
+    fewest, percentage = sample
+    pods = [what.pod(f"p{number}") if isinstance(what, Schedule) else None for number, what in enumerate(story)]
+    coming: list[Pod] = []
+    with pytest.MonkeyPatch.context() as patch:
+        # So that not all nodes of a small cluster are looked at.
+        patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)
+        sharing = World(profile, percentage, sharing=True, upcoming=lambda most: coming[:most])
+        alone = World(profile, percentage, sharing=False)
+        for number, what in enumerate(story):
+            coming = upcoming([pod for pod in pods[number + 1 :] if pod is not None])
+            expected = alone.happen(what, f"p{number}", pods[number])
+            assert sharing.happen(what, f"p{number}", pods[number]) == expected
+            if expected is not None:
+                event("placed" if expected[1] else "failed")
+
+
 @given(
     profile=st.sampled_from(sorted(PROFILES)),
     sample=st.sampled_from([(100, 0), (2, 0), (1, 30)]),
@@ -170,16 +217,21 @@ def told(outcome: Outcome) -> Any:
 @settings(max_examples=150, deadline=None)
 def test_decisions_are_the_same(profile: str, sample: tuple[int, int], story: list[Any]) -> None:
     """Same node with the same luck, same totals, same counts, or the same failure: for any pods, after any events."""
-    fewest, percentage = sample
-    with pytest.MonkeyPatch.context() as patch:
-        # So that not all nodes of a small cluster are looked at.
-        patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)
-        sharing, alone = World(profile, percentage, sharing=True), World(profile, percentage, sharing=False)
-        for number, what in enumerate(story):
-            expected = alone.happen(what, f"p{number}")
-            assert sharing.happen(what, f"p{number}") == expected
-            if expected is not None:
-                event("placed" if expected[1] else "failed")
+    compare(profile, sample, story, lambda coming: coming)
+
+
+@given(
+    profile=st.sampled_from(["default", "by shape, ignoring gpus"]),
+    sample=st.sampled_from([(2, 0), (1, 30), (1, 15)]),
+    story=stories_of_many_sizes(),
+    is_right=st.sampled_from([True, True, False]),
+)
+@settings(max_examples=150, deadline=None)
+def test_pods_of_many_sizes_are_judged_ahead(
+    profile: str, sample: tuple[int, int], story: list[Any], is_right: bool
+) -> None:
+    """The same for pods that are judged before their turn, also if others come then."""
+    compare(profile, sample, story, lambda coming: coming if is_right else coming[::-2])
 
 
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)))

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kubestow.cluster.events import Action, ClusterEvent, Resource
 from kubestow.queue.scheduling_queue import QueueSettings
 
@@ -33,6 +36,18 @@ def test_a_retried_pod_waits_behind_those_that_came_before_its_last_attempt_ende
     kit.queue.requeue_failed(queued, ["Fit"])
     kit.queue.activate([queued.pod])
     assert kit.pop_names() == ["newer", "retried"]
+
+
+@given(priorities=st.lists(st.integers(0, 3), max_size=30), gone=st.sets(st.integers(0, 29)), most=st.integers(0, 35))
+def test_what_comes_next_is_known(make_kit: Any, priorities: list[int], gone: set[int], most: int) -> None:
+    """The next pods can be looked at, in the order in which they leave, and stay."""
+    kit = make_kit()
+    pods = [kit.add(f"p{number}", priority=priority) for number, priority in enumerate(priorities)]
+    for number in gone:
+        if number < len(pods):
+            kit.queue.delete(pods[number])
+    names = [pod.metadata.name for pod in kit.queue.upcoming(most)]
+    assert names == kit.pop_names()[:most]
 
 
 def test_order_can_be_replaced(make_kit: Any) -> None:

@@ -12,6 +12,7 @@ Where anything is out of the ordinary (a PreFilter that refuses or narrows), onl
 from collections.abc import Hashable
 from typing import Protocol
 
+from kubestow.cycle.ahead import ForeseenPod, LookAhead, Search, Upcoming
 from kubestow.cycle.class_evaluation import ClassEvaluation
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.groups import Groups, groups_of
@@ -76,8 +77,9 @@ class Untold:
 class PodClasses:
     """All classes in use; the least recently used is dropped when there are too many."""
 
-    def __init__(self, observer: SharingObserver) -> None:
+    def __init__(self, observer: SharingObserver, upcoming: Upcoming) -> None:
         self._observer = observer
+        self._ahead = LookAhead(upcoming)
         self._pod_classes: dict[Hashable, PodClass] = {}
         self._node_classes: dict[Hashable, NodeClass] = {}
         self._seen, self._node_seen = _Seen(), _Seen()
@@ -85,14 +87,14 @@ class PodClasses:
         """By the part of signatures that is about the pods on a node."""
         self._groups: dict[tuple[str, frozenset[str]], Groups] = {}
 
-    def evaluate(self, evaluation: Evaluation) -> ClassEvaluation | None:
+    def evaluate(self, evaluation: Evaluation, search: Search) -> ClassEvaluation | None:
         """Start to judge nodes for a pod; None if only a full evaluation can tell what becomes of it."""
         profile = evaluation.profile
         start = profile.caller.started()
         signature = sign(profile, evaluation.pod)
         groups = self._groups_of(profile, signature.declined)
         is_known = signature.whole in self._pod_classes
-        found = self._class_of(signature, groups, evaluation)
+        found = self._class_of(signature, groups, evaluation, search)
         self._observer.hint_looked_up(profile.name, is_known, profile.caller.started() - start)
         judged = None if found is None else self._begin(found, signature, groups, evaluation)
         result = "no_hint" if not is_known else "hint_used" if judged is not None else "hint_not_used"
@@ -118,7 +120,7 @@ class PodClasses:
             found = self._groups[key] = groups_of(profile, declined)
         return found
 
-    def _class_of(self, signature: Signature, groups: Groups, evaluation: Evaluation) -> LonePod | None:
+    def _class_of(self, signature: Signature, groups: Groups, evaluation: Evaluation, search: Search) -> LonePod | None:
         key, room = signature.whole, _MOST_ROWS // evaluation.cluster.nodes.capacity
         known = self._pod_classes.pop(key, None)
         if known is not None:
@@ -126,39 +128,41 @@ class PodClasses:
         # What is remembered of rows leaves room for all pods that are expected there: it is not for one of those.
         is_apart = evaluation.is_expected_itself
         if known is not None and not is_apart:
+            self._ahead.pause()
             return known
         comes_again = not is_apart and self._seen.again(key, room)
         nodes = self._node_class_of(signature, groups, evaluation, room)
         if nodes is None or not nodes.is_usable:
             return None
-        profile = evaluation.profile
+        profile, pod, table = evaluation.profile, evaluation.pod, evaluation.cluster.nodes
         start = profile.caller.started()
-        judges = self._judges_of(signature, groups, evaluation)
-        if judges is None:
+        of_pods = self._judges_of_pods(signature, groups, evaluation)
+        foreseen = self._ahead.take(pod, table)
+        of_sums = prepare(profile.caller, groups.sums, pod, table) if foreseen is None else foreseen.judges
+        if of_pods is None or of_sums is None:
             return None
         if not comes_again:
-            return LonePod(profile.caller, nodes, judges)
+            if foreseen is None and not is_apart and not signature.declined:
+                foreseen = self._ahead.look(profile, groups.sums, pod, of_sums, table, search)
+            if foreseen is None:
+                return LonePod(profile.caller, nodes, of_pods, of_sums)
+            return ForeseenPod(profile.caller, nodes, of_pods, foreseen)
         while self._pod_classes and len(self._pod_classes) >= room:
             del self._pod_classes[next(iter(self._pod_classes))]
             self._observer.batch_flushed(profile.name, "expired")
-        made = self._pod_classes[key] = PodClass(profile.caller, nodes, judges)
+        made = self._pod_classes[key] = PodClass(profile.caller, nodes, of_pods, of_sums)
         self._observer.results_stored(profile.name, profile.caller.started() - start)
         return made
 
-    def _judges_of(self, signature: Signature, groups: Groups, evaluation: Evaluation) -> Judges | None:
+    def _judges_of_pods(self, signature: Signature, groups: Groups, evaluation: Evaluation) -> Judges | None:
         """The plugins that look at the pods on a node, ready to judge; None if one refuses or narrows."""
-        caller, pod, table = evaluation.profile.caller, evaluation.pod, evaluation.cluster.nodes
         key = signature.pods
-        if key in self._pod_judges:
-            of_pods = self._pod_judges[key]
-        else:
+        if key not in self._pod_judges:
             while len(self._pod_judges) >= _MOST_JUDGES:
                 del self._pod_judges[next(iter(self._pod_judges))]
-            of_pods = self._pod_judges[key] = prepare(caller, groups.pods, pod, table)
-        if of_pods is None:
-            return None
-        of_sums = prepare(caller, groups.sums, pod, table)
-        return None if of_sums is None else of_pods.and_also(of_sums)
+            caller, pod, table = evaluation.profile.caller, evaluation.pod, evaluation.cluster.nodes
+            self._pod_judges[key] = prepare(caller, groups.pods, pod, table)
+        return self._pod_judges[key]
 
     def _node_class_of(
         self, signature: Signature, groups: Groups, evaluation: Evaluation, room: int

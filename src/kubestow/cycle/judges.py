@@ -4,13 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, Rows, row_count
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count, row_numbers
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import check_form, check_range
 from kubestow.cycle.groups import Group
 from kubestow.framework.caller import Bound, Caller
-from kubestow.framework.results import Narrowed, Rejection, Skip
+from kubestow.framework.filtering import refuse
+from kubestow.framework.results import MAX_SCORE, Narrowed, Rejection, Skip
 
 _NO_ROWS: IntArray = np.zeros(0, np.int64)
 
@@ -51,6 +52,22 @@ class Judges(NamedTuple):
     """Those that do not normalize."""
     normalizing: list[Scored]
 
+    def refuse(self, caller: Caller, passing: BoolArray, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
+        """Take from the rows that pass those that are refused."""
+        for bound in self.filters:
+            refuse(passing, caller, bound, self.wants.get(bound.name), pod, table, rows)
+
+    def score(
+        self, caller: Caller, pod: PodInfo, table: NodeTable, rows: Rows, passing: BoolArray | None = None
+    ) -> IntArray:
+        """The weighted scores of those that do not normalize; if not all rows pass, those of others mean nothing."""
+        total: IntArray = np.zeros(row_count(rows), np.int64)
+        for scored in self.scores:
+            scores = scored.judge(caller, pod, table, rows)
+            check_passing(scored.bound, scores, passing, table, rows)
+            total += scores if scored.weight == 1 else scores * scored.weight
+        return total
+
     def and_also(self, others: "Judges") -> "Judges":
         """Together with others, for one pod or class."""
         return Judges(
@@ -85,3 +102,10 @@ def prepare(caller: Caller, group: Group, pod: PodInfo, table: NodeTable) -> Jud
             scored = Scored(bound, weight, want)
             (judges.normalizing if hasattr(bound.plugin, "normalize") else judges.scores).append(scored)
     return judges
+
+
+def check_passing(bound: Bound, scores: IntArray, passing: BoolArray | None, table: NodeTable, rows: Rows) -> None:
+    """Raises PluginError if the score of a row that passes is not between 0 and MAX_SCORE."""
+    # As unsigned numbers, negative ones are larger than any score.
+    if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
+        check_range(bound, scores if passing is None else np.where(passing, scores, 0), table, row_numbers(rows))

@@ -5,47 +5,51 @@ Rows are judged, and those that pass scored, as they are asked about.
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows
+from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import check_range
 from kubestow.cycle.judges import Judges
 from kubestow.cycle.node_class import NodeClass
 from kubestow.framework.caller import Caller
-from kubestow.framework.filtering import refuse
 
 
 class LonePod:
     """Rows as they are to all plugins that sign."""
 
-    def __init__(self, caller: Caller, nodes: NodeClass, judges: Judges) -> None:
+    def __init__(self, caller: Caller, nodes: NodeClass, of_pods: Judges, of_sums: Judges) -> None:
         self.nodes = nodes
-        self.wants = {**nodes.judges.wants, **judges.wants}
-        self.skipped = nodes.judges.skipped | judges.skipped
-        self._judges = judges
+        self.wants = {**nodes.judges.wants, **of_pods.wants, **of_sums.wants}
+        self.skipped = nodes.judges.skipped | of_pods.skipped | of_sums.skipped
         self._caller = caller
+        self._of_pods = of_pods
+        self._of_sums = of_sums
 
     def catch_up(self, pod: PodInfo, table: NodeTable) -> None:
         """Follow what has changed; to be called before rows are asked about."""
         self.nodes.catch_up(pod, table)
 
-    def passing(self, pod: PodInfo, table: NodeTable, rows: Rows) -> BoolArray:
+    def passing(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> BoolArray:
         """Which rows pass."""
-        passing = self.nodes.passing[rows].copy() if isinstance(rows, slice) else self.nodes.passing[rows]
-        for bound in self._judges.filters:
-            refuse(passing, self._caller, bound, self.wants.get(bound.name), pod, table, rows)
+        passing = self.nodes.passing[rows]
+        self._of_pods.refuse(self._caller, passing, pod, table, rows)
+        self._refuse_by_sums(passing, pod, table, rows)
         return passing
 
     def totals(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
         """The scores of rows that pass."""
         totals = self.nodes.sum[rows]
-        for scored in self._judges.scores:
-            scores = scored.judge(self._caller, pod, table, rows)
-            check_range(scored.bound, scores, table, rows)
-            totals += scores if scored.weight == 1 else scores * scored.weight
         self.nodes.add_normalized(totals, pod, table, rows)
-        for scored in self._judges.normalizing:
+        totals += self._score_by_sums(pod, table, rows)
+        if self._of_pods.scores:
+            totals += self._of_pods.score(self._caller, pod, table, rows)
+        for scored in self._of_pods.normalizing + self._of_sums.normalizing:
             scored.raw = np.zeros(table.size, np.int64)
             scored.raw[rows] = scored.judge(self._caller, pod, table, rows)
             totals += scored.normalize(self._caller, pod, table, rows)
         return totals
+
+    def _refuse_by_sums(self, passing: BoolArray, pod: PodInfo, table: NodeTable, rows: IntArray) -> None:
+        self._of_sums.refuse(self._caller, passing, pod, table, rows)
+
+    def _score_by_sums(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
+        return self._of_sums.score(self._caller, pod, table, rows)

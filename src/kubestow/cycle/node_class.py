@@ -5,13 +5,12 @@ Pods of many sizes are of one such class. A row is judged again only when its no
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown, row_numbers
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import check_range
 from kubestow.cycle.groups import Group
 from kubestow.cycle.judges import NO_JUDGES, Scored, prepare
-from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.caller import Caller
 from kubestow.framework.filtering import refuse
 from kubestow.framework.results import MAX_SCORE
 
@@ -84,8 +83,3 @@ class NodeClass:
             totals += self._even
         for scored in self._uneven:
             totals += scored.normalize(self._caller, pod, table, rows)
-
-
-def check_passing(bound: Bound, scores: IntArray, passing: BoolArray, table: NodeTable, rows: Rows) -> None:
-    """Raises PluginError if the score of a row that passes is not between 0 and MAX_SCORE."""
-    check_range(bound, np.where(passing, scores, 0), table, row_numbers(rows))

@@ -11,7 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation, check_range
 from kubestow.cycle.judges import Judges, Scored
 from kubestow.cycle.lone_pod import LonePod
-from kubestow.cycle.node_class import NodeClass, check_passing
+from kubestow.cycle.node_class import NodeClass
 from kubestow.framework.caller import Bound, Caller
 from kubestow.framework.filtering import ask_filter
 from kubestow.framework.results import MAX_SCORE
@@ -23,8 +23,9 @@ _FEW_ROWS = 4
 class PodClass(LonePod):
     """Rows as they are to all plugins that sign, judged again only where something has changed."""
 
-    def __init__(self, caller: Caller, nodes: NodeClass, judges: Judges) -> None:
-        super().__init__(caller, nodes, judges)
+    def __init__(self, caller: Caller, nodes: NodeClass, of_pods: Judges, of_sums: Judges) -> None:
+        super().__init__(caller, nodes, of_pods, of_sums)
+        self._judges = judges = of_pods.and_also(of_sums)
         self._passing: BoolArray = np.zeros(0, np.bool_)
         self._sum: IntArray = np.zeros(0, np.int64)
         """The weighted scores of the plugins that do not normalize."""
@@ -62,13 +63,10 @@ class PodClass(LonePod):
             scored.raw = grown(scored.raw, capacity)
 
     def _judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
-        self._passing[rows] = passing = super().passing(pod, table, rows)
-        total = self.nodes.sum[rows].copy()
-        for scored in self._judges.scores:
-            scores = scored.judge(self._caller, pod, table, rows)
-            check_passing(scored.bound, scores, passing, table, rows)
-            total += scores * scored.weight
-        self._sum[rows] = total
+        passing = self.nodes.passing[rows].copy()
+        self._judges.refuse(self._caller, passing, pod, table, rows)
+        self._passing[rows] = passing
+        self._sum[rows] = self.nodes.sum[rows] + self._judges.score(self._caller, pod, table, rows, passing)
         for scored in self._judges.normalizing:
             scored.raw[rows] = scored.judge(self._caller, pod, table, rows)
 
@@ -111,7 +109,7 @@ class PodClass(LonePod):
 
     # Answers
 
-    def passing(self, pod: PodInfo, table: NodeTable, rows: Rows) -> BoolArray:  # noqa: ARG002
+    def passing(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> BoolArray:  # noqa: ARG002
         return self._passing[rows]
 
     def passing_beside_expected(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:

@@ -6,7 +6,7 @@
 A cycle never waits: it sees the live cluster, and what it decides is in the cluster when the next cycle starts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.order import enough_nodes, first_passing
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.cycle.ahead import Search, Upcoming
 from kubestow.cycle.classes import PodClasses, SharingObserver, Untold
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
@@ -22,6 +23,7 @@ from kubestow.cycle.post_filter import run_post_filter
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
+from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
 
 
@@ -38,6 +40,12 @@ class Judge(Protocol):
 
 Choose = Callable[[IntArray], int]
 """Picks one of the best rows."""
+
+
+def nobody(_most: int) -> Sequence[Pod]:
+    """It is not known which pods are next."""
+    return ()
+
 
 LONGEST_PERMIT_WAIT = 15 * 60.0
 
@@ -63,21 +71,23 @@ class SchedulingCycles:
         *,
         share_among_equal_pods: bool = True,
         sharing_observer: SharingObserver | None = None,
+        upcoming: Upcoming = nobody,
     ) -> None:
         self._cluster = cluster
         self._nominator = nominator
         self._choose = choose
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
-        self._classes = PodClasses(sharing_observer or Untold()) if share_among_equal_pods else None
+        self._classes = PodClasses(sharing_observer or Untold(), upcoming) if share_among_equal_pods else None
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome:
         """Schedule one pod. A failure of a plugin is an outcome, not an exception."""
         try:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
-            evaluation, judge = self._begin(profile, pod)
-            found = None if judge is None else self._find(evaluation, judge)
+            search = self._next_search(profile)
+            evaluation, judge = self._begin(profile, pod, search)
+            found = None if judge is None else self._find(evaluation, judge, search)
             if found is None:
                 return self._post_filter(evaluation)
             return self._take(evaluation, *found)
@@ -88,22 +98,33 @@ class SchedulingCycles:
 
     # Which node
 
-    def _begin(self, profile: Profile, pod: PodInfo) -> tuple[Evaluation, Judge | None]:
+    def _next_search(self, profile: Profile) -> Search:
+        """All nodes, from where the last search stopped."""
+        self._next_start %= self._cluster.nodes.count
+        return self._search_in(profile, self._cluster.order.rows_from(self._next_start))
+
+    def _search_in(self, profile: Profile, order: IntArray) -> Search:
+        percentage = profile.percentage_of_nodes_to_score
+        enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
+        # Where nothing is scored, the first node that will do is as good as any.
+        return Search(order, enough if profile.score else 1)
+
+    def _begin(self, profile: Profile, pod: PodInfo, search: Search) -> tuple[Evaluation, Judge | None]:
         """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
         if self._classes is not None:
             evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
-            judge = self._classes.evaluate(evaluation)
+            judge = self._classes.evaluate(evaluation, search)
             if judge is not None:
                 return evaluation, judge
         evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
         return evaluation, evaluation if evaluation.pre_filter() else None
 
-    def _find(self, evaluation: Evaluation, judge: Judge) -> tuple[str, int, int] | None:
+    def _find(self, evaluation: Evaluation, judge: Judge, search: Search) -> tuple[str, int, int] | None:
         """The best node, how many were looked at, and how many would do; None if none will."""
         caller, status = evaluation.profile.caller, Code.ERROR
         start = caller.started()
         try:
-            rows, searched = self._search(evaluation, judge)
+            rows, searched = self._search(evaluation, judge, search)
             if not len(rows):
                 judge.explain()
             status = Code.SUCCESS
@@ -111,20 +132,16 @@ class SchedulingCycles:
             caller.finished("Filter", status, start)
         return (self._best(rows, judge.score), searched, len(rows)) if len(rows) else None
 
-    def _search(self, evaluation: Evaluation, judge: Judge) -> tuple[IntArray, int]:
+    def _search(self, evaluation: Evaluation, judge: Judge, search: Search) -> tuple[IntArray, int]:
         """As many rows that pass as are enough, and how many were looked at; the nominated node alone if it will do."""
         nominated = self._nominated_row(evaluation)
         if nominated is not None and judge.passing(nominated)[0]:
             return nominated, 1
-        count, percentage = self._cluster.nodes.count, evaluation.profile.percentage_of_nodes_to_score
-        start = self._next_start % count
-        order = evaluation.narrowed_rows()
-        if order is None:
-            order = self._cluster.order.rows_from(start)
-        # Where nothing is scored, the first node that will do is as good as any.
-        enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
-        found, searched = first_passing(judge.passing, order, enough if evaluation.profile.score else 1)
-        self._next_start = (start + searched) % count
+        narrowed = evaluation.narrowed_rows()
+        if narrowed is not None:
+            search = self._search_in(evaluation.profile, narrowed)
+        found, searched = first_passing(judge.passing, search.order, search.enough)
+        self._next_start += searched
         return found, searched
 
     def _best(self, rows: IntArray, score: Callable[[IntArray], IntArray]) -> str:

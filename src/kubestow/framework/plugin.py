@@ -112,6 +112,18 @@ class Signs(Protocol):
     def sign(self, pod: PodInfo) -> Hashable | None: ...
 
 
+class JoinsWants(Protocol):
+    """For a plugin that signs and looks at sums of pods alone: judges several pods at once, each on rows of its own.
+
+    Given what its `pre_filter` (or `pre_score`) computed for some pods, it answers with a want for rows that are each
+    for one of them: for the pod with the number `pod_of[i]`, the row at position `i`. None: they cannot be joined.
+    """
+
+    def join_wants(self, wants: Sequence[Any], pod_of: IntArray) -> Any | None: ...
+
+    def join_score_wants(self, wants: Sequence[Any], pod_of: IntArray) -> Any | None: ...
+
+
 @runtime_checkable
 class Filter(Protocol):
     """Refuses nodes. None: every row will do.

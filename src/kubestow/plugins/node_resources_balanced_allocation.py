@@ -1,6 +1,6 @@
 """NodeResourcesBalancedAllocation: nodes whose resources would be used more evenly with the pod than without it."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -12,7 +12,14 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import MAX_SCORE, SKIP, Skip
 from kubestow.model.requests import RequestRules
-from kubestow.plugins.support.resource_shares import ScoredResources, Shares, row_shares, shares
+from kubestow.plugins.support.resource_shares import (
+    JoinedResources,
+    ScoredResources,
+    Shares,
+    join_scored,
+    row_shares,
+    shares,
+)
 
 _HALF = MAX_SCORE // 2
 
@@ -45,7 +52,9 @@ class NodeResourcesBalancedAllocation:
             return ()
         return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)
 
-    def score_rows(self, want: ScoredResources | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(
+        self, want: ScoredResources | JoinedResources | None, pod: PodInfo, view: NodeView, rows: Rows
+    ) -> IntArray:
         if want is None and not (want := self._scored_of(pod)):
             return np.zeros(row_count(rows), np.int64)
         found = shares(view, rows, want, non_zero=False)
@@ -59,6 +68,9 @@ class NodeResourcesBalancedAllocation:
         scores //= 2
         scores += _HALF
         return scores
+
+    def join_score_wants(self, wants: Sequence[ScoredResources], pod_of: IntArray) -> JoinedResources | None:
+        return join_scored(wants, pod_of)
 
     def row_score(self, want: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for up to two resources."""

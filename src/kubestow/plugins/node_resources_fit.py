@@ -1,6 +1,7 @@
 """NodeResourcesFit: a node must have room for what the pod requests; how full it is makes it better or worse."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,14 @@ from kubestow.model.requests import (
     resource_amounts,
 )
 from kubestow.plugins.support.allocation_strategies import least_allocated, strategy_of
-from kubestow.plugins.support.resource_shares import ScoredResources, row_shares, shares
+from kubestow.plugins.support.resource_shares import (
+    JoinedResources,
+    ScoredResources,
+    by_row,
+    join_scored,
+    row_shares,
+    shares,
+)
 
 _TOO_MANY_PODS = 1
 _FIRST_RESOURCE_BIT = 1
@@ -34,13 +42,11 @@ _NEVER_FITS = 1 << 62
 """Set where the node is too small for the pod even when empty."""
 
 
-class Want:
+class Want(NamedTuple):
     """The amounts that must fit, in the order of the bits of a refusal."""
 
-    __slots__ = ("amounts",)
-
-    def __init__(self, amounts: Mapping[str, int]) -> None:
-        self.amounts = [(name, amount) for name, amount in amounts.items() if amount > 0]
+    amounts: Sequence[tuple[str, int | IntArray]]
+    """By resource; for several pods, by row."""
 
 
 class NodeResourcesFit:
@@ -67,7 +73,14 @@ class NodeResourcesFit:
         amounts = pod.requests_by(self._rules).amounts
         if self._ignored or self._ignored_groups:
             amounts = {name: amount for name, amount in amounts.items() if not self._is_ignored(name)}
-        return Want(amounts)
+        return Want([(name, amount) for name, amount in amounts.items() if amount > 0])
+
+    def join_wants(self, wants: Sequence[Want], pod_of: IntArray) -> Want | None:
+        names = [name for name, _ in wants[0].amounts]
+        if any([name for name, _ in want.amounts] != names for want in wants):
+            return None
+        amounts = by_row([[int(amount) for _, amount in want.amounts] for want in wants], pod_of)
+        return Want(list(zip(names, amounts, strict=True)))
 
     def _is_ignored(self, resource: str) -> bool:
         return is_extended_resource(resource) and (
@@ -89,7 +102,7 @@ class NodeResourcesFit:
         self._mark_never_fitting(view, rows, amounts, lacking, kinds)
         return Rejections(kinds, lambda kind: _words(kind, amounts))
 
-    def _lacks(self, view: NodeView, rows: Rows, resource: str, amount: int) -> BoolArray:
+    def _lacks(self, view: NodeView, rows: Rows, resource: str, amount: int | IntArray) -> BoolArray:
         column = view.resource_index.get(resource)
         if column is None or column >= len(view.allocatable):
             return np.ones(len(view.pod_count[rows]), np.bool_)
@@ -100,7 +113,7 @@ class NodeResourcesFit:
         self,
         view: NodeView,
         rows: Rows,
-        amounts: list[tuple[str, int]],
+        amounts: Sequence[tuple[str, int | IntArray]],
         lacking: list[BoolArray],
         kinds: IntArray,
     ) -> None:
@@ -140,7 +153,12 @@ class NodeResourcesFit:
         wanted = {**requests.amounts, CPU: requests.non_zero_cpu, MEMORY: requests.non_zero_memory}
         return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)
 
-    def score_rows(self, want: ScoredResources | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def join_score_wants(self, wants: Sequence[ScoredResources], pod_of: IntArray) -> JoinedResources | None:
+        return join_scored(wants, pod_of)
+
+    def score_rows(
+        self, want: ScoredResources | JoinedResources | None, pod: PodInfo, view: NodeView, rows: Rows
+    ) -> IntArray:
         if want is None:
             want = self._scored_of(pod)
         return self._strategy(shares(view, rows, want, non_zero=True))
@@ -203,7 +221,7 @@ class NodeResourcesFit:
         return new.spec.extendedResourceName is not None and new.spec.extendedResourceName in requests
 
 
-def _words(kind: int, amounts: list[tuple[str, int]]) -> Rejection:
+def _words(kind: int, amounts: Sequence[tuple[str, int | IntArray]]) -> Rejection:
     reasons = ["Too many pods"] if kind & _TOO_MANY_PODS else []
     reasons += [
         f"Insufficient {resource}"

@@ -57,6 +57,20 @@ class PodHeap:
             heapq.heappop(self._heap)
         return None
 
+    def first(self, most: int) -> list[QueuedPod]:
+        """The least pods in order, at most so many, which all stay."""
+        found: list[QueuedPod] = []
+        # Whatever comes next is below something that came before.
+        frontier = [(self._heap[0], 0)] if self._heap else []
+        while frontier and len(found) < most:
+            (_, sequence, uid), place = heapq.heappop(frontier)
+            live = self._live.get(uid)
+            if live and live[0] == sequence:
+                found.append(live[1])
+            for below in range(2 * place + 1, min(2 * place + 3, len(self._heap))):
+                heapq.heappush(frontier, (self._heap[below], below))
+        return found
+
     def pop(self) -> QueuedPod | None:
         while self._heap:
             _, sequence, uid = heapq.heappop(self._heap)

@@ -115,6 +115,7 @@ def build_core(
         choose or choose_at_random(outside.rng),
         configuration.percentageOfNodesToScore,
         sharing_observer=outside.observer,
+        upcoming=queue.upcoming,
     )
     intake = Intake(
         cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.observer, outside.stopwatch

@@ -30,6 +30,7 @@ from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.wiring.api import LiveApi
 from kubestow.wiring.clients import open_clients
 from kubestow.wiring.core import Outside, build_core
+from kubestow.wiring.memory import keep_freed_memory
 from kubestow.wiring.observing import LiveObserver
 from kubestow.wiring.recording import LiveRecorder
 from kubestow.wiring.registry import in_tree_registry
@@ -166,6 +167,7 @@ class LiveScheduler:
         return self.elector is not None and self.options.configuration.delayCacheUntilActive
 
     def _start_watching(self, tasks: asyncio.TaskGroup) -> None:
+        keep_freed_memory()
         gc.set_threshold(*GC_THRESHOLDS)
         tasks.create_task(self.informers.run(), name="watch")
 

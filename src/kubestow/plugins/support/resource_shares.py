@@ -20,6 +20,8 @@ _CPU_AND_MEMORY = [CPU, MEMORY]
 
 ScoredResources = tuple[tuple[str, int, int], ...]
 """Of each resource that counts: its name, its weight, and how much of it the pod asks for."""
+JoinedResources = tuple[tuple[str, int, IntArray], ...]
+"""The same for several pods, by row."""
 
 
 class Shares(NamedTuple):
@@ -30,7 +32,7 @@ class Shares(NamedTuple):
     held: IntArray
     """What pods on the node request already."""
     wanted: IntArray
-    """What the new pod adds, `[r, 0]`."""
+    """What the new pod adds: `[r, 0]`, or for several pods `[r, i]`."""
     is_everywhere: bool
     """Whether every row offers every resource; where one does not, the resource does not count."""
 
@@ -44,7 +46,21 @@ class Shares(NamedTuple):
         return (self.capacity if self.is_everywhere else np.maximum(self.capacity, 1)).astype(np.float64)
 
 
-def shares(view: NodeView, rows: Rows, resources: ScoredResources, *, non_zero: bool) -> Shares:
+def join_scored(of: Sequence[ScoredResources], pod_of: IntArray) -> JoinedResources | None:
+    """The resources of several pods by row; None if it is not the same resources that count."""
+    if any(is_scalar_resource(name) for name, _, _ in of[0]):
+        return None
+    amounts = by_row([[wanted for _, _, wanted in scored] for scored in of], pod_of)
+    return tuple((name, weight, wanted) for (name, weight, _), wanted in zip(of[0], amounts, strict=True))
+
+
+def by_row(amounts: Sequence[Sequence[int]], pod_of: IntArray) -> IntArray:
+    """Of the amounts of several pods, those of the pod that each row is for: an array of rows for each amount."""
+    found: IntArray = np.array(amounts, np.int64).T.take(pod_of, axis=1)
+    return found
+
+
+def shares(view: NodeView, rows: Rows, resources: ScoredResources | JoinedResources, *, non_zero: bool) -> Shares:
     """The shares of resources, given as (name, weight, wanted); with `non_zero`, cpu and memory count their defaults.
 
     A countable resource that the pod does not want does not count, nor does one that no node has.
@@ -52,14 +68,14 @@ def shares(view: NodeView, rows: Rows, resources: ScoredResources, *, non_zero: 
     columns, weights, amounts = [], [], []
     for name, weight, wanted in resources:
         column = view.resource_index.get(name)
-        if column is None or column >= len(view.allocatable) or (wanted == 0 and is_scalar_resource(name)):
+        if column is None or column >= len(view.allocatable) or (is_scalar_resource(name) and wanted == 0):
             continue
         columns.append(column)
         weights.append(weight)
         amounts.append(wanted)
     capacity = _gather([view.allocatable], columns, rows)
     held = _gather([view.non_zero, view.requested] if non_zero else [view.requested], columns, rows)
-    return Shares(weights, capacity, held, np.array(amounts).reshape(-1, 1), bool(capacity.all()))
+    return Shares(weights, capacity, held, np.array(amounts).reshape(len(columns), -1), bool(capacity.all()))
 
 
 def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntArray:
