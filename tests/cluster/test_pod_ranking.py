@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import NOT_STARTED
 from kubestow.cluster.state import Cluster
 from kubestow.model.standing import pod_start_time
@@ -43,6 +44,8 @@ def expect_ranked(cluster: Cluster) -> None:
             }
         lowest = min((pod.priority for pod in ranked), default=None)
         assert lowest is None or ranking.lowest[row] == lowest
+        above = ranking.known_above(np.array([row]), 0)
+        assert bool(above[0]) == (lowest is None or lowest >= 0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -66,3 +69,15 @@ def test_the_ranking_follows_the_cluster(steps: list[tuple[str, int, int, int, s
         else:
             expect_ranked(cluster)
     expect_ranked(cluster)
+
+
+def test_nothing_is_known_of_rows_that_changed_since() -> None:
+    """A row that has got another pod is to be looked at again."""
+    cluster = Cluster()
+    cluster.set_node(make_node("a"))
+    rows = np.array([0])
+    assert not cluster.ranking.known_above(rows, 5).any()
+    cluster.ranking.refresh(rows)
+    assert cluster.ranking.known_above(rows, 5).all()
+    cluster.assume(PodInfo(make_pod("new", priority=1)), "a")
+    assert not cluster.ranking.known_above(rows, 5).any()

@@ -5,7 +5,7 @@ A row is ranked anew when it is asked about after it has changed; a cluster in w
 
 import numpy as np
 
-from kubestow.cluster.arrays import FloatArray, IntArray, grown
+from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, grown
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.standing import pod_start_time
@@ -38,6 +38,13 @@ class PodRanking:
         self._make_room(rows)
         for row in rows[self._version[rows] != self._table.version[rows]].tolist():
             self._rank(row)
+
+    def known_above(self, rows: IntArray, priority: int) -> BoolArray:
+        """Which of the rows are known to have no pod below a priority, without ranking any."""
+        if len(self._version) < self._table.size:
+            return np.zeros(len(rows), np.bool_)
+        above: BoolArray = (self.lowest[rows] >= priority) & (self._version[rows] == self._table.version[rows])
+        return above
 
     def pods(self, row: int) -> list[PodInfo]:
         """The pods of a row by rank."""

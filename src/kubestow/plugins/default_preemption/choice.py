@@ -25,13 +25,14 @@ def first_candidates(kinds: Kinds, wanted: int) -> tuple[IntArray, bool]:
 
 def least_harmed(harm: FloatArray, rows: IntArray, now: float) -> int:
     """The row where evicting the victims harms least, what comes first counting first; of equals the first."""
-    for number, column in enumerate(harm):
-        values = column[rows]
+    columns = harm.take(rows, axis=1)
+    if (columns == columns[:, :1]).all():
+        return int(rows[0])
+    left = np.arange(len(rows))
+    for number, column in enumerate(columns):
+        values = column[left]
         if number == START:
             # Later is better, and who has not started yet is as good as started now.
             values = -np.where(values == NOT_STARTED, now, values)
-        is_least = values == values.min()
-        # Most often they are all the same, and making a choice takes longer than to see that.
-        if not is_least.all():
-            rows = rows[is_least]
-    return int(rows[0])
+        left = left[values == values.min()]
+    return int(rows[left[0]])

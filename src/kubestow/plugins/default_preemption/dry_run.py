@@ -50,18 +50,24 @@ class DryRun(NamedTuple):
 
     lineup: Lineup
     must_go: BoolArray
-    """By row and turn, which of the pods cannot stay."""
+    """By turn and row, which of the pods cannot stay."""
+
+    def by_rank(self) -> BoolArray:
+        """The same by rank and row."""
+        by_rank = np.zeros((int(self.lineup.count.max()) + 1, len(self.lineup.rows)), np.bool_)
+        # Turns without a pod end up in the last of the ranks, which is nobody's.
+        np.put_along_axis(by_rank, self.lineup.ranks, self.must_go, axis=0)
+        return by_rank[:-1]
 
 
 def let_back(lineup: Lineup, trials: Sequence[Trial]) -> DryRun:
     """Let pods come back, in all rows in step; those that take the room away leave again."""
     must_go = np.zeros(lineup.filled.shape, np.bool_)
-    for turn in range(lineup.turns):
-        returning, refused = lineup.filled[:, turn], must_go[:, turn]
+    for turn, refused in enumerate(must_go):
         for trial in trials:
             trial.let_back(turn)
             refused[trial.of] |= ~trial.still_passing()
-        refused &= returning
+        refused &= lineup.filled[turn]
         if refused.any():
             for trial in trials:
                 trial.send_away(turn, refused)

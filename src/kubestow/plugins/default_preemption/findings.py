@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubestow.cluster.arrays import BoolArray, FloatArray, IdArray, IntArray, grown
-from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import PodRanking
 from kubestow.plugins.default_preemption.dry_run import DryRun
@@ -25,25 +24,22 @@ BUDGETS_BROKEN, HIGHEST_PRIORITY, PRIORITIES, VICTIMS, START = range(5)
 
 
 class Findings:
-    """By row of the table. Room is made with `make_room` before rows are looked at."""
+    """By row of the table."""
 
-    def __init__(self, capacity: int = 0) -> None:
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        """For how many rows there is room."""
         self.kind: Kinds = np.zeros(capacity, np.int8)
         self.harm: FloatArray = np.empty((5, capacity), np.float64)
         """Of candidates, by column and row: how many budgets are broken; of the victims, the highest priority, the sum
         of priorities (each counted from the lowest there can be, so that more victims are never better), the number,
         and when the most important was started (NOT_STARTED: not yet)."""
-        self._must_go: BoolArray = np.empty((capacity, 0), np.bool_)
-        """Of candidates, by rank of the pod."""
+        self._must_go: BoolArray = np.empty((0, capacity), np.bool_)
+        """Of candidates, by rank of the pod and row."""
         self._reason: IdArray = np.empty(capacity, np.int32)
         """Of refused rows: the number of the words."""
         self._words: list[tuple[str, ...]] = [()]
         self._number_of: dict[tuple[str, ...], int] = {}
-
-    def make_room(self, table: NodeTable) -> None:
-        """Nothing is known of any row once the table has outgrown the room there was."""
-        if len(self.kind) < table.size:
-            self.__init__(table.capacity)  # type: ignore[misc]
 
     def forget(self, rows: IntArray | list[int] | slice) -> None:
         """These rows have changed."""
@@ -72,31 +68,29 @@ class Findings:
 
     def note(self, run: DryRun) -> None:
         """Take over who must go."""
-        lineup, ranking = run.lineup, run.lineup.ranking
-        rows, must_go = lineup.rows, _by_rank(run, run.must_go)
-        number = must_go.sum(axis=1)
+        rows, ranking, harm = run.lineup.rows, run.lineup.ranking, self.harm
+        by_rank = run.by_rank()
+        number = run.must_go.sum(axis=0)
         # Ranks go by priority, then by how long a pod runs: the first victim is the most important.
-        first = must_go.argmax(axis=1)
-        priority = ranking.priority.take(rows, axis=0)[:, : must_go.shape[1]]
-        harm = self.harm
+        first = by_rank.argmax(axis=0)
         harm[BUDGETS_BROKEN, rows] = 0
         harm[HIGHEST_PRIORITY, rows] = ranking.priority[rows, first]
-        harm[PRIORITIES, rows] = ((priority - _LOWEST_PRIORITY) * must_go).sum(axis=1)
+        harm[PRIORITIES, rows] = ((run.lineup.priorities() - _LOWEST_PRIORITY) * run.must_go).sum(axis=0)
         harm[VICTIMS, rows] = number
         harm[START, rows] = ranking.start[rows, first]
         self.kind[rows] = np.where(number > 0, CANDIDATE, FITS_ANYWAY)
-        if lineup.breaking is not None:
-            broken = (run.must_go & lineup.breaking).sum(axis=1)
+        if run.lineup.breaking is not None:
+            broken = (run.must_go & run.lineup.breaking).sum(axis=0)
             harm[BUDGETS_BROKEN, rows] = broken
             self.kind[rows[broken > 0]] = BREAKING_CANDIDATE
-        if self._must_go.shape[1] < must_go.shape[1]:
-            self._must_go = grown(self._must_go, ranking.priority.shape[1], axis=1)
-        self._must_go[rows, : must_go.shape[1]] = must_go
+        if len(self._must_go) < len(by_rank):
+            self._must_go = grown(self._must_go, ranking.priority.shape[1], axis=0)
+        self._must_go[: len(by_rank), rows] = by_rank
 
     def victims(self, row: int, ranking: PodRanking) -> tuple[PodInfo, ...]:
         """The pods that must leave a candidate, most important first."""
         pods = ranking.pods(row)
-        return tuple(pods[rank] for rank in np.flatnonzero(self._must_go[row, : len(pods)]).tolist())
+        return tuple(pods[rank] for rank in np.flatnonzero(self._must_go[: len(pods), row]).tolist())
 
     def unexplained(self, rows: IntArray) -> IntArray:
         """Those of the rows that are refused for reasons not known yet."""
@@ -111,11 +105,3 @@ class Findings:
             for reason in words if number else ():
                 counts[reason] += number
         return counts
-
-
-def _by_rank(run: DryRun, by_turn: BoolArray) -> BoolArray:
-    lineup = run.lineup
-    by_rank = np.zeros((len(lineup.rows), int(lineup.ranking.count[lineup.rows].max())), np.bool_)
-    i, turn = np.nonzero(by_turn)
-    by_rank[i, lineup.ranks[i, turn]] = True
-    return by_rank

@@ -19,8 +19,8 @@ class _Remembered:
 
     __slots__ = ("budgets", "findings", "version")
 
-    def __init__(self, version: int, budgets: Budgets) -> None:
-        self.findings = Findings()
+    def __init__(self, findings: Findings, version: int, budgets: Budgets) -> None:
+        self.findings = findings
         self.version = version
         self.budgets = budgets
 
@@ -47,8 +47,9 @@ class Memory:
     def findings(self, signature: Hashable | None) -> Findings:
         """What is known for pods of a signature; for one without, nothing, and it will not be remembered."""
         table, budgets = self._cluster.nodes, self.budgets()
-        known = self._remembered.pop(signature, None) or _Remembered(table.last_version, budgets)
-        known.findings.make_room(table)
+        known = self._remembered.pop(signature, None)
+        if known is None or known.findings.capacity < table.size:
+            known = _Remembered(Findings(table.capacity), table.last_version, budgets)
         if known.budgets is not budgets:
             known.findings.forget(slice(None))
         elif known.version < table.last_version:

@@ -22,6 +22,7 @@ from kubestow.plugins.default_preemption.trials import Trial, adapting_to, set_u
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _FEWEST_AT_A_TIME = 32
+_FEW = 16
 
 
 def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
@@ -59,6 +60,7 @@ class Search:
     def run(self, wanted: int) -> IntArray:
         """The rows of the first candidates."""
         rows, findings, tried = self._rows, self._findings, 0
+        self._note_hopeless()
         kinds = findings.kind[rows]
         while True:
             found, are_enough = first_candidates(kinds, wanted)
@@ -77,12 +79,17 @@ class Search:
                 self._try_alone(rows[some])
             kinds[some] = findings.kind[rows[some]]
 
+    def _note_hopeless(self) -> None:
+        """Rows that are known to have no victims need not be tried."""
+        untried = self._rows[self._findings.kind[self._rows] == UNTRIED]
+        self._findings.note_no_victims(untried[self._ranking.known_above(untried, self._priority)])
+
     # Trying
 
     def _try(self, rows: IntArray) -> None:
         """Try rows in step; those that need a trial of their own, and may pass it, are put off."""
         lineup = self._line_up(rows)
-        if lineup is not None and not self._cycle.has_adapting_wants:
+        if lineup is not None and len(rows) <= _FEW and not self._cycle.has_adapting_wants:
             lineup = self._without_hopeless(lineup)
         if lineup is None:
             return
@@ -92,15 +99,20 @@ class Search:
         refused = look.refused()
         if adapting:
             refused = np.where(apart, look.refused(save_by=adapting), refused)
-            self._findings.note_to_try_alone(lineup.rows[apart & ~refused])
-        self._findings.note_refused(lineup.rows[refused])
         self._let_back(lineup, trials, ~(refused | apart))
+        self._findings.note_refused(lineup.rows[refused])
+        self._findings.note_to_try_alone(lineup.rows[apart & ~refused])
 
     def _let_back(self, lineup: Lineup, trials: Sequence[Trial], fits: BoolArray) -> None:
-        if not fits.any():
+        """Find out who must go where the pod fits; what is noted of other rows is to be overwritten."""
+        number = int(np.count_nonzero(fits))
+        if not number:
             return
-        fitting = (lineup if fits.all() else lineup.only(fits)).protected_by(self._budgets)
-        if fitting is not lineup:
+        # A few rows too many cost less than to set up everything again.
+        fitting = (lineup if 2 * number > len(fits) else lineup.only(fits)).protected_by(self._budgets)
+        if fitting is lineup:
+            trials = [trial for trial in trials if fits[trial.of].any()]
+        else:
             trials = set_up(self._cycle, self._table, fitting)
         self._findings.note(let_back(fitting, trials))
 
@@ -126,7 +138,10 @@ class Search:
         return line_up(self._ranking, rows, self._priority) if len(rows) else None
 
     def _without_hopeless(self, lineup: Lineup) -> Lineup | None:
-        """What is left when the filters that look at pods have seen the rows with all gone that may be evicted."""
+        """The rows that pass at least the filters that look at pods, with all gone that may be evicted.
+
+        Where only a few rows are to be tried, they have changed since they were: most often, room was taken there.
+        """
         hopeful = would_pass(self._cycle, self._table, lineup)
         if hopeful.all():
             return lineup

@@ -64,7 +64,7 @@ class SumTrial:
 
     def let_back(self, turn: int) -> None:
         self._view.requested += self._amounts[turn]
-        self._view.pod_count += self._mine(self._lineup.filled[:, turn])
+        self._view.pod_count += self._mine(self._lineup.filled[turn])
 
     def send_away(self, turn: int, which: BoolArray) -> None:
         leaving = self._mine(which)
@@ -87,10 +87,10 @@ class PodTrial:
         self._view = view
         self._lineup = lineup
         for turn in range(lineup.turns):
-            self.send_away(turn, lineup.filled[:, turn])
+            self.send_away(turn, lineup.filled[turn])
 
     def let_back(self, turn: int) -> None:
-        for position, pod in self._pods(turn, self._lineup.filled[:, turn]):
+        for position, pod in self._pods(turn, self._lineup.filled[turn]):
             self._view.add_pod(position, pod)
 
     def send_away(self, turn: int, which: BoolArray) -> None:
@@ -124,7 +124,7 @@ class AdaptingTrial(PodTrial):
 
     def let_back(self, turn: int) -> None:
         super().let_back(turn)
-        for _, pod in self._pods(turn, self._lineup.filled[:, turn]):
+        for _, pod in self._pods(turn, self._lineup.filled[turn]):
             del self._gone[pod.uid]
 
     def send_away(self, turn: int, which: BoolArray) -> None:
