@@ -3,7 +3,7 @@
 All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,11 +116,29 @@ class Evaluation:
     def judge(self, rows: IntArray | None) -> Verdicts:
         """What the filters say of rows (None: all live ones), also with the pods that are expected there."""
         verdicts = run_filters(self.profile, self.wants, self.skipped, self.pod, self.cluster.nodes, rows)
-        if self.expected is not None:
-            positions = np.flatnonzero(self.expected.are_on(verdicts.rows))
-            for refused, rejection in self._refused_with(self.expected, verdicts.rows[positions]):
-                verdicts.override(positions[refused], rejection)
+        self._judge_with_expected(verdicts, np.arange(len(verdicts.rows)), self.skipped)
         return verdicts
+
+    def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
+        """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""
+        skipped = self.skipped.union(passed)
+        positions = verdicts.forget(rows)
+        self._judge_with_expected(verdicts, positions, skipped)
+        # A refusal with the expected pods is the one that counts.
+        positions = positions[verdicts.passing[positions]]
+        if len(positions):
+            nodes = self.cluster.nodes
+            newer = run_filters(self.profile, self.wants, skipped, self.pod, nodes, verdicts.rows[positions])
+            for rejection, refused in newer.kinds():
+                verdicts.override(positions[refused], rejection)
+
+    def _judge_with_expected(self, verdicts: Verdicts, positions: IntArray, skipped: Collection[str]) -> None:
+        if self.expected is None:
+            return
+        positions = positions[self.expected.are_on(verdicts.rows[positions])]
+        for rows, wants, view in self._with_expected(self.expected, verdicts.rows[positions]):
+            for rejection, refused in run_filters(self.profile, wants, skipped, self.pod, view, None).kinds():
+                verdicts.override(positions[rows][refused], rejection)
 
     def passing(self, rows: IntArray) -> BoolArray:
         """Which rows pass."""
@@ -146,21 +164,22 @@ class Evaluation:
         if self.expected is None:
             return
         positions = np.flatnonzero(passing & self.expected.are_on(rows))
-        for refused, _ in self._refused_with(self.expected, rows[positions]):
-            passing[positions[refused]] = False
+        for of, wants, view in self._with_expected(self.expected, rows[positions]):
+            passing[positions[of]] = self.still_passing(wants, view)
 
-    def _refused_with(self, expected: ExpectedBeside, rows: IntArray) -> Iterator[tuple[IntArray, Rejection]]:
-        """Which of the rows are refused with the expected pods there, by position."""
+    def _with_expected(
+        self, expected: ExpectedBeside, rows: IntArray
+    ) -> Iterator[tuple[slice, dict[str, Any], NodeView]]:
+        """What-ifs of rows with the expected pods there, and the wants to judge them by: all at once, or one by one."""
+        nodes = self.cluster.nodes
         if not len(rows):
             return
         if not self.has_adapting_wants:
-            for rejection, refused in self.refuses(self.wants, what_if(self.cluster.nodes, rows, expected)).kinds():
-                yield refused, rejection
+            yield slice(None), self.wants, what_if(nodes, rows, expected)
             return
         for position, row in enumerate(rows.tolist()):
             wants = self.wants_after([Change(pod, row, added=True) for pod in expected.pods(row)])
-            for rejection, _ in self.refuses(wants, what_if(self.cluster.nodes, [row], expected)).kinds():
-                yield np.array([position]), rejection
+            yield slice(position, position + 1), wants, what_if(nodes, [row], expected)
 
     def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:
         """The wants of all plugins as they would be after some changes."""

@@ -28,6 +28,8 @@ class NodeClass:
         self.is_usable = judges is not None
         """False: a PreFilter refused or narrowed, or a score is out of range; such pods are evaluated in full."""
         self.judges = judges or NO_JUDGES
+        self.filters = frozenset(bound.name for bound in self.judges.filters)
+        """The names of the plugins that had to let a row pass."""
         self._even = 0
         self._uneven: list[Scored] = []
 

@@ -144,7 +144,7 @@ class PodClass(LonePod):
 
     def verdicts(self, evaluation: Evaluation) -> Verdicts:
         """Why rows are refused, for a pod to which only plugins that sign have anything to say."""
-        return self._refusals.brought_up_to_date(evaluation)
+        return self._refusals.brought_up_to_date(evaluation, self.nodes)
 
 
 class _Refusals:
@@ -155,7 +155,7 @@ class _Refusals:
         self._seen = -1
         self._nodes_seen = -1
 
-    def brought_up_to_date(self, evaluation: Evaluation) -> Verdicts:
+    def brought_up_to_date(self, evaluation: Evaluation, nodes: NodeClass) -> Verdicts:
         table = evaluation.cluster.nodes
         if self._verdicts is None or self._nodes_seen != table.last_node_version:
             self._verdicts = evaluation.judge(None)
@@ -163,6 +163,7 @@ class _Refusals:
         else:
             changed = [row for row in table.changed_since(self._seen) if table.live[row]]
             if changed:
-                self._verdicts.take_over(evaluation.judge(np.array(changed)))
+                rows = np.array(changed)
+                evaluation.judge_again(self._verdicts, rows, nodes.filters if nodes.passing[rows].all() else ())
         self._seen = table.last_version
         return self._verdicts

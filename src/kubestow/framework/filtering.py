@@ -1,5 +1,6 @@
 """Running the filters of a profile over rows of a view: the cluster's table, or a what-if."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,12 @@ _COMPRESS_BELOW = 0.5
 
 
 def run_filters(
-    profile: Profile, wants: dict[str, Any], skipped: set[str], pod: PodInfo, view: NodeView, rows: IntArray | None
+    profile: Profile,
+    wants: dict[str, Any],
+    skipped: Collection[str],
+    pod: PodInfo,
+    view: NodeView,
+    rows: IntArray | None,
 ) -> Verdicts:
     """Run the filters of a profile over rows of a view (None: all live ones), each row until somebody refuses it."""
     if rows is None:

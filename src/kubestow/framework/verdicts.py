@@ -68,16 +68,15 @@ class Verdicts:
         self.passing[positions] = False
         self._distinct = None
 
-    def take_over(self, newer: "Verdicts") -> None:
-        """Replace what was said of some rows by what has been said since."""
-        positions = self.positions_of(newer.rows)
+    def forget(self, rows: IntArray) -> IntArray:
+        """Let rows pass that were judged, until they are judged again; returns where they are."""
+        positions = np.searchsorted(self.rows, rows)
         self._refused_by[positions] = NOBODY
         self.passing[positions] = True
         if self._override_of is not None:
             self._override_of[positions] = NOBODY
-        for rejection, refused in newer.kinds():
-            self.override(positions[refused], rejection)
         self._distinct = None
+        return positions
 
     def only_live(self, view: NodeView) -> "Verdicts":
         """For verdicts on all rows of a view: without the rows that have no node."""
@@ -94,10 +93,6 @@ class Verdicts:
         """Where a row is; None if it was not judged."""
         position = int(np.searchsorted(self.rows, row))
         return position if position < len(self.rows) and self.rows[position] == row else None
-
-    def positions_of(self, rows: IntArray) -> IntArray:
-        """Where rows are that were judged."""
-        return np.searchsorted(self.rows, rows)
 
     def feasible(self) -> IntArray:
         """The rows that nobody refused."""
