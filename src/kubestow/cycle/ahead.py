@@ -80,6 +80,8 @@ class ForeseenPod(LonePod):
         super().__init__(caller, nodes, of_pods, foreseen.judges)
         self._batch = foreseen.batch
         self._number = foreseen.number
+        self._judged: IntArray | None = None
+        """The rows that were asked about last, if they were judged ahead."""
 
     def catch_up(self, pod: PodInfo, table: NodeTable) -> None:
         super().catch_up(pod, table)
@@ -89,7 +91,9 @@ class ForeseenPod(LonePod):
             self._batch.judge(self._caller, self._of_sums, pod, table, np.array(own))
 
     def _was_judged_on(self, rows: IntArray) -> bool:
-        return bool((self._batch.pod_of[rows] == self._number).all())
+        if rows is not self._judged:
+            self._judged = rows if (self._batch.pod_of[rows] == self._number).all() else None
+        return self._judged is not None
 
     def _refuse_by_sums(self, passing: BoolArray, pod: PodInfo, table: NodeTable, rows: IntArray) -> None:
         if self._was_judged_on(rows):

@@ -151,7 +151,7 @@ class NodeResourcesFit:
         # kube-scheduler leaves requests at pod level out here, though they count for pods on nodes.
         requests = pod.requests_by(TO_SCORE)
         wanted = {**requests.amounts, CPU: requests.non_zero_cpu, MEMORY: requests.non_zero_memory}
-        return tuple((name, weight, wanted.get(name, 0)) for name, weight in self._scored)
+        return tuple([(name, weight, wanted.get(name, 0)) for name, weight in self._scored])
 
     def join_score_wants(self, wants: Sequence[ScoredResources], pod_of: IntArray) -> JoinedResources | None:
         return join_scored(wants, pod_of)

@@ -56,7 +56,7 @@ def join_scored(of: Sequence[ScoredResources], pod_of: IntArray) -> JoinedResour
 
 def by_row(amounts: Sequence[Sequence[int]], pod_of: IntArray) -> IntArray:
     """Of the amounts of several pods, those of the pod that each row is for: an array of rows for each amount."""
-    found: IntArray = np.array(amounts, np.int64).T.take(pod_of, axis=1)
+    found: IntArray = np.ascontiguousarray(np.array(amounts, np.int64).T).take(pod_of, axis=1)
     return found
 
 
