@@ -1,9 +1,10 @@
 """A pod's signature: what of it the answers depend on that plugins give about a row, as far as they say so."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from kubestow.cluster.pods import PodInfo
+from kubestow.framework.plugin import Signs
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import PluginError
 
@@ -26,19 +27,25 @@ _NOBODY: frozenset[str] = frozenset()
 
 def sign(profile: Profile, pod: PodInfo) -> Signature:
     """Ask all plugins of a profile that sign."""
-    nodes: list[Hashable] = [profile.name]
-    pods: list[Hashable] = [profile.name]
-    sums: list[Hashable] = [pod.priority]
-    declined: list[str] = []
-    name = ""
+    nodes, pods, sums = (
+        _parts(signing, pod) for signing in (profile.node_signing, profile.pod_signing, profile.sum_signing)
+    )
+    declined = _NOBODY
+    if None in nodes or None in pods or None in sums:
+        signing = profile.node_signing + profile.pod_signing + profile.sum_signing
+        declined = frozenset(name for (name, _), part in zip(signing, nodes + pods + sums, strict=True) if part is None)
+    of_nodes, of_pods = (profile.name, nodes), (profile.name, pods)
+    return Signature(of_nodes, of_pods, (of_nodes, pods, sums, pod.priority), declined)
+
+
+def _parts(signing: Sequence[tuple[str, Signs]], pod: PodInfo) -> tuple[Hashable, ...]:
     try:
-        for parts, signing in ((nodes, profile.node_signing), (pods, profile.pod_signing), (sums, profile.sum_signing)):
-            for name, plugin in signing:
-                part = plugin.sign(pod)
-                parts.append(part)
-                if part is None:
-                    declined.append(name)
-    except Exception as error:
-        raise PluginError(name, "sign", error) from error
-    of_nodes, of_pods = tuple(nodes), tuple(pods)
-    return Signature(of_nodes, of_pods, (of_nodes, of_pods, *sums), frozenset(declined) if declined else _NOBODY)
+        return tuple([plugin.sign(pod) for _, plugin in signing])
+    except Exception:
+        # Once more, to name the one that fails.
+        for name, plugin in signing:
+            try:
+                plugin.sign(pod)
+            except Exception as error:
+                raise PluginError(name, "sign", error) from error
+        raise
