@@ -25,7 +25,7 @@ from kubestow.model.meta import ResourceList
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.quantity import nano
-from kubestow.model.requests import pod_requests
+from kubestow.model.requests import holds_by_status, pod_requests
 from kubestow.model.storage import (
     CSIDriver,
     CSINode,
@@ -106,7 +106,7 @@ def _plain_action(old: object, new: object) -> Action:
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
-    if old.spec == new.spec and old.status == new.status:
+    if old.spec == new.spec and not holds_by_status(old) and not holds_by_status(new):
         return False
     try:
         before, wanted = pod_requests(old).amounts, pod_requests(new).amounts

@@ -7,12 +7,13 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.groups import Group
+from kubestow.cycle.judges import OUT_OF_THE_ORDINARY
 from kubestow.cycle.lone_pod import LonePod
 from kubestow.cycle.pod_class import PodClass
 from kubestow.cycle.signature import Signature
 from kubestow.framework.caller import Bound
 from kubestow.framework.filtering import refuse
-from kubestow.framework.results import Code, Narrowed, Rejection, Skip
+from kubestow.framework.results import Code, Skip
 
 
 class ClassEvaluation:
@@ -34,7 +35,7 @@ class ClassEvaluation:
             answer = call(bound, evaluation.pod)
             if isinstance(answer, Skip):
                 evaluation.skipped.add(bound.name)
-            elif isinstance(answer, Rejection | Narrowed):
+            elif isinstance(answer, OUT_OF_THE_ORDINARY):
                 return False
             else:
                 evaluation.wants[bound.name] = answer

@@ -13,6 +13,8 @@ from kubestow.framework.caller import Bound, Caller
 from kubestow.framework.filtering import refuse
 from kubestow.framework.results import MAX_SCORE, Narrowed, Rejection, Skip
 
+OUT_OF_THE_ORDINARY = (Rejection, Narrowed)
+"""Answers of PreFilter after which only a full evaluation can tell."""
 _NO_ROWS: IntArray = np.zeros(0, np.int64)
 
 
@@ -88,7 +90,7 @@ def prepare(caller: Caller, group: Group, pod: PodInfo, table: NodeTable) -> Jud
     judges = Judges({}, set(), [], [], [])
     for bound in group.pre_filter:
         answer = caller.call(bound, pod)
-        if isinstance(answer, Rejection | Narrowed):
+        if isinstance(answer, OUT_OF_THE_ORDINARY):
             return None
         if isinstance(answer, Skip):
             judges.skipped.add(bound.name)

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from kubestow.framework.results import Code, PluginError, PostFilterResult, Rejection, Rejections, Skip, Wait
 
+_CODED = (Rejection, PostFilterResult)
+
 
 class CallObserver(Protocol):
     """Is told how long calls took."""
@@ -122,7 +124,7 @@ class Caller:
 
 def status_of(result: Any) -> Code:
     """What a plugin's answer amounts to."""
-    if isinstance(result, Rejection | PostFilterResult):
+    if isinstance(result, _CODED):
         return result.code
     if isinstance(result, Skip):
         return Code.SKIP

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum, IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
@@ -14,32 +14,25 @@ MAX_SCORE = 100
 class Code(IntEnum):
     """How a plugin, or a cycle, ended."""
 
-    SUCCESS = 0
-    ERROR = 1
-    UNSCHEDULABLE = 2
+    label: str
+    """The name that metrics and messages use."""
+
+    def __new__(cls, value: int, label: str) -> Self:
+        code = int.__new__(cls, value)
+        code._value_ = value
+        code.label = label
+        return code
+
+    SUCCESS = 0, "Success"
+    ERROR = 1, "Error"
+    UNSCHEDULABLE = 2, "Unschedulable"
     """Not now; preempting pods may help."""
-    UNRESOLVABLE = 3
+    UNRESOLVABLE = 3, "UnschedulableAndUnresolvable"
     """Not now, and preempting pods would not help."""
-    WAIT = 4
-    SKIP = 5
-    PENDING = 6
+    WAIT = 4, "Wait"
+    SKIP = 5, "Skip"
+    PENDING = 6, "Pending"
     """Not now; the plugin waits for something outside and will say when."""
-
-    @property
-    def label(self) -> str:
-        """The name that metrics and messages use."""
-        return _LABELS[self]
-
-
-_LABELS = {
-    Code.SUCCESS: "Success",
-    Code.ERROR: "Error",
-    Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNRESOLVABLE: "UnschedulableAndUnresolvable",
-    Code.WAIT: "Wait",
-    Code.SKIP: "Skip",
-    Code.PENDING: "Pending",
-}
 
 
 class Rejection(NamedTuple):

@@ -110,8 +110,8 @@ def resource_amounts(resources: ResourceList) -> dict[str, int]:
 
 def requests_signature(pod: Pod) -> Hashable | None:
     """Equal for pods that ask for the same in the same words; None for a pod whose status counts as well."""
-    spec, status = pod.spec, pod.status
-    if status.containerStatuses or status.initContainerStatuses or status.resources is not None:
+    spec = pod.spec
+    if holds_by_status(pod):
         return None
     if len(spec.containers) == 1 and not spec.initContainers and not spec.overhead and spec.resources is None:
         return tuple(spec.containers[0].resources.requests.items())
@@ -126,13 +126,13 @@ def requests_signature(pod: Pod) -> Hashable | None:
 
 def rules_make_no_difference(pod: Pod) -> bool:
     """Whether a pod asks for the same by any rules."""
-    spec, status = pod.spec, pod.status
-    return (
-        spec.resources is None
-        and not status.containerStatuses
-        and not status.initContainerStatuses
-        and status.resources is None
-    )
+    return pod.spec.resources is None and not holds_by_status(pod)
+
+
+def holds_by_status(pod: Pod) -> bool:
+    """Whether its status may say that a pod holds other amounts than it asks for."""
+    status = pod.status
+    return bool(status.containerStatuses or status.initContainerStatuses) or status.resources is not None
 
 
 def _requests_of_one(requests: ResourceList) -> PodRequests:
