@@ -272,3 +272,13 @@ def test_only_the_last_few_kinds_of_pods_are_remembered() -> None:
         kept.findings(number)
     assert kept.findings("first") is not first
     assert kept.findings(None) is not kept.findings(None)
+
+
+def test_nodes_that_come_later_are_tried() -> None:
+    """However many: what is remembered grows with the cluster."""
+    telling = two_nodes()
+    for number in range(100):
+        name = f"later-{number}"
+        telling.world.cluster.set_node(make_node(name))
+        telling.world.run(f"low-{name}", name, cpu="4", priority=0 if number < 99 else -1)
+    assert chosen(telling, "c") == "later-99"

@@ -1,6 +1,9 @@
 """Which pods of a node must leave, and what is said if none can help."""
 
-from kubestow.framework.results import Code
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.post_filter import run_post_filter
+from kubestow.framework.results import Code, unschedulable
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
 
@@ -118,3 +121,18 @@ def test_a_pod_refused_before_device_claims_are_looked_at_is_told_so_oddly() -> 
     assert evaluation.message(result.message) == (
         '0/1 nodes are available: persistentvolumeclaim "nosuch" not found. not found'
     )
+
+
+def test_a_node_where_nobody_must_leave_is_an_error() -> None:
+    """If it was not for the pods on it that a node was refused, it is no candidate, and something is wrong."""
+    world = World("a", "b")
+    for node in ("a", "b"):
+        world.run(f"low-{node}", node, cpu="1")
+    pod = PodInfo(make_pod("vip", cpu="1", priority=10))
+    evaluation = Evaluation(world.profile, world.cluster, world.nominator, pod)
+    assert evaluation.pre_filter()
+    evaluation.rejected = unschedulable("not now")
+    result = run_post_filter(world.profile, evaluation)
+    assert result.code is Code.ERROR
+    told = [f'expected at least one victim pod on node "{node}"' for node in ("a", "b")]
+    assert result.message in {f"preemption: [{', '.join(order)}]" for order in (told, told[::-1])}

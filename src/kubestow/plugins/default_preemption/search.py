@@ -23,6 +23,7 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _FEWEST_AT_A_TIME = 32
 _FEW = 16
+"""So few rows are looked over before they are tried."""
 
 
 def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
@@ -67,16 +68,13 @@ class Search:
             to_try = ((kinds[: found[-1]] if are_enough else kinds) <= TO_TRY_ALONE).nonzero()[0]
             if not len(to_try):
                 return rows[found]
-            missing = max(wanted - len(found), 1)
-            # As many as are likely to hold what is missing, going by what the rows before held.
-            likely = missing * 5 // 4 if not tried else tried * missing * 5 // (4 * max(len(found), 1))
-            if kinds[to_try[0]] == UNTRIED:
-                some = to_try[: max(likely, _FEWEST_AT_A_TIME)]
-                self._try(rows[some])
-                tried += len(some)
-            else:
+            if kinds[to_try[0]] == TO_TRY_ALONE:
                 some = to_try[:1]
                 self._try_alone(rows[some])
+            else:
+                some = to_try if are_enough else to_try[: _likely(wanted, len(found), tried)]
+                self._try(rows[some])
+                tried += len(some)
             kinds[some] = findings.kind[rows[some]]
 
     def _note_hopeless(self) -> None:
@@ -178,3 +176,11 @@ class Search:
                 self._findings.note_reasons(rows[refused[apart[refused]]], reasons)
             for row in self._findings.unexplained(rows):
                 self._try_alone(np.array([row]))
+
+
+def _likely(wanted: int, found: int, tried: int) -> int:
+    """How many rows are likely to hold the candidates that are missing, going by those that were tried."""
+    # As many again as are wanted, if all that were found break a budget.
+    missing = wanted - found or wanted
+    per_candidate = tried / max(found, 1) if tried else 1.0
+    return max(int(1.25 * missing * per_candidate), _FEWEST_AT_A_TIME)

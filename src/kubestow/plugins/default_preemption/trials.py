@@ -122,6 +122,10 @@ class AdaptingTrial(PodTrial):
         self._gone: dict[str, Change] = {}
         super().__init__(cycle, view, lineup, of)
 
+    def _pods(self, turn: int, which: BoolArray) -> Iterator[tuple[int, PodInfo]]:
+        if which[0]:
+            yield 0, self._lineup.pod(0, turn)
+
     def let_back(self, turn: int) -> None:
         super().let_back(turn)
         for _, pod in self._pods(turn, self._lineup.filled[turn]):
