@@ -113,7 +113,7 @@ class Scheduler:
         attempt = Attempt(queued, profile, self._stopwatch())
         profile.caller.timing = self._count % _TIMED_CYCLES == 0
         self._count += 1
-        outcome = self._cycles.run(profile, PodInfo(queued.pod))
+        outcome = self._cycles.run(profile, queued.info)
         seconds = self._stopwatch() - attempt.started
         self._observer.algorithm_finished(seconds)
         self._observer.decided(queued.pod, outcome, seconds)

@@ -145,11 +145,11 @@ class World:
         self._placed: list[Placed] = []
         self._nominated: list[Pod] = []
 
-    def happen(self, what: Any, name: str, pod: Pod | None) -> Any:
+    def happen(self, what: Any, name: str, to_schedule: PodInfo | None) -> Any:
         """Carry out an event; returns what a cycle came to."""
         match what:
-            case Schedule(timed=timed) if pod is not None:
-                return self._schedule(pod, timed)
+            case Schedule(timed=timed) if to_schedule is not None:
+                return self._schedule(to_schedule, timed)
             case SetNode(node):
                 self.cluster.set_node(node)
             case RemoveNode(node):
@@ -172,10 +172,10 @@ class World:
                 self.nominator.remove(self._nominated.pop(which % len(self._nominated)).metadata.uid)
         return None
 
-    def _schedule(self, pod: Pod, timed: bool) -> Any:
+    def _schedule(self, pod: PodInfo, timed: bool) -> Any:
         self.profile.caller.timing = timed and self._sharing
         self.cycles.totals = None
-        outcome = self.cycles.run(self.profile, PodInfo(pod))
+        outcome = self.cycles.run(self.profile, pod)
         if isinstance(outcome, Placed):
             self._placed.append(outcome)
         return told(outcome), self.cycles.totals
@@ -190,12 +190,12 @@ def told(outcome: Outcome) -> Any:
 
 
 def compare(
-    profile: str, sample: tuple[int, int], story: list[Any], upcoming: Callable[[list[Pod]], list[Pod]]
+    profile: str, sample: tuple[int, int], story: list[Any], upcoming: Callable[[list[PodInfo]], list[PodInfo]]
 ) -> None:
     """Let a story happen with and without sharing; `upcoming` makes of the pods to come those that are told of."""
     fewest, percentage = sample
-    pods = [what.pod(f"p{number}") if isinstance(what, Schedule) else None for number, what in enumerate(story)]
-    coming: list[Pod] = []
+    pods = [PodInfo(what.pod(f"p{i}")) if isinstance(what, Schedule) else None for i, what in enumerate(story)]
+    coming: list[PodInfo] = []
     with pytest.MonkeyPatch.context() as patch:
         # So that not all nodes of a small cluster are looked at.
         patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)

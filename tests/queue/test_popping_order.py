@@ -46,7 +46,7 @@ def test_what_comes_next_is_known(make_kit: Any, priorities: list[int], gone: se
     for number in gone:
         if number < len(pods):
             kit.queue.delete(pods[number])
-    names = [pod.metadata.name for pod in kit.queue.upcoming(most)]
+    names = [pod.name for pod in kit.queue.upcoming(most)]
     assert names == kit.pop_names()[:most]
 
 

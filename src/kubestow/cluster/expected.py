@@ -66,9 +66,14 @@ class ExpectedPods:
         return self.table is table and self._layout == table.layout
 
     def add(self, node: str, pod: PodInfo) -> None:
-        """A pod is expected on a node; one that has no row does not matter."""
+        """A pod is expected on a node; one that has no row does not matter, nor does a pod that makes no sense."""
         row = self.table.row_of.get(node)
         if row is None:
+            return
+        try:
+            pod.prepare()
+        except ValueError:
+            # It will not be scheduled as it is.
             return
         self._row_of[pod.uid] = row
         self._pods.setdefault(row, {})[pod.uid] = pod

@@ -11,6 +11,7 @@ from kubestow.model.ports import HostPort, host_ports
 from kubestow.model.requests import (
     PodRequests,
     RequestRules,
+    holds_by_status,
     pod_requests,
     requests_signature,
     rules_make_no_difference,
@@ -114,6 +115,17 @@ class PodInfo:
         placed._terms = self._terms
         placed._claim_names = self._claim_names
         return placed
+
+    def in_version(self, pod: Pod) -> "PodInfo":
+        """The same pod in another version; what follows from the spec is not computed again where that is the same."""
+        other = PodInfo(pod)
+        if pod.spec == self.pod.spec:
+            other._ports = self._ports
+            other._terms = self._terms
+            other._claim_names = self._claim_names
+            if not holds_by_status(pod) and not holds_by_status(self.pod):
+                other._requests = self._requests
+        return other
 
     def counts_like(self, other: "PodInfo") -> bool:
         """Whether columns and indexes are the same with another version of the pod; most updates are of its status."""

@@ -89,9 +89,9 @@ class Cluster:
 
     def set_pod(self, pod: Pod) -> None:
         """A bound pod was seen, new or changed; confirms it if assumed. A bad one changes nothing: ValueError."""
-        info = PodInfo(pod)
+        placed = self._placed.get(pod.metadata.uid)
+        info = PodInfo(pod) if placed is None else placed.pod.in_version(pod)
         info.prepare()
-        placed = self._placed.get(info.uid)
         if placed is not None:
             if info.counts_like(placed.pod):
                 # The very pod that was assumed changes nothing on its row.

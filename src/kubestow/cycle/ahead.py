@@ -22,9 +22,8 @@ from kubestow.cycle.lone_pod import LonePod
 from kubestow.cycle.node_class import NodeClass
 from kubestow.framework.caller import Caller
 from kubestow.framework.profile import Profile
-from kubestow.model.pod import Pod
 
-Upcoming = Callable[[int], Sequence[Pod]]
+Upcoming = Callable[[int], Sequence[PodInfo]]
 """The pods that are next, at most so many."""
 
 _MOST_PODS = 16
@@ -62,7 +61,7 @@ class _Batch:
 class Foreseen(NamedTuple):
     """The part of one pod in a batch."""
 
-    pod: Pod
+    pod: PodInfo
     judges: Judges
     number: int
     batch: _Batch
@@ -70,7 +69,7 @@ class Foreseen(NamedTuple):
     def is_of_use(self, pod: PodInfo, table: NodeTable) -> bool:
         batch = self.batch
         is_recent = table.last_version - batch.version <= _MOST_CHANGES and table.layout == batch.layout
-        return is_recent and self.pod is pod.pod
+        return is_recent and self.pod is pod
 
 
 class ForeseenPod(LonePod):
@@ -134,8 +133,8 @@ class LookAhead:
         batch = _judge(profile.caller, together, table, search) if len(together) > 1 else None
         if batch is None:
             return None
-        first, *others = (Foreseen(of.pod, its, number, batch) for number, (of, its) in enumerate(together))
-        self._foreseen = {foreseen.pod.metadata.uid: foreseen for foreseen in others}
+        first, *others = (Foreseen(of, its, number, batch) for number, (of, its) in enumerate(together))
+        self._foreseen = {foreseen.pod.uid: foreseen for foreseen in others}
         return first
 
     def _alike(
@@ -143,13 +142,13 @@ class LookAhead:
     ) -> Iterator[tuple[PodInfo, Judges]]:
         """The pods that are next, as long as they can be judged together with one that has these judges."""
         for pod in self._upcoming(most):
-            info = PodInfo(pod)
-            if pod.spec.schedulerName != profile.name or any(of.sign(info) is None for _, of in profile.sum_signing):
+            is_ours = pod.pod.spec.schedulerName == profile.name
+            if not is_ours or any(plugin.sign(pod) is None for _, plugin in profile.sum_signing):
                 return
-            own = prepare(profile.caller, group, info, table)
+            own = prepare(profile.caller, group, pod, table)
             if own is None or own.filters != judges.filters or len(own.scores) != len(judges.scores):
                 return
-            yield info, own
+            yield pod, own
 
 
 def _judge(

@@ -23,7 +23,6 @@ from kubestow.cycle.post_filter import run_post_filter
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
-from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
 
 
@@ -42,7 +41,7 @@ Choose = Callable[[IntArray], int]
 """Picks one of the best rows."""
 
 
-def nobody(_most: int) -> Sequence[Pod]:
+def nobody(_most: int) -> Sequence[PodInfo]:
     """It is not known which pods are next."""
     return ()
 

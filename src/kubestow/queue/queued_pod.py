@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kubestow.cluster.pods import PodInfo
 from kubestow.model.pod import Pod
 
 NOBODY: frozenset[str] = frozenset()
@@ -43,10 +44,19 @@ class QueuedPod:
     was_flushed: bool = False
     """It became active because it had waited too long, not because something happened that might help it."""
     flush_timestamp: float = float("-inf")
+    _info: PodInfo | None = None
 
     @property
     def uid(self) -> str:
         return self.pod.metadata.uid
+
+    @property
+    def info(self) -> PodInfo:
+        """The pod as cycles handle it."""
+        found = self._info
+        if found is None or found.pod is not self.pod:
+            found = self._info = PodInfo(self.pod)
+        return found
 
     @property
     def profile(self) -> str:

@@ -23,6 +23,7 @@ from kubestow.cluster.events import (
     ClusterEvent,
     Registration,
 )
+from kubestow.cluster.pods import PodInfo
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 from kubestow.queue.backoff import Backoff
@@ -137,9 +138,9 @@ class SchedulingQueue:
         """Would `pop` find a pod?"""
         return bool(self._active) or (self._settings.pop_from_backoff and bool(self._backoff.rejected))
 
-    def upcoming(self, most: int) -> list[Pod]:
+    def upcoming(self, most: int) -> list[PodInfo]:
         """The pods that `pop` is about to give, at most so many, as far as they are active."""
-        return [queued.pod for queued in self._active.first(most)]
+        return [queued.info for queued in self._active.first(most)]
 
     def pop(self) -> QueuedPod | None:
         """The next pod to schedule, which is in flight from now on, until `done` or `requeue_failed`."""
