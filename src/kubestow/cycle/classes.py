@@ -30,19 +30,23 @@ _MOST_JUDGES = 1_024
 
 
 class _Seen:
-    """Signatures seen once lately: what does not come again before long is not worth remembering."""
+    """Signatures seen once lately: what does not come again before long is not worth remembering.
+
+    By their hash, which is enough for a guess.
+    """
 
     def __init__(self) -> None:
-        self._keys: dict[Hashable, None] = {}
+        self._hashes: dict[int, None] = {}
 
     def again(self, key: Hashable, room: int) -> bool:
         """Whether it is among the last that were seen, as many as there is room to remember classes."""
-        if key in self._keys:
-            del self._keys[key]
+        number = hash(key)
+        if number in self._hashes:
+            del self._hashes[number]
             return True
-        while self._keys and len(self._keys) >= room:
-            del self._keys[next(iter(self._keys))]
-        self._keys[key] = None
+        while self._hashes and len(self._hashes) >= room:
+            del self._hashes[next(iter(self._hashes))]
+        self._hashes[number] = None
         return False
 
 
@@ -93,8 +97,11 @@ class PodClasses:
         start = profile.caller.started()
         signature = sign(profile, evaluation.pod)
         groups = self._groups_of(profile, signature.declined)
-        is_known = signature.whole in self._pod_classes
-        found = self._class_of(signature, groups, evaluation, search)
+        known = self._known(signature)
+        is_known = known is not None
+        # What is remembered of rows leaves room for all pods that are expected there: it is not for one of those.
+        is_apart = evaluation.is_expected_itself
+        found = known if is_known and not is_apart else self._newcomer(signature, groups, evaluation, search, is_apart)
         self._observer.hint_looked_up(profile.name, is_known, profile.caller.started() - start)
         judged = None if found is None else self._begin(found, signature, groups, evaluation)
         result = "no_hint" if not is_known else "hint_used" if judged is not None else "hint_not_used"
@@ -120,17 +127,19 @@ class PodClasses:
             found = self._groups[key] = groups_of(profile, declined)
         return found
 
-    def _class_of(self, signature: Signature, groups: Groups, evaluation: Evaluation, search: Search) -> LonePod | None:
-        key, room = signature.whole, _MOST_ROWS // evaluation.cluster.nodes.capacity
-        known = self._pod_classes.pop(key, None)
+    def _known(self, signature: Signature) -> PodClass | None:
+        known = self._pod_classes.pop(signature.whole, None)
         if known is not None:
-            self._pod_classes[key] = known
-        # What is remembered of rows leaves room for all pods that are expected there: it is not for one of those.
-        is_apart = evaluation.is_expected_itself
-        if known is not None and not is_apart:
+            self._pod_classes[signature.whole] = known
             self._ahead.pause()
-            return known
-        comes_again = not is_apart and self._seen.again(key, room)
+        return known
+
+    def _newcomer(
+        self, signature: Signature, groups: Groups, evaluation: Evaluation, search: Search, is_apart: bool
+    ) -> LonePod | None:
+        """A class for a pod whose like has been seen before; else what judges this pod alone."""
+        room = _MOST_ROWS // evaluation.cluster.nodes.capacity
+        comes_again = not is_apart and self._seen.again(signature.whole, room)
         nodes = self._node_class_of(signature, groups, evaluation, room)
         if nodes is None or not nodes.is_usable:
             return None
@@ -150,7 +159,7 @@ class PodClasses:
         while self._pod_classes and len(self._pod_classes) >= room:
             del self._pod_classes[next(iter(self._pod_classes))]
             self._observer.batch_flushed(profile.name, "expired")
-        made = self._pod_classes[key] = PodClass(profile.caller, nodes, of_pods, of_sums)
+        made = self._pod_classes[signature.whole] = PodClass(profile.caller, nodes, of_pods, of_sums)
         self._observer.results_stored(profile.name, profile.caller.started() - start)
         return made
 
