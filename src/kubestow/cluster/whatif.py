@@ -91,6 +91,18 @@ class WhatIf:
     def source_rows(self) -> IntArray:
         return self._rows
 
+    def only(self, positions: IntArray) -> "WhatIf":
+        """Some of the rows, in their order, as they are now: to be looked at before anything changes."""
+        if len(positions) == self.size:
+            return self
+        part = WhatIf(self._table, self._rows[positions], self._expected)
+        part.requested[:] = self.requested.take(positions, axis=1)
+        part.non_zero[:] = self.non_zero.take(positions, axis=1)
+        part.pod_count[:] = self.pod_count[positions]
+        if "pods" in self.__dict__:
+            part.pods = [self.pods[position] for position in positions.tolist()]
+        return part
+
     def add_pod(self, row: int, pod: PodInfo) -> None:
         self.pods[row][pod.uid] = pod
         self._account(row, pod, 1)

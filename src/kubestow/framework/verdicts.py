@@ -30,11 +30,6 @@ class Verdicts:
         self._distinct: list[tuple[Rejection, IntArray]] | None = None
         self.passing: BoolArray = np.ones(len(rows), np.bool_)
 
-    @property
-    def plugins(self) -> Sequence[str]:
-        """The filters, in the order they are asked."""
-        return self._plugins
-
     def add(self, plugin: int, answer: Rejections, positions: IntArray | None = None) -> int:
         """Note a plugin's answer on all rows, or on those at some positions. Returns how many rows it newly refused."""
         if positions is None:

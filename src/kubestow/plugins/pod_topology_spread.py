@@ -5,7 +5,7 @@ Score prefers domains with few. Verdicts and scores are found per domain, and ro
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +40,9 @@ class _Spread(NamedTuple):
 
 
 HardWant = tuple[_Spread, ...]
+
+_Shift = dict[int, int]
+"""By domain, how many more pods are counted."""
 
 
 class _DomainScores(NamedTuple):
@@ -76,6 +79,8 @@ class PodTopologySpread:
         self._cluster = handle.cluster
         self._constraints = ConstraintReader(args, handle.features, handle.cluster)
         self._distributions = Distributions(handle.cluster, handle.features.taint_toleration_comparison_operators)
+        self._shifts_of: HardWant = ()
+        self._known_shifts: dict[Hashable, HardWant] = {}
 
     def requeue_on(self) -> Sequence[Registration]:
         return SpreadHints(self._constraints.hard).registrations()
@@ -109,28 +114,39 @@ class PodTopologySpread:
 
     def with_changes(self, want: HardWant, pod: PodInfo, changes: Sequence[Change]) -> HardWant:
         """Like kube-scheduler, counts pods that `pre_filter` leaves out: terminating, or of an empty selector."""
-        columns = [self._cluster.nodes.labels.column(spread.constraint.key) for spread in want]
-        counted = [
-            change
-            for change in changes
-            if change.pod.namespace == pod.namespace and all(column.ids[change.row] != ABSENT for column in columns)
-        ]
-        changed = list(want)
-        for number, (spread, column) in enumerate(zip(want, columns, strict=True)):
-            constraint, included = spread.constraint, spread.included
-            matching = [
-                change
-                for change in counted
-                if (included is None or included[change.row]) and constraint.selector.matches(change.pod.labels)
-            ]
-            if matching:
-                counts = spread.domains.counts.copy()
-                for change in matching:
-                    counts[column.ids[change.row]] += 1 if change.added else -1
-                domains = spread.domains._replace(counts=counts)
-                refusals = self._refusals(pod, constraint, domains, _kind(len(want) - number))
-                changed[number] = _Spread(constraint, domains, included, refusals)
-        return want if all(new is old for new, old in zip(changed, want, strict=True)) else tuple(changed)
+        columns = [self._cluster.nodes.labels.column(spread.constraint.key).ids for spread in want]
+        shifts = tuple(_Shift() for _ in want)
+        for other, row, added in changes:
+            if other.namespace != pod.namespace:
+                continue
+            matching = [n for n, spread in enumerate(want) if spread.constraint.selector.matches(other.labels)]
+            if matching and all(ids[row] != ABSENT for ids in columns):
+                for number in matching:
+                    included, domain = want[number].included, int(columns[number][row])
+                    if included is None or included[row]:
+                        shifts[number][domain] = shifts[number].get(domain, 0) + (1 if added else -1)
+        return self._shifted(want, pod, shifts) if any(shifts) else want
+
+    def _shifted(self, want: HardWant, pod: PodInfo, shifts: Sequence[_Shift]) -> HardWant:
+        """A want with other counts; the very same for the same shifts, as what happens on one node is often like what
+        happens on others."""
+        if self._shifts_of is not want:
+            self._shifts_of, self._known_shifts = want, {}
+        key = tuple(tuple(sorted(shift.items())) for shift in shifts)
+        found = self._known_shifts.get(key)
+        if found is None:
+            found = self._known_shifts[key] = tuple(
+                self._shift(spread, pod, shift, _kind(len(want) - number)) if shift else spread
+                for number, (spread, shift) in enumerate(zip(want, shifts, strict=True))
+            )
+        return found
+
+    def _shift(self, spread: _Spread, pod: PodInfo, shift: _Shift, skewed: int) -> _Spread:
+        counts = spread.domains.counts.copy()
+        for domain, number in shift.items():
+            counts[domain] += number
+        domains = spread.domains._replace(counts=counts)
+        return spread._replace(domains=domains, refusals=self._refusals(pod, spread.constraint, domains, skewed))
 
     def filter_rows(self, want: HardWant, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         kinds: IntArray | None = None

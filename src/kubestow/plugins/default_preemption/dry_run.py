@@ -16,7 +16,7 @@ class FirstLook:
 
     def __init__(self, lineup: Lineup, trials: Sequence[Trial]) -> None:
         self._size = len(lineup.rows)
-        self._answers: Sequence[tuple[IntArray, Verdicts]] = [(trial.of, trial.judge()) for trial in trials]
+        self._answers: Sequence[tuple[IntArray, Verdicts]] = [answer for trial in trials for answer in trial.judge()]
 
     def refused(self, save_by: Collection[str] = ()) -> BoolArray:
         """By row, whether the pod does not fit even then; what some plugins say may be left out."""
@@ -30,19 +30,14 @@ class FirstLook:
                         refused[of[positions]] = True
         return refused
 
-    def reasons(self, adapting: Collection[str] = ()) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-        """Why rows are refused; of several trials the first refusal counts.
-
-        Filters that might say something else in a trial that they adapt to leave it open what comes after them.
-        """
-        is_open = np.ones(self._size, np.bool_)
+    def reasons(self) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+        """Why rows are refused; of several trials the first refusal counts."""
+        unexplained = np.ones(self._size, np.bool_)
         for of, verdicts in self._answers:
-            names = verdicts.plugins
             for rejection, positions in verdicts.kinds():
-                if not any(name in adapting for name in names[: names.index(rejection.plugin) + 1]):
-                    refused = of[positions]
-                    yield rejection.reasons, refused[is_open[refused]]
-            is_open[of if adapting else of[~verdicts.passing]] = False
+                refused = of[positions]
+                yield rejection.reasons, refused[unexplained[refused]]
+            unexplained[of[~verdicts.passing]] = False
 
 
 class DryRun(NamedTuple):

@@ -13,8 +13,8 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import PodRanking
 from kubestow.plugins.default_preemption.dry_run import DryRun
 
-# What a row is. Those up to TO_TRY_ALONE are to be tried yet, those from CANDIDATE on are candidates.
-UNTRIED, TO_TRY_ALONE, NO_VICTIMS, REFUSED, FITS_ANYWAY, CANDIDATE, BREAKING_CANDIDATE = range(7)
+# What a row is; those from CANDIDATE on are candidates.
+UNTRIED, NO_VICTIMS, REFUSED, FITS_ANYWAY, CANDIDATE, BREAKING_CANDIDATE = range(6)
 
 Kinds = NDArray[np.int8]
 
@@ -48,10 +48,6 @@ class Findings:
     def note_no_victims(self, rows: IntArray) -> None:
         """Nobody there may be evicted."""
         self.kind[rows] = NO_VICTIMS
-
-    def note_to_try_alone(self, rows: IntArray) -> None:
-        """Rows cannot be tried together with others."""
-        self.kind[rows] = TO_TRY_ALONE
 
     def note_refused(self, rows: IntArray) -> None:
         """Even with all gone that may be evicted, the pod does not fit there."""

@@ -15,9 +15,9 @@ from kubestow.framework.results import Code
 from kubestow.plugins.default_preemption.budgets import Budgets
 from kubestow.plugins.default_preemption.choice import first_candidates
 from kubestow.plugins.default_preemption.dry_run import FirstLook, let_back
-from kubestow.plugins.default_preemption.findings import FITS_ANYWAY, NO_VICTIMS, TO_TRY_ALONE, UNTRIED, Findings
+from kubestow.plugins.default_preemption.findings import FITS_ANYWAY, NO_VICTIMS, UNTRIED, Findings
 from kubestow.plugins.default_preemption.lineup import Lineup, line_up
-from kubestow.plugins.default_preemption.trials import Trial, adapting_to, set_up, set_up_alone, would_pass
+from kubestow.plugins.default_preemption.trials import Trial, adapting_to, set_up, would_pass
 
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -65,16 +65,12 @@ class Search:
         kinds = findings.kind[rows]
         while True:
             found, are_enough = first_candidates(kinds, wanted)
-            to_try = ((kinds[: found[-1]] if are_enough else kinds) <= TO_TRY_ALONE).nonzero()[0]
+            to_try = ((kinds[: found[-1]] if are_enough else kinds) == UNTRIED).nonzero()[0]
             if not len(to_try):
                 return rows[found]
-            if kinds[to_try[0]] == TO_TRY_ALONE:
-                some = to_try[:1]
-                self._try_alone(rows[some])
-            else:
-                some = to_try if are_enough else to_try[: _likely(wanted, len(found), tried)]
-                self._try(rows[some])
-                tried += len(some)
+            some = to_try if are_enough else to_try[: _likely(wanted, len(found), tried)]
+            self._try(rows[some])
+            tried += len(some)
             kinds[some] = findings.kind[rows[some]]
 
     def _note_hopeless(self) -> None:
@@ -85,23 +81,21 @@ class Search:
     # Trying
 
     def _try(self, rows: IntArray) -> None:
-        """Try rows in step; those that need a trial of their own, and may pass it, are put off."""
+        """Try rows, all in step."""
         lineup = self._line_up(rows)
-        if lineup is not None and len(rows) <= _FEW and not self._cycle.has_adapting_wants:
-            lineup = self._without_hopeless(lineup)
         if lineup is None:
             return
-        apart, adapting = adapting_to(self._cycle, lineup)
-        trials = set_up(self._cycle, self._table, lineup)
-        look = FirstLook(lineup, trials)
-        refused = look.refused()
-        if adapting:
-            refused = np.where(apart, look.refused(save_by=adapting), refused)
-        self._let_back(lineup, trials, ~(refused | apart))
+        adapting = adapting_to(self._cycle, lineup)
+        if adapting or len(rows) <= _FEW:
+            lineup = self._without_hopeless(lineup, adapting)
+            if lineup is None:
+                return
+        trials = set_up(self._cycle, self._table, lineup, adapting)
+        refused = FirstLook(lineup, trials).refused()
+        self._let_back(lineup, trials, ~refused, adapting)
         self._findings.note_refused(lineup.rows[refused])
-        self._findings.note_to_try_alone(lineup.rows[apart & ~refused])
 
-    def _let_back(self, lineup: Lineup, trials: Sequence[Trial], fits: BoolArray) -> None:
+    def _let_back(self, lineup: Lineup, trials: Sequence[Trial], fits: BoolArray, adapting: Sequence[str]) -> None:
         """Find out who must go where the pod fits; what is noted of other rows is to be overwritten."""
         number = int(np.count_nonzero(fits))
         if not number:
@@ -111,20 +105,8 @@ class Search:
         if fitting is lineup:
             trials = [trial for trial in trials if fits[trial.of].any()]
         else:
-            trials = set_up(self._cycle, self._table, fitting)
+            trials = set_up(self._cycle, self._table, fitting, adapting)
         self._findings.note(let_back(fitting, trials))
-
-    def _try_alone(self, row: IntArray) -> None:
-        """Try a row with wants that adapt to what goes on there."""
-        lineup = line_up(self._ranking, row, self._priority).protected_by(self._budgets)
-        trials = set_up_alone(self._cycle, self._table, lineup)
-        look = FirstLook(lineup, trials)
-        if not look.refused().any():
-            self._findings.note(let_back(lineup, trials))
-            return
-        self._findings.note_refused(row)
-        for reasons, refused in look.reasons():
-            self._findings.note_reasons(row[refused], reasons)
 
     def _line_up(self, rows: IntArray) -> Lineup | None:
         """The lineup of those of the rows that have victims."""
@@ -135,12 +117,17 @@ class Search:
             rows = rows[has_victims]
         return line_up(self._ranking, rows, self._priority) if len(rows) else None
 
-    def _without_hopeless(self, lineup: Lineup) -> Lineup | None:
-        """The rows that pass at least the filters that look at pods, with all gone that may be evicted.
+    def _without_hopeless(self, lineup: Lineup, adapting: Sequence[str]) -> Lineup | None:
+        """The rows that may pass, going by what can be seen at little cost with all gone that may be evicted.
 
-        Where only a few rows are to be tried, they have changed since they were: most often, room was taken there.
+        Where only a few rows are to be tried, they have changed since they were: most often, room was taken there. And
+        filters that adapt need not do so where others refuse.
         """
-        hopeful = would_pass(self._cycle, self._table, lineup)
+        if adapting:
+            look = FirstLook(lineup, set_up(self._cycle, self._table, lineup))
+            hopeful = ~look.refused(save_by=adapting)
+        else:
+            hopeful = would_pass(self._cycle, self._table, lineup)
         if hopeful.all():
             return lineup
         self._findings.note_refused(lineup.rows[~hopeful])
@@ -163,19 +150,12 @@ class Search:
         return f"0/{self._table.count} nodes are available: {counted}."
 
     def _explain(self, rows: IntArray) -> None:
-        """Find out why rows were refused that were tried in step."""
-        if not len(rows):
-            return
-        lineup = line_up(self._ranking, rows, self._priority)
-        apart, adapting = adapting_to(self._cycle, lineup)
-        look = FirstLook(lineup, set_up(self._cycle, self._table, lineup))
-        for reasons, refused in look.reasons():
-            self._findings.note_reasons(rows[refused[~apart[refused]]], reasons)
-        if adapting:
-            for reasons, refused in look.reasons(adapting):
-                self._findings.note_reasons(rows[refused[apart[refused]]], reasons)
-            for row in self._findings.unexplained(rows):
-                self._try_alone(np.array([row]))
+        """Find out why rows were refused."""
+        if len(rows):
+            lineup = line_up(self._ranking, rows, self._priority)
+            trials = set_up(self._cycle, self._table, lineup, adapting_to(self._cycle, lineup))
+            for reasons, refused in FirstLook(lineup, trials).reasons():
+                self._findings.note_reasons(rows[refused], reasons)
 
 
 def _likely(wanted: int, found: int, tried: int) -> int:

@@ -24,6 +24,7 @@ class Trial(Protocol):
     """Nodes of a lineup; `of` are their numbers there. It begins with all pods of the lineup gone."""
 
     of: IntArray
+    view: WhatIf
 
     def let_back(self, turn: int) -> None:
         """Let the pods that have the turn come back."""
@@ -33,8 +34,8 @@ class Trial(Protocol):
         """Let them leave again, where `which` says so for the nodes of the lineup."""
         ...
 
-    def judge(self) -> Verdicts:
-        """What the filters say."""
+    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        """What the filters say, of some nodes after the other."""
         ...
 
     def still_passing(self) -> BoolArray:
@@ -48,7 +49,7 @@ class SumTrial:
     def __init__(self, cycle: FailedEvaluation, view: WhatIf, lineup: Lineup, of: IntArray) -> None:
         self.of = of
         self._cycle = cycle
-        self._view = view
+        self.view = view
         self._lineup = lineup
         self._everywhere = len(of) == len(lineup.rows)
         view.requested -= self._mine(lineup.freed())
@@ -63,19 +64,19 @@ class SumTrial:
         return amounts
 
     def let_back(self, turn: int) -> None:
-        self._view.requested += self._amounts[turn]
-        self._view.pod_count += self._mine(self._lineup.filled[turn])
+        self.view.requested += self._amounts[turn]
+        self.view.pod_count += self._mine(self._lineup.filled[turn])
 
     def send_away(self, turn: int, which: BoolArray) -> None:
         leaving = self._mine(which)
-        self._view.requested -= self._amounts[turn] * leaving
-        self._view.pod_count -= leaving
+        self.view.requested -= self._amounts[turn] * leaving
+        self.view.pod_count -= leaving
 
-    def judge(self) -> Verdicts:
-        return self._cycle.refuses(self._cycle.wants, self._view)
+    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        yield self.of, self._cycle.refuses(self._cycle.wants, self.view)
 
     def still_passing(self) -> BoolArray:
-        return self._cycle.still_passing(self._cycle.wants, self._view)
+        return self._cycle.still_passing(self._cycle.wants, self.view)
 
 
 class PodTrial:
@@ -84,90 +85,122 @@ class PodTrial:
     def __init__(self, cycle: FailedEvaluation, view: WhatIf, lineup: Lineup, of: IntArray) -> None:
         self.of = of
         self._cycle = cycle
-        self._view = view
+        self.view = view
         self._lineup = lineup
         for turn in range(lineup.turns):
             self.send_away(turn, lineup.filled[turn])
 
     def let_back(self, turn: int) -> None:
         for position, pod in self._pods(turn, self._lineup.filled[turn]):
-            self._view.add_pod(position, pod)
+            self.view.add_pod(position, pod)
 
     def send_away(self, turn: int, which: BoolArray) -> None:
         for position, pod in self._pods(turn, which):
-            self._view.remove_pod(position, pod)
+            self.view.remove_pod(position, pod)
 
     def _pods(self, turn: int, which: BoolArray) -> Iterator[tuple[int, PodInfo]]:
         for position in np.flatnonzero(which[self.of]).tolist():
             yield position, self._lineup.pod(int(self.of[position]), turn)
 
-    def judge(self) -> Verdicts:
-        return self._cycle.refuses(self._wants(), self._view)
+    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        yield self.of, self._cycle.refuses(self._cycle.wants, self.view)
 
     def still_passing(self) -> BoolArray:
-        return self._cycle.still_passing(self._wants(), self._view)
-
-    def _wants(self) -> dict[str, Any]:
-        return self._cycle.wants
+        return self._cycle.still_passing(self._cycle.wants, self.view)
 
 
-class AdaptingTrial(PodTrial):
-    """A single node, for filters that count pods across nodes: their wants follow each move."""
+class AdaptingTrial:
+    """A trial with filters that count pods across nodes: for each node, their wants follow what moves there.
+
+    Nodes for which the wants come out the very same are judged together.
+    """
 
     def __init__(
-        self, cycle: FailedEvaluation, view: WhatIf, lineup: Lineup, of: IntArray, expected: Sequence[PodInfo]
+        self,
+        cycle: FailedEvaluation,
+        trial: Trial,
+        lineup: Lineup,
+        expected: ExpectedBeside | None,
+        names: Sequence[str],
     ) -> None:
-        (self._row,) = lineup.rows[of].tolist()
-        self._expected = [Change(pod, self._row, added=True) for pod in expected]
-        self._gone: dict[str, Change] = {}
-        super().__init__(cycle, view, lineup, of)
+        self.of, self.view = trial.of, trial.view
+        self._cycle = cycle
+        self._trial = trial
+        self._lineup = lineup
+        self._names = names
+        """The filters that adapt."""
+        self._rows = lineup.rows[trial.of].tolist()
+        self._gone: list[dict[int, Change]] = [{} for _ in self._rows]
+        """By node, the pods that are gone, by their turn."""
+        self._expected = [
+            [] if expected is None else [Change(pod, row, added=True) for pod in expected.pods(row)]
+            for row in self._rows
+        ]
+        for turn, filled in enumerate(lineup.filled):
+            self._note_gone(turn, filled)
+        self._wants = [self._wants_of(position) for position in range(len(self._rows))]
+        self._is_adapting = [self._key(wants) != self._key(cycle.wants) for wants in self._wants]
 
-    def _pods(self, turn: int, which: BoolArray) -> Iterator[tuple[int, PodInfo]]:
-        if which[0]:
-            yield 0, self._lineup.pod(0, turn)
+    def _wants_of(self, position: int) -> dict[str, Any]:
+        return self._cycle.wants_after([*self._gone[position].values(), *self._expected[position]])
+
+    def _key(self, wants: dict[str, Any]) -> tuple[int, ...]:
+        return tuple(id(wants[name]) for name in self._names)
+
+    def _positions(self, which: BoolArray) -> list[int]:
+        positions: list[int] = np.flatnonzero(which[self.of]).tolist()
+        return positions
+
+    def _note_gone(self, turn: int, which: BoolArray) -> None:
+        for position in self._positions(which):
+            pod = self._lineup.pod(int(self.of[position]), turn)
+            self._gone[position][turn] = Change(pod, self._rows[position], added=False)
 
     def let_back(self, turn: int) -> None:
-        super().let_back(turn)
-        for _, pod in self._pods(turn, self._lineup.filled[turn]):
-            del self._gone[pod.uid]
+        self._trial.let_back(turn)
+        for position in self._positions(self._lineup.filled[turn]):
+            del self._gone[position][turn]
+            if self._is_adapting[position]:
+                self._wants[position] = self._wants_of(position)
 
     def send_away(self, turn: int, which: BoolArray) -> None:
-        super().send_away(turn, which)
-        for _, pod in self._pods(turn, which):
-            self._gone[pod.uid] = Change(pod, self._row, added=False)
+        self._trial.send_away(turn, which)
+        self._note_gone(turn, which)
 
-    def _wants(self) -> dict[str, Any]:
-        return self._cycle.wants_after([*self._gone.values(), *self._expected])
+    def judge(self) -> Iterator[tuple[IntArray, Verdicts]]:
+        for wants, positions in self._alike():
+            yield self.of[positions], self._cycle.refuses(wants, self.view.only(positions))
 
+    def still_passing(self) -> BoolArray:
+        passing = np.zeros(len(self.of), np.bool_)
+        for wants, positions in self._alike():
+            passing[positions] = self._cycle.still_passing(wants, self.view.only(positions))
+        return passing
 
-def adapting_to(cycle: FailedEvaluation, lineup: Lineup) -> tuple[BoolArray, set[str]]:
-    """Which rows need a trial of their own, and because of which filters: pods that move there matter for what a want
-    has counted."""
-    apart, names = np.zeros(len(lineup.rows), np.bool_), set[str]()
-    if cycle.has_adapting_wants:
-        changes = [
-            [Change(pod, row, added=False) for pod in lineup.pods(i)]
-            + [Change(pod, row, added=True) for pod in _expected_on(cycle, row)]
-            for i, row in enumerate(lineup.rows.tolist())
-        ]
-        names = _adapting(cycle, [change for of_row in changes for change in of_row])
-        if names:
-            apart[:] = [bool(_adapting(cycle, of_row)) for of_row in changes]
-    return apart, names
+    def _alike(self) -> Iterator[tuple[dict[str, Any], IntArray]]:
+        """The wants that there are, with the positions of the nodes they are good for."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for position, wants in enumerate(self._wants):
+            groups.setdefault(self._key(wants), []).append(position)
+        for positions in groups.values():
+            yield self._wants[positions[0]], np.array(positions)
 
 
-def _adapting(cycle: FailedEvaluation, changes: Sequence[Change]) -> set[str]:
+def adapting_to(cycle: FailedEvaluation, lineup: Lineup) -> list[str]:
+    """The filters whose wants count pods that move in trials of the lineup."""
+    if not cycle.has_adapting_wants:
+        return []
+    rows = lineup.rows.tolist()
+    changes = [Change(pod, row, added=False) for i, row in enumerate(rows) for pod in lineup.pods(i)]
+    if cycle.expected is not None:
+        changes += [Change(pod, row, added=True) for row in rows for pod in cycle.expected.pods(row)]
     after = cycle.wants_after(changes)
-    return {name for name, want in cycle.wants.items() if after[name] is not want}
+    return [name for name, want in cycle.wants.items() if after[name] is not want]
 
 
-def _expected_on(cycle: FailedEvaluation, row: int) -> Sequence[PodInfo]:
-    return () if cycle.expected is None else cycle.expected.pods(row)
-
-
-def set_up(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup) -> list[Trial]:
+def set_up(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup, adapting: Sequence[str] = ()) -> list[Trial]:
     """The trials that the nodes must pass: with the pods that are expected there, if any; then without."""
-    return [_trial(cycle, table, lineup, of, on_top) for of, on_top in _rounds(cycle, lineup)]
+    return [_trial(cycle, table, lineup, of, on_top, adapting) for of, on_top in _rounds(cycle, lineup)]
 
 
 def would_pass(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup) -> BoolArray:
@@ -181,21 +214,16 @@ def would_pass(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup) -> Boo
 
 
 def _trial(
-    cycle: FailedEvaluation, table: NodeTable, lineup: Lineup, of: IntArray, on_top: ExpectedBeside | None
+    cycle: FailedEvaluation,
+    table: NodeTable,
+    lineup: Lineup,
+    of: IntArray,
+    on_top: ExpectedBeside | None,
+    adapting: Sequence[str] = (),
 ) -> Trial:
     kind = PodTrial if cycle.reads_pods > PodsRead.SUMS else SumTrial
-    return kind(cycle, what_if(table, lineup.rows[of], on_top), lineup, of)
-
-
-def set_up_alone(cycle: FailedEvaluation, table: NodeTable, lineup: Lineup) -> list[Trial]:
-    """The same for a lineup of a single row, with wants that adapt to what goes on there."""
-    (row,) = lineup.rows.tolist()
-    return [
-        AdaptingTrial(
-            cycle, what_if(table, lineup.rows, on_top), lineup, of, () if on_top is None else on_top.pods(row)
-        )
-        for of, on_top in _rounds(cycle, lineup)
-    ]
+    trial = kind(cycle, what_if(table, lineup.rows[of], on_top), lineup, of)
+    return AdaptingTrial(cycle, trial, lineup, on_top, adapting) if adapting else trial
 
 
 def _rounds(cycle: FailedEvaluation, lineup: Lineup) -> Iterator[tuple[IntArray, ExpectedBeside | None]]:
