@@ -266,7 +266,7 @@ class Evaluation:
         scored: Rows = slice(0, view.size) if everywhere else rows
         raw = self.profile.caller.call(bound, want, self.pod, view, scored, rows=len(rows))
         check_form(bound, raw, row_count(scored))
-        if everywhere:
+        if everywhere and not (len(rows) == view.size and self.verdicts is not None and rows is self.verdicts.rows):
             raw = raw[rows]
         normalized = raw
         if hasattr(bound.plugin, "normalize"):

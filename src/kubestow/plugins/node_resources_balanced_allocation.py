@@ -64,7 +64,7 @@ class NodeResourcesBalancedAllocation:
         # From 50 (as unbalanced as it gets) to 100; 75 if nothing changes.
         scores: IntArray = after - before
         scores += _HALF
-        scores //= 2
+        scores >>= 1
         scores += _HALF
         return scores
 
@@ -90,9 +90,10 @@ def _balance(found: Shares) -> IntArray:
     """100 where all resources are used to the same part, less the more the parts deviate; without the pod, and with."""
     # Both at once and in place: much of the time would go into new arrays.
     parts: FloatArray = np.empty((2, *found.capacity.shape))
-    divisor = found.divisor
-    np.divide(found.held, divisor, out=parts[0])
-    np.divide(found.total, divisor, out=parts[1])
+    divisor, used = found.divisor, found.held.astype(np.float64)
+    np.divide(used, divisor, out=parts[0])
+    used += found.wanted
+    np.divide(used, divisor, out=parts[1])
     np.minimum(parts, 1.0, out=parts)
     if len(found.weights) == 2 and found.is_everywhere:
         deviation = parts[:, 0]

@@ -75,7 +75,9 @@ def shares(view: NodeView, rows: Rows, resources: ScoredResources | JoinedResour
         amounts.append(wanted)
     capacity = _gather([view.allocatable], columns, rows)
     held = _gather([view.non_zero, view.requested] if non_zero else [view.requested], columns, rows)
-    return Shares(weights, capacity, held, np.array(amounts).reshape(len(columns), -1), bool(capacity.all()))
+    return Shares(
+        weights, capacity, held, np.array(amounts).reshape(len(columns), -1), bool(capacity.min(initial=1) > 0)
+    )
 
 
 def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntArray:
