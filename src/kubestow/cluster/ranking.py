@@ -21,6 +21,8 @@ class PodRanking:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._pods: list[list[PodInfo]] = []
+        self._listed: list[list[PodInfo] | None] = []
+        """The pods of each row as they came, when it was last ranked."""
         self._version: IntArray = np.zeros(0, np.int64)
         self.count: IntArray = np.zeros(0, np.int64)
         """Pods by row."""
@@ -37,7 +39,12 @@ class PodRanking:
         """Rank the pods of these rows; to be called before any of them is looked at."""
         self._make_room(rows)
         for row in rows[self._version[rows] != self._table.version[rows]].tolist():
-            self._rank(row)
+            pods = list(self._table.pods[row].values())
+            # Rows also change by what happens to the node, or is expected there.
+            if pods != self._listed[row]:
+                self._listed[row] = pods
+                self._rank(row, pods)
+            self._version[row] = self._table.version[row]
 
     def known_above(self, rows: IntArray, priority: int) -> BoolArray:
         """Which of the rows are known to have no pod below a priority, without ranking any."""
@@ -54,6 +61,7 @@ class PodRanking:
         table = self._table
         if len(self._pods) < table.size:
             self._pods.extend([] for _ in range(table.capacity - len(self._pods)))
+            self._listed.extend(None for _ in range(table.capacity - len(self._listed)))
             known = len(self._version)
             self._version = grown(self._version, table.capacity)
             self._version[known:] = -1
@@ -73,11 +81,10 @@ class PodRanking:
         if self.freed.shape[2] < len(table.requested):
             self.freed = grown(self.freed, len(table.requested), axis=2)
 
-    def _rank(self, row: int) -> None:
+    def _rank(self, row: int, listed: list[PodInfo]) -> None:
         # The number keeps pods that are equally important in the order they came, and is never compared further.
         ranked = sorted(
-            (-pod.priority, pod_start_time(pod.pod, NOT_STARTED), number, pod)
-            for number, pod in enumerate(self._table.pods[row].values())
+            (-pod.priority, pod_start_time(pod.pod, NOT_STARTED), number, pod) for number, pod in enumerate(listed)
         )
         self._pods[row] = pods = [pod for _, _, _, pod in ranked]
         count = len(pods)
@@ -93,4 +100,3 @@ class PodRanking:
                 freed[columns[name]] += amount
             sums.append(freed)
         self.freed[row, count::-1] = sums
-        self._version[row] = self._table.version[row]

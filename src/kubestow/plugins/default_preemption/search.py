@@ -68,7 +68,7 @@ class Search:
             to_try = ((kinds[: found[-1]] if are_enough else kinds) == UNTRIED).nonzero()[0]
             if not len(to_try):
                 return rows[found]
-            some = to_try if are_enough else to_try[: _likely(wanted, len(found), tried)]
+            some = to_try[: _likely(wanted, len(found), tried)]
             self._try(rows[some])
             tried += len(some)
             kinds[some] = findings.kind[rows[some]]
@@ -159,8 +159,9 @@ class Search:
 
 
 def _likely(wanted: int, found: int, tried: int) -> int:
-    """How many rows are likely to hold the candidates that are missing, going by those that were tried."""
-    # As many again as are wanted, if all that were found break a budget.
-    missing = wanted - found or wanted
-    per_candidate = tried / max(found, 1) if tried else 1.0
-    return max(int(1.25 * missing * per_candidate), _FEWEST_AT_A_TIME)
+    """How many rows are likely to hold the candidates that are missing, going by those that were tried.
+
+    If there are as many as wanted, they all break a budget, or rows before them are not known yet: then as many again.
+    """
+    missing = wanted - found if found < wanted else wanted
+    return max(int(1.25 * missing * max(tried / max(found, 1), 1.0)), _FEWEST_AT_A_TIME)
