@@ -147,8 +147,8 @@ class ExpectedBeside:
     def add_to(self, sums: RowSums, rows: IntArray) -> None:
         """Add what they request to sums of these rows."""
         for of in self._sums:
-            sums.requested += of.requested[:, rows]
-            sums.non_zero += of.non_zero[:, rows]
+            sums.requested += of.requested.take(rows, axis=1)
+            sums.non_zero += of.non_zero.take(rows, axis=1)
             sums.pod_count += of.pod_count[rows]
         if self._own is not None:
             for position in np.flatnonzero(rows == self._own_row).tolist():

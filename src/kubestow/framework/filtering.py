@@ -26,18 +26,19 @@ def run_filters(
     rows: IntArray | None,
 ) -> Verdicts:
     """Run the filters of a profile over rows of a view (None: all live ones), each row until somebody refuses it."""
+    alive: BoolArray | None = None
     if rows is None:
         # Dead rows are rare: judge everything, which needs no copies, and leave them out of the result.
         judged: Rows = slice(0, view.size)
         verdicts = Verdicts(np.arange(view.size), profile.filter_names)
-        alive = view.live[: view.size]
-        if not alive.all():
+        if not view.live[: view.size].all():
+            alive = view.live[: view.size]
             verdicts.passing &= alive
     else:
         judged = rows
         verdicts = Verdicts(rows, profile.filter_names)
     positions: IntArray | None = None
-    passing = int(np.count_nonzero(verdicts.passing))
+    passing = len(verdicts.rows) if alive is None else int(np.count_nonzero(alive))
     for number, bound in enumerate(profile.filter):
         if bound.name in skipped:
             continue
@@ -50,7 +51,7 @@ def run_filters(
         answer = ask_filter(profile.caller, bound, wants.get(bound.name), pod, view, judged, passing)
         if answer is not None:
             passing -= verdicts.add(number, answer, positions)
-    return verdicts.only_live(view) if rows is None else verdicts
+    return verdicts if alive is None else verdicts.only(alive)
 
 
 def refuse(

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubestow.cluster.arrays import BoolArray, IntArray
-from kubestow.cluster.view import NodeView
 from kubestow.framework.results import Code, Rejection, Rejections
 
 NOBODY = -1
@@ -65,6 +64,11 @@ class Verdicts:
 
     def forget(self, rows: IntArray) -> IntArray:
         """Let rows pass that were judged, until they are judged again; returns where they are."""
+        if self._answers:
+            # From now on a refusal is remembered as such: what a kind means to a plugin may differ by answer.
+            for rejection, positions in self.kinds():
+                self.override(positions, rejection)
+            self._answers = {}
         positions = np.searchsorted(self.rows, rows)
         self._refused_by[positions] = NOBODY
         self.passing[positions] = True
@@ -73,15 +77,12 @@ class Verdicts:
         self._distinct = None
         return positions
 
-    def only_live(self, view: NodeView) -> "Verdicts":
-        """For verdicts on all rows of a view: without the rows that have no node."""
-        alive = view.live[: view.size]
-        if alive.all():
-            return self
-        self.rows = self.rows[alive]
-        self._refused_by = self._refused_by[alive]
-        self._kinds = self._kinds[alive]
-        self.passing = self.passing[alive]
+    def only(self, which: BoolArray) -> "Verdicts":
+        """Leave rows out, before anything is overridden."""
+        self.rows = self.rows[which]
+        self._refused_by = self._refused_by[which]
+        self._kinds = self._kinds[which]
+        self.passing = self.passing[which]
         return self
 
     def position_of(self, row: int) -> int | None:

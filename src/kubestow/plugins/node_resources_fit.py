@@ -89,18 +89,18 @@ class NodeResourcesFit:
 
     def filter_rows(self, want: Want | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         amounts = (want or self.pre_filter(pod)).amounts
-        full = view.pod_count[rows] >= view.allowed_pods[rows]
-        lacking = [self._lacks(view, rows, name, amount) for name, amount in amounts]
-        refused = full.copy()
-        for lacks in lacking:
-            refused |= lacks
-        if not refused.any():
-            return None
-        kinds: IntArray = full.astype(np.int64)
-        for bit, lacks in enumerate(lacking, _FIRST_RESOURCE_BIT):
-            kinds |= lacks.astype(np.int64) << bit
-        self._mark_never_fitting(view, rows, amounts, lacking, kinds)
-        return Rejections(kinds, lambda kind: _words(kind, amounts))
+        kinds: IntArray = (view.pod_count[rows] >= view.allowed_pods[rows]).astype(np.int64)
+        for bit, (resource, amount) in enumerate(amounts, _FIRST_RESOURCE_BIT):
+            column = view.resource_index.get(resource)
+            if column is None or column >= len(view.allocatable):
+                kinds |= 1 << bit | _NEVER_FITS
+                continue
+            capacity = view.allocatable[column][rows]
+            lacks = capacity - view.requested[column][rows] < amount
+            if lacks.any():
+                kinds[lacks] |= 1 << bit
+                kinds[capacity < amount] |= _NEVER_FITS
+        return Rejections(kinds, lambda kind: _words(kind, amounts)) if kinds.any() else None
 
     def _lacks(self, view: NodeView, rows: Rows, resource: str, amount: int | IntArray) -> BoolArray:
         column = view.resource_index.get(resource)
@@ -108,24 +108,6 @@ class NodeResourcesFit:
             return np.ones(len(view.pod_count[rows]), np.bool_)
         lacks: BoolArray = view.allocatable[column][rows] - view.requested[column][rows] < amount
         return lacks
-
-    def _mark_never_fitting(
-        self,
-        view: NodeView,
-        rows: Rows,
-        amounts: Sequence[tuple[str, int | IntArray]],
-        lacking: list[BoolArray],
-        kinds: IntArray,
-    ) -> None:
-        for (resource, amount), lacks in zip(amounts, lacking, strict=True):
-            if lacks.any():
-                column = view.resource_index.get(resource)
-                too_small = (
-                    lacks
-                    if column is None or column >= len(view.allocatable)
-                    else lacks & (view.allocatable[column][rows] < amount)
-                )
-                kinds[too_small] |= _NEVER_FITS
 
     def passing_rows(self, want: Want, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
         """The rows that are not refused, without the reasons of the others."""
