@@ -136,10 +136,12 @@ class AdaptingTrial:
             [] if expected is None else [Change(pod, row, added=True) for pod in expected.pods(row)]
             for row in self._rows
         ]
+        self._is_adapting: BoolArray = np.ones(len(self._rows), np.bool_)
+        """Nodes where what moves matters; the others have nothing to follow."""
         for turn, filled in enumerate(lineup.filled):
             self._note_gone(turn, filled)
         self._wants = [self._wants_of(position) for position in range(len(self._rows))]
-        self._is_adapting = [self._key(wants) != self._key(cycle.wants) for wants in self._wants]
+        self._is_adapting[:] = [self._key(wants) != self._key(cycle.wants) for wants in self._wants]
 
     def _wants_of(self, position: int) -> dict[str, Any]:
         return self._cycle.wants_after([*self._gone[position].values(), *self._expected[position]])
@@ -148,7 +150,7 @@ class AdaptingTrial:
         return tuple(id(wants[name]) for name in self._names)
 
     def _positions(self, which: BoolArray) -> list[int]:
-        positions: list[int] = np.flatnonzero(which[self.of]).tolist()
+        positions: list[int] = np.flatnonzero(which[self.of] & self._is_adapting).tolist()
         return positions
 
     def _note_gone(self, turn: int, which: BoolArray) -> None:
@@ -160,8 +162,7 @@ class AdaptingTrial:
         self._trial.let_back(turn)
         for position in self._positions(self._lineup.filled[turn]):
             del self._gone[position][turn]
-            if self._is_adapting[position]:
-                self._wants[position] = self._wants_of(position)
+            self._wants[position] = self._wants_of(position)
 
     def send_away(self, turn: int, which: BoolArray) -> None:
         self._trial.send_away(turn, which)
