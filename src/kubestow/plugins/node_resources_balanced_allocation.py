@@ -75,7 +75,7 @@ class NodeResourcesBalancedAllocation:
         """The same for one row, in plain numbers, for up to two resources."""
         if want is None:
             return None
-        found = list(row_shares(view, row, want, non_zero=False))
+        found = row_shares(view, row, want, non_zero=False)
         if len(found) > 2:
             return None
         if len(found) < 2:

@@ -102,27 +102,23 @@ class NodeResourcesFit:
                 kinds[capacity < amount] |= _NEVER_FITS
         return Rejections(kinds, lambda kind: _words(kind, amounts)) if kinds.any() else None
 
-    def _lacks(self, view: NodeView, rows: Rows, resource: str, amount: int | IntArray) -> BoolArray:
-        column = view.resource_index.get(resource)
-        if column is None or column >= len(view.allocatable):
-            return np.ones(len(view.pod_count[rows]), np.bool_)
-        lacks: BoolArray = view.allocatable[column][rows] - view.requested[column][rows] < amount
-        return lacks
-
     def passing_rows(self, want: Want, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
         """The rows that are not refused, without the reasons of the others."""
         passing: BoolArray = view.pod_count[rows] < view.allowed_pods[rows]
         for name, amount in want.amounts:
-            passing &= ~self._lacks(view, rows, name, amount)
+            column = view.resource_index.get(name)
+            if column is None or column >= len(view.allocatable):
+                return np.zeros(len(passing), np.bool_)
+            passing &= view.allocatable[column][rows] - view.requested[column][rows] >= amount
         return passing
 
     def row_passes(self, want: Want, view: NodeView, row: int) -> bool:
         """The same for one row, in plain numbers."""
-        if view.pod_count[row] >= view.allowed_pods[row]:
+        if view.pod_count.item(row) >= view.allowed_pods.item(row):
             return False
         for name, amount in want.amounts:
             column = view.resource_index.get(name)
-            if column is None or view.allocatable[column, row] - view.requested[column, row] < amount:
+            if column is None or view.allocatable.item(column, row) - view.requested.item(column, row) < amount:
                 return False
         return True
 

@@ -4,7 +4,7 @@ Amounts are exact integers; quotients are computed in float64, which is exact fo
 capacities stay below 2**45 (35 TB of memory on one node); beyond that, integer division is used.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -93,18 +93,18 @@ def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntAr
 
 def row_shares(
     view: NodeView, row: int, resources: ScoredResources, *, non_zero: bool
-) -> Iterator[tuple[int, int, int, int]]:
+) -> list[tuple[int, int, int, int]]:
     """The shares on one row that count there, as plain numbers: capacity, held, wanted, weight."""
+    found = []
     for name, weight, wanted in resources:
-        if wanted == 0 and is_scalar_resource(name):
-            continue
         column = view.resource_index.get(name)
-        if column is None:
+        if column is None or (wanted == 0 and is_scalar_resource(name)):
             continue
         capacity = view.allocatable.item(column, row)
         if capacity:
-            held = view.non_zero if non_zero and column in (CPU, MEMORY) else view.requested
-            yield capacity, held.item(column, row), wanted, weight
+            held = view.non_zero if non_zero and column <= MEMORY else view.requested
+            found.append((capacity, held.item(column, row), wanted, weight))
+    return found
 
 
 def percent(part: IntArray, found: Shares) -> IntArray:
