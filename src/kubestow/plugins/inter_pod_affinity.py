@@ -5,7 +5,7 @@ preferred terms, the pod's own and those of placed pods. Both are found per topo
 domain.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +82,14 @@ class InterPodAffinity:
 
     def requeue_on(self) -> Sequence[Registration]:
         return registrations()
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """Of a pod without terms there is nothing to say, unless a placed pod has one about it."""
+        affinity = pod.pod.spec.affinity
+        if affinity is not None and (affinity.podAffinity is not None or affinity.podAntiAffinity is not None):
+            return None
+        namespace_labels = self._cluster.listers.namespace_labels(pod.namespace)
+        return "" if next(self._cluster.carried.about(pod, namespace_labels), None) is None else None
 
     # Filter
 

@@ -85,6 +85,13 @@ class PodTopologySpread:
     def requeue_on(self) -> Sequence[Registration]:
         return SpreadHints(self._constraints.hard).registrations()
 
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """Of a pod without constraints there is nothing to say."""
+        is_free = not pod.pod.spec.topologySpreadConstraints and not (
+            self._constraints.hard(pod.pod) or self._constraints.soft(pod.pod)
+        )
+        return "" if is_free else None
+
     # Filter
 
     def pre_filter(self, pod: PodInfo) -> HardWant | Skip:
