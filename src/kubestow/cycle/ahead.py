@@ -21,6 +21,7 @@ from kubestow.cycle.judges import Judges, Scored, prepare
 from kubestow.cycle.lone_pod import LonePod
 from kubestow.cycle.node_class import NodeClass
 from kubestow.framework.caller import Caller
+from kubestow.framework.plugin import RowsOfPods
 from kubestow.framework.profile import Profile
 
 Upcoming = Callable[[int], Sequence[PodInfo]]
@@ -159,31 +160,31 @@ def _judge(
     batch.pod_of[own] = np.repeat(np.arange(len(together)), search.enough)
     # Rows by number are copies: when it is about many it costs less to judge them all, for whichever pod.
     rows: Rows = slice(0, table.size) if 2 * len(own) > table.size else own
-    joined = _joined([judges for _, judges in together], batch.pod_of[rows])
+    joined = _joined([judges for _, judges in together], RowsOfPods(batch.pod_of[rows]))
     if joined is None:
         return None
     batch.judge(caller, joined, together[0][0], table, rows)
     return batch
 
 
-def _joined(judges: Sequence[Judges], pod_of: IntArray) -> Judges | None:
+def _joined(judges: Sequence[Judges], rows: RowsOfPods) -> Judges | None:
     """One for rows of several pods."""
     first = judges[0]
     joined = Judges({}, set(), first.filters, [], [])
     for bound in first.filters:
-        want = _join(bound.plugin, "join_wants", [of.wants.get(bound.name) for of in judges], pod_of)
+        want = _join(bound.plugin, "join_wants", [of.wants.get(bound.name) for of in judges], rows)
         if want is None:
             return None
         joined.wants[bound.name] = want
     for scored, *others in zip(*(of.scores for of in judges), strict=True):
         wants = [scored.want, *(other.want for other in others)]
-        want = _join(scored.bound.plugin, "join_score_wants", wants, pod_of)
+        want = _join(scored.bound.plugin, "join_score_wants", wants, rows)
         if want is None or any(other.bound is not scored.bound for other in others):
             return None
         joined.scores.append(Scored(scored.bound, scored.weight, want))
     return joined
 
 
-def _join(plugin: Any, method: str, wants: Sequence[Any], pod_of: IntArray) -> Any:
+def _join(plugin: Any, method: str, wants: Sequence[Any], rows: RowsOfPods) -> Any:
     join = getattr(plugin, method, None)
-    return None if join is None or None in wants else join(wants, pod_of)
+    return None if join is None or None in wants else join(wants, rows)

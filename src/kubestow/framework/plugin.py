@@ -12,6 +12,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows
 from kubestow.cluster.events import Registration
 from kubestow.cluster.expected import ExpectedBeside
@@ -112,16 +114,32 @@ class Signs(Protocol):
     def sign(self, pod: PodInfo) -> Hashable | None: ...
 
 
+class RowsOfPods:
+    """Rows that are each for one of some pods."""
+
+    def __init__(self, pod_of: IntArray) -> None:
+        self._pod_of = pod_of
+        self._known: dict[tuple[int, ...], IntArray] = {}
+
+    def spread(self, amounts: Sequence[int]) -> IntArray:
+        """By row, the amount of the pod that it is for. Several plugins ask about the same amounts."""
+        key = tuple(amounts)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = np.array(key, np.int64)[self._pod_of]
+        return found
+
+
 class JoinsWants(Protocol):
     """For a plugin that signs and looks at sums of pods alone: judges several pods at once, each on rows of its own.
 
     Given what its `pre_filter` (or `pre_score`) computed for some pods, it answers with a want for rows that are each
-    for one of them: for the pod with the number `pod_of[i]`, the row at position `i`. None: they cannot be joined.
+    for one of them, in which `rows.spread` makes amounts by row out of amounts by pod. None: they cannot be joined.
     """
 
-    def join_wants(self, wants: Sequence[Any], pod_of: IntArray) -> Any | None: ...
+    def join_wants(self, wants: Sequence[Any], rows: RowsOfPods) -> Any | None: ...
 
-    def join_score_wants(self, wants: Sequence[Any], pod_of: IntArray) -> Any | None: ...
+    def join_score_wants(self, wants: Sequence[Any], rows: RowsOfPods) -> Any | None: ...
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PodsRead
+from kubestow.framework.plugin import PodsRead, RowsOfPods
 from kubestow.framework.results import MAX_SCORE, SKIP, Skip
 from kubestow.model.requests import RequestRules
 from kubestow.plugins.support.resource_shares import (
@@ -68,8 +68,8 @@ class NodeResourcesBalancedAllocation:
         scores += _HALF
         return scores
 
-    def join_score_wants(self, wants: Sequence[ScoredResources], pod_of: IntArray) -> JoinedResources | None:
-        return join_scored(wants, pod_of)
+    def join_score_wants(self, wants: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
+        return join_scored(wants, rows)
 
     def row_score(self, want: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for up to two resources."""

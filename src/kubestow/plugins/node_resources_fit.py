@@ -11,7 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PodsRead
+from kubestow.framework.plugin import PodsRead, RowsOfPods
 from kubestow.framework.results import MAX_SCORE, Code, Rejection, Rejections
 from kubestow.model.devices import DeviceClass
 from kubestow.model.node import Node
@@ -30,7 +30,6 @@ from kubestow.plugins.support.allocation_strategies import least_allocated, stra
 from kubestow.plugins.support.resource_shares import (
     JoinedResources,
     ScoredResources,
-    by_row,
     join_scored,
     row_shares,
     shares,
@@ -75,12 +74,12 @@ class NodeResourcesFit:
             amounts = {name: amount for name, amount in amounts.items() if not self._is_ignored(name)}
         return Want([(name, amount) for name, amount in amounts.items() if amount > 0])
 
-    def join_wants(self, wants: Sequence[Want], pod_of: IntArray) -> Want | None:
+    def join_wants(self, wants: Sequence[Want], rows: RowsOfPods) -> Want | None:
         names = [name for name, _ in wants[0].amounts]
         if any([name for name, _ in want.amounts] != names for want in wants):
             return None
-        amounts = by_row([[int(amount) for _, amount in want.amounts] for want in wants], pod_of)
-        return Want(list(zip(names, amounts, strict=True)))
+        by_name = zip(names, zip(*(want.amounts for want in wants), strict=True), strict=True)
+        return Want([(name, rows.spread([int(amount) for _, amount in same])) for name, same in by_name])
 
     def _is_ignored(self, resource: str) -> bool:
         return is_extended_resource(resource) and (
@@ -131,8 +130,8 @@ class NodeResourcesFit:
         wanted = {**requests.amounts, CPU: requests.non_zero_cpu, MEMORY: requests.non_zero_memory}
         return tuple([(name, weight, wanted.get(name, 0)) for name, weight in self._scored])
 
-    def join_score_wants(self, wants: Sequence[ScoredResources], pod_of: IntArray) -> JoinedResources | None:
-        return join_scored(wants, pod_of)
+    def join_score_wants(self, wants: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
+        return join_scored(wants, rows)
 
     def score_rows(
         self, want: ScoredResources | JoinedResources | None, pod: PodInfo, view: NodeView, rows: Rows

@@ -12,6 +12,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, Rows, row_count
 from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cluster.view import NodeView
+from kubestow.framework.plugin import RowsOfPods
 from kubestow.model.requests import is_scalar_resource
 
 _EXACT_IN_FLOAT = 1 << 45
@@ -46,18 +47,15 @@ class Shares(NamedTuple):
         return (self.capacity if self.is_everywhere else np.maximum(self.capacity, 1)).astype(np.float64)
 
 
-def join_scored(of: Sequence[ScoredResources], pod_of: IntArray) -> JoinedResources | None:
+def join_scored(of: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
     """The resources of several pods by row; None if it is not the same resources that count."""
     if any(is_scalar_resource(name) for name, _, _ in of[0]):
         return None
-    amounts = by_row([[wanted for _, _, wanted in scored] for scored in of], pod_of)
-    return tuple((name, weight, wanted) for (name, weight, _), wanted in zip(of[0], amounts, strict=True))
-
-
-def by_row(amounts: Sequence[Sequence[int]], pod_of: IntArray) -> IntArray:
-    """Of the amounts of several pods, those of the pod that each row is for: an array of rows for each amount."""
-    found: IntArray = np.ascontiguousarray(np.array(amounts, np.int64).T).take(pod_of, axis=1)
-    return found
+    joined = []
+    for same in zip(*of, strict=True):
+        name, weight, _ = same[0]
+        joined.append((name, weight, rows.spread([wanted for _, _, wanted in same])))
+    return tuple(joined)
 
 
 def shares(view: NodeView, rows: Rows, resources: ScoredResources | JoinedResources, *, non_zero: bool) -> Shares:
