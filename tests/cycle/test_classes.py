@@ -17,7 +17,7 @@ from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import Code, Rejections, unschedulable
+from kubestow.framework.results import Code, Rejection, Rejections, unschedulable
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import NoObserver, offline_handle
@@ -46,9 +46,9 @@ class Room:
         self.judged.append(len(full))
         return Rejections(full.astype(np.int64), lambda _: unschedulable("full"))
 
-    def row_passes(self, want: Any, view: Any, row: int) -> bool:
+    def row_rejection(self, want: Any, view: Any, row: int) -> Rejection | None:
         self.single.append(row)
-        return bool(view.pod_count[row] < self.limit)
+        return None if view.pod_count[row] < self.limit else unschedulable("full")
 
     def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
         scores: IntArray = 10 * view.pod_count[rows]
@@ -288,8 +288,8 @@ class Broken(Room):
     def sign(self, pod: PodInfo) -> Hashable:
         return self._fail("sign") or super().sign(pod)
 
-    def row_passes(self, want: Any, view: Any, row: int) -> bool:
-        return self._fail("row_passes") or super().row_passes(want, view, row)
+    def row_rejection(self, want: Any, view: Any, row: int) -> Rejection | None:
+        return self._fail("row_rejection") or super().row_rejection(want, view, row)
 
     def row_score(self, want: Any, view: Any, row: int) -> int:
         return self._fail("row_score") or super().row_score(want, view, row)
@@ -308,7 +308,7 @@ class Broken(Room):
     [
         ("sign", KeyError("x"), "running sign plugin \"Room\": 'x'"),
         ("filter_rows", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
-        ("row_passes", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
+        ("row_rejection", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
         ("row_score", KeyError("x"), "running Score plugin \"Room\": 'x'"),
         ("row_score", 101, 'running Score plugin "Room": score 101 of node '),
         ("score_rows", 200, 'running Score plugin "Room": score 200 of node '),

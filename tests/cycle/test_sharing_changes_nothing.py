@@ -237,17 +237,18 @@ def test_pods_of_many_sizes_are_judged_ahead(
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)))
 @settings(max_examples=150, deadline=None)
 def test_single_rows_in_plain_numbers(cluster: Cluster, kind: str, profile: str) -> None:
-    """`row_passes` and `row_score` say of every row what the vector form says."""
+    """`row_rejection` and `row_score` say of every row what the vector form says."""
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     everywhere = slice(0, table.size)
     asked = 0
     for bound in made.filter:
-        if not hasattr(bound.plugin, "row_passes"):
+        if not hasattr(bound.plugin, "row_rejection"):
             continue
         want = bound.plugin.pre_filter(pod)
         answer = bound.function(want, pod, table, everywhere)
-        passes = np.ones(table.size, np.bool_) if answer is None else answer.kinds == 0
-        assert [bound.plugin.row_passes(want, table, row) for row in range(table.size)] == passes.tolist()
+        kinds = [0] * table.size if answer is None else answer.kinds.tolist()
+        expected = [None if answer is None or not kind else answer.words(kind) for kind in kinds]
+        assert [bound.plugin.row_rejection(want, table, row) for row in range(table.size)] == expected
         asked += 1
     for bound in made.score:
         if not hasattr(bound.plugin, "row_score"):

@@ -3,7 +3,7 @@
 All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
 """
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,9 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, Rejection, Skip, unresolvable
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.lazily import lazy
+
+_FEW_ROWS = 4
+"""So many are judged one by one."""
 
 
 class PluginScore(NamedTuple):
@@ -123,6 +126,14 @@ class Evaluation:
         """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""
         skipped = self.skipped.union(passed)
         positions = verdicts.forget(rows)
+        filters = [bound for bound in self.profile.filter if bound.name not in skipped]
+        asking = [(bound, bound.row_rejection) for bound in filters if bound.row_rejection is not None]
+        if len(rows) <= _FEW_ROWS and len(asking) == len(filters) and not self.has_adapting_wants:
+            for position, row in zip(positions.tolist(), rows.tolist(), strict=True):
+                rejection = self._row_rejection(asking, row)
+                if rejection is not None:
+                    verdicts.override(position, rejection)
+            return
         self._judge_with_expected(verdicts, positions, skipped)
         # A refusal with the expected pods is the one that counts.
         positions = positions[verdicts.passing[positions]]
@@ -131,6 +142,19 @@ class Evaluation:
             newer = run_filters(self.profile, self.wants, skipped, self.pod, nodes, verdicts.rows[positions])
             for rejection, refused in newer.kinds():
                 verdicts.override(positions[refused], rejection)
+
+    def _row_rejection(self, filters: Sequence[tuple[Bound, Callable[..., Any]]], row: int) -> Rejection | None:
+        """Why one row is refused, with the pods that are expected there or without them."""
+        nodes = self.cluster.nodes
+        views: list[tuple[NodeView, int]] = [(nodes, row)]
+        if self.expected is not None and self.expected.pods(row):
+            views.insert(0, (what_if(nodes, [row], self.expected), 0))
+        for view, number in views:
+            for bound, ask in filters:
+                rejection = self.profile.caller.call_row(bound, ask, self.wants.get(bound.name), view, number)
+                if rejection is not None:
+                    return rejection._replace(plugin=bound.name)  # type: ignore[no-any-return]
+        return None
 
     def _judge_with_expected(self, verdicts: Verdicts, positions: IntArray, skipped: Collection[str]) -> None:
         if self.expected is None:

@@ -1,8 +1,5 @@
 """What is remembered of rows for pods that are the same to all plugins that sign."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
@@ -25,7 +22,7 @@ class PodClass(LonePod):
 
     def __init__(self, caller: Caller, nodes: NodeClass, of_pods: Judges, of_sums: Judges) -> None:
         super().__init__(caller, nodes, of_pods, of_sums)
-        self._judges = judges = of_pods.and_also(of_sums)
+        self._judges = of_pods.and_also(of_sums)
         self._passing: BoolArray = np.zeros(0, np.bool_)
         self._sum: IntArray = np.zeros(0, np.int64)
         """The weighted scores of the plugins that do not normalize."""
@@ -33,8 +30,6 @@ class PodClass(LonePod):
         self._room: BoolArray = np.zeros(0, np.bool_)
         """Which rows pass with the pods that are expected there, too."""
         self._room_seen = -1
-        self._row_filters = [(bound, getattr(bound.plugin, "row_passes", None)) for bound in judges.filters]
-        self._row_scores = [(scored, getattr(scored.bound.plugin, "row_score", None)) for scored in judges.scores]
         self._refusals = _Refusals()
 
     # Rows
@@ -75,29 +70,25 @@ class PodClass(LonePod):
     def _judge_row(self, pod: PodInfo, table: NodeTable, row: int) -> None:
         passes = bool(self.nodes.passing[row])
         if passes:
-            passes = all(self._passes(bound, row_passes, pod, table, row) for bound, row_passes in self._row_filters)
+            passes = all(self._passes(bound, pod, table, row) for bound in self._judges.filters)
         self._passing[row] = passes
         if passes:
             total = int(self.nodes.sum[row])
-            for scored, row_score in self._row_scores:
-                total += scored.weight * self._score(scored, row_score, pod, table, row)
+            for scored in self._judges.scores:
+                total += scored.weight * self._score(scored, pod, table, row)
             self._sum[row] = total
 
-    def _passes(
-        self, bound: Bound, row_passes: Callable[..., Any] | None, pod: PodInfo, table: NodeTable, row: int
-    ) -> bool:
+    def _passes(self, bound: Bound, pod: PodInfo, table: NodeTable, row: int) -> bool:
         want = self.wants.get(bound.name)
-        if row_passes is None:
+        if bound.row_rejection is None:
             answer = ask_filter(self._caller, bound, want, pod, table, np.array([row]), 1)
             return answer is None or not answer.kinds[0]
-        return bool(self._caller.call_row(bound, row_passes, want, table, row))
+        return self._caller.call_row(bound, bound.row_rejection, want, table, row) is None
 
-    def _score(
-        self, scored: Scored, row_score: Callable[..., Any] | None, pod: PodInfo, table: NodeTable, row: int
-    ) -> int:
+    def _score(self, scored: Scored, pod: PodInfo, table: NodeTable, row: int) -> int:
         bound = scored.bound
-        if row_score is not None:
-            found = self._caller.call_row(bound, row_score, scored.want, table, row)
+        if bound.row_score is not None:
+            found = self._caller.call_row(bound, bound.row_score, scored.want, table, row)
             if found is not None:
                 if not 0 <= found <= MAX_SCORE:
                     check_range(bound, np.array([found]), table, np.array([row]))

@@ -89,7 +89,7 @@ class PodsRead(IntEnum):
     NOTHING = 0
     """Which pods are on the node makes no difference (but for the want, if that adapts to changes)."""
     SUMS = 1
-    """Only `requested`, `non_zero` and `pod_count`."""
+    """Only `requested` and `pod_count`; scores also `non_zero`."""
     ALL = 2
 
 
@@ -107,8 +107,9 @@ class Signs(Protocol):
     same of it, whatever goes on elsewhere; `pre_filter` and `pre_score` must not depend on other nodes or pods at all.
     None: this pod's answers depend on more than that.
 
-    `row_passes(want, view, row) -> bool` and `row_score(want, view, row) -> int | None`, if a plugin has them, answer
-    for a single row in plain numbers, which is faster than an array of one; None leaves it to `score_rows`.
+    `row_rejection(want, view, row) -> Rejection | None` and `row_score(want, view, row) -> int | None`, if a plugin has
+    them, answer for a single row in plain numbers, which is faster than an array of one. A row that is not rejected
+    passes; a score of None leaves it to `score_rows`.
     """
 
     def sign(self, pod: PodInfo) -> Hashable | None: ...

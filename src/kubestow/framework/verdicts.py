@@ -51,7 +51,7 @@ class Verdicts:
             self._distinct = None
         return count
 
-    def override(self, positions: IntArray, rejection: Rejection) -> None:
+    def override(self, positions: IntArray | int, rejection: Rejection) -> None:
         """Refuse rows for what was found on another view of the same nodes."""
         if self._override_of is None:
             self._override_of = np.full(len(self.rows), NOBODY, np.int64)

@@ -111,15 +111,17 @@ class NodeResourcesFit:
             passing &= view.allocatable[column][rows] - view.requested[column][rows] >= amount
         return passing
 
-    def row_passes(self, want: Want, view: NodeView, row: int) -> bool:
-        """The same for one row, in plain numbers."""
-        if view.pod_count.item(row) >= view.allowed_pods.item(row):
-            return False
-        for name, amount in want.amounts:
+    def row_rejection(self, want: Want, view: NodeView, row: int) -> Rejection | None:
+        """Why one row is refused, in plain numbers."""
+        kind = int(view.pod_count.item(row) >= view.allowed_pods.item(row))
+        for bit, (name, amount) in enumerate(want.amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(name)
-            if column is None or view.allocatable.item(column, row) - view.requested.item(column, row) < amount:
-                return False
-        return True
+            capacity = 0 if column is None or column >= len(view.allocatable) else view.allocatable.item(column, row)
+            if column is None or capacity < amount:
+                kind |= 1 << bit | _NEVER_FITS
+            elif capacity - view.requested.item(column, row) < amount:
+                kind |= 1 << bit
+        return _words(kind, want.amounts) if kind else None
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources:
         return self._scored_of(pod)
