@@ -54,7 +54,9 @@ class Process:
         command += [f"--secure-port={self.port}", "--bind-address=127.0.0.1"]
         command += ["--authorization-always-allow-paths=/metrics"]
         self._log = (folder / "scheduler.log").open("w+")
-        self.process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT)
+        # What is installed runs from bytecode, whatever this shell prefers.
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        self.process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT, env=env)
         self._stat = Path(f"/proc/{self.process.pid}/stat")
 
     def cpu(self) -> float:
