@@ -119,11 +119,14 @@ class Registration:
 
     event: ClusterEvent
     hint: Hint | None = field(default=None, compare=False)
+    alike: bool = field(default=False, compare=False)
+    """The hint looks at no more of a waiting pod than its namespace, labels, owners and spec, and whether it is the
+    very pod that the event is about; so it is asked once for many pods that are alike."""
 
 
-def on(resource: str, action: Action, hint: Hint | None = None) -> Registration:
+def on(resource: str, action: Action, hint: Hint | None = None, *, alike: bool = False) -> Registration:
     """Registers for `action` (flags may be combined) on `resource`."""
-    return Registration(ClusterEvent(resource, action), hint)
+    return Registration(ClusterEvent(resource, action), hint, alike)
 
 
 ANYTHING: tuple[Registration, ...] = tuple(

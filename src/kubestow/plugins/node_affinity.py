@@ -102,7 +102,7 @@ class NodeAffinity:
         return proportional(scores)
 
     def requeue_on(self) -> Sequence[Registration]:
-        return [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._matches_now)]
+        return [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._matches_now, alike=True)]
 
     def _matches_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
         if self._added is not None and not self._added.matches(new.metadata.labels, new.metadata.name):

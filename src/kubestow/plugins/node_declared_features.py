@@ -48,8 +48,8 @@ class NodeDeclaredFeatures:
         if not self._enabled:
             return []
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._declares_others),
-            on(Resource.POD, Action.UPDATE, self._needs_others),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._declares_others, alike=True),
+            on(Resource.POD, Action.UPDATE, self._needs_others, alike=True),
         ]
 
     def _declares_others(self, _waiting: Pod, old: Node | None, new: Node) -> bool:

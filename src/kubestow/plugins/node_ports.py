@@ -42,7 +42,7 @@ class NodePorts:
         return Rejections(kinds[rows], _words)
 
     def requeue_on(self) -> Sequence[Registration]:
-        return [on(Resource.POD, Action.DELETE, self._frees_a_port), on(Resource.NODE, Action.ADD)]
+        return [on(Resource.POD, Action.DELETE, self._frees_a_port, alike=True), on(Resource.NODE, Action.ADD)]
 
     def _frees_a_port(self, waiting: Pod, old: Pod, _new: None) -> bool:
         if not old.spec.nodeName and not old.status.nominatedNodeName:

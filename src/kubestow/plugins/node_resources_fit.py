@@ -158,10 +158,12 @@ class NodeResourcesFit:
         shrinking = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN if self._resizing else Action.DELETE
         registrations = [
             on(Resource.POD, shrinking, self._frees_room),
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._has_room_now),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._has_room_now, alike=True),
         ]
         if self._extended_by_devices:
-            registrations.append(on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._offers_devices))
+            registrations.append(
+                on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._offers_devices, alike=True)
+            )
         return registrations
 
     def _frees_room(self, waiting: Pod, old: Pod, new: Pod | None) -> bool:

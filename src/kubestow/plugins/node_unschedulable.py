@@ -43,8 +43,8 @@ class NodeUnschedulable:
 
     def requeue_on(self) -> Sequence[Registration]:
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_uncordoned),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._tolerates_now),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_uncordoned, alike=True),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._tolerates_now, alike=True),
         ]
 
     def _is_uncordoned(self, _waiting: Pod, old: Node | None, new: Node) -> bool:

@@ -68,8 +68,8 @@ class TaintToleration:
 
     def requeue_on(self) -> Sequence[Registration]:
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_welcome_now),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._is_same_pod),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._is_welcome_now, alike=True),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._is_same_pod, alike=True),
         ]
 
     def _is_welcome_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:

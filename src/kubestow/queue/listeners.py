@@ -14,6 +14,8 @@ class Listening:
     """profile -> plugin -> its hints; None stands for a hint that always says yes."""
     plugins: tuple[tuple[str, str], ...]
     """The same plugins, as (profile, plugin)."""
+    alike: Mapping[tuple[str, str], Sequence[Hint]]
+    """Those of them, with their hints, that say the same of pods that are alike."""
 
 
 _NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
@@ -38,12 +40,17 @@ class Listeners:
 
     def _find(self, event: ClusterEvent) -> Listening:
         found: dict[str, dict[str, list[Hint | None]]] = {}
+        alike: dict[tuple[str, str], list[Hint]] = {}
         for profile, plugins in self._registrations.items():
             for plugin, registrations in plugins.items():
-                hints = [wish.hint for wish in registrations if wish.event.covers(event)]
-                if hints:
-                    found.setdefault(profile, {})[plugin] = hints
-        return Listening(found, tuple((profile, plugin) for profile, plugins in found.items() for plugin in plugins))
+                wishes = [wish for wish in registrations if wish.event.covers(event)]
+                if wishes:
+                    found.setdefault(profile, {})[plugin] = [wish.hint for wish in wishes]
+                hints = [wish.hint for wish in wishes if wish.hint is not None and wish.alike]
+                if hints and len(hints) == len(wishes):
+                    alike[profile, plugin] = hints
+        names = tuple((profile, plugin) for profile, plugins in found.items() for plugin in plugins)
+        return Listening(found, names, alike)
 
 
 def _with_taints(registrations: Sequence[Registration]) -> Sequence[Registration]:

@@ -1,25 +1,32 @@
 """Pods that wait for something to happen: rejected ones, and those that a PreEnqueue plugin holds back.
 
 Rejected pods are filed by profile and rejecting plugin, held-back ones by profile and the plugin that holds them back;
-those that wait for one certain pod apart from the others. So an event meets only pods it may concern. A second index
-knows who has waited too long.
+those that wait for one certain pod apart from the others. So an event meets only pods it may concern. Rejected pods
+that are alike are together: if an event is no use to one of them, it is none to the others. A second index knows who
+has waited too long.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from kubestow.model.pod import Pod
 from kubestow.queue.heap import PodHeap
 from kubestow.queue.queued_pod import QueuedPod
 
 _ANYTHING = ""
+_HELD_BACK = b""
+_FEW = 4
+"""So few are asked one by one."""
 
-_File = dict[tuple[str, str], dict[str, QueuedPod]]
-"""Pods by profile and plugin, then by uid."""
+_Pods = dict[str, QueuedPod]
+"""By uid."""
+_File = dict[tuple[str, str], dict[bytes, _Pods]]
+"""Pods by profile and plugin, then by likeness; those that are held back are all together."""
 
 
 class Pool:
     def __init__(self, longest_wait: float) -> None:
         self._longest_wait = longest_wait
-        self._pods: dict[str, tuple[QueuedPod, str, list[tuple[str, str]]]] = {}
+        self._pods: dict[str, tuple[QueuedPod, str, list[tuple[str, str]], bytes]] = {}
         """With where in which file each of them is."""
         self._files: dict[str, _File] = {}
         """By the uid of the pod that is waited for, empty for anything."""
@@ -34,7 +41,7 @@ class Pool:
         return uid in self._pods
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for queued, _, _ in self._pods.values())
+        return (queued for queued, *_ in self._pods.values())
 
     @property
     def gated(self) -> int:
@@ -52,10 +59,11 @@ class Pool:
         plugins: Iterable[str] = (queued.gate.plugin,) if queued.gate else queued.rejectors
         awaited = self._awaited.get(uid, _ANYTHING) if queued.gate else _ANYTHING
         keys = [(queued.profile, plugin) for plugin in plugins]
-        self._pods[uid] = (queued, awaited, keys)
+        likeness = _HELD_BACK if queued.gate else queued.likeness
+        self._pods[uid] = (queued, awaited, keys, likeness)
         file = self._files.setdefault(awaited, {})
         for key in keys:
-            file.setdefault(key, {})[uid] = queued
+            file.setdefault(key, {}).setdefault(likeness, {})[uid] = queued
         if queued.gate:
             self._gated.add(uid)
         self._by_deadline.push(queued)
@@ -64,10 +72,13 @@ class Pool:
         found = self._pods.pop(uid, None)
         if found is None:
             return None
-        queued, awaited, keys = found
+        queued, awaited, keys, likeness = found
         file = self._files.get(awaited, {})
         for key in keys:
-            del file[key][uid]
+            alike = file[key][likeness]
+            del alike[uid]
+            if not alike:
+                del file[key][likeness]
             if not file[key]:
                 del file[key]
         if not file:
@@ -75,6 +86,12 @@ class Pool:
         self._gated.discard(uid)
         self._by_deadline.remove(uid)
         return queued
+
+    def file_anew(self, queued: QueuedPod) -> None:
+        """A pod has changed: it may be like others now."""
+        *_, likeness = self._pods[queued.uid]
+        if likeness != _HELD_BACK and likeness != queued.likeness:
+            self.put(queued)
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
         """While a pod is held back, only events about this pod (by uid) concern it; None: any, as usual."""
@@ -86,19 +103,23 @@ class Pool:
         if queued is not None:
             self.put(queued)
 
-    def concerned(self, plugins: Iterable[tuple[str, str]], about: str) -> list[QueuedPod]:
-        """The pods that wait for one of the plugins (of a profile) and may care about a pod (by uid), each once."""
-        files = [file for awaited in (_ANYTHING, about) if (file := self._files.get(awaited))]
-        if not files:
-            return []
-        found = [pods for plugin in plugins for file in files if (pods := file.get(plugin))]
-        if not found:
-            return []
-        if len(found) == 1:
-            return list(found[0].values())
-        together: dict[str, QueuedPod] = {}
-        for pods in found:
-            together.update(pods)
+    def concerned(
+        self, plugins: Iterable[tuple[str, str]], about: str, is_no_use: Callable[[tuple[str, str], Pod], bool]
+    ) -> list[QueuedPod]:
+        """The pods that wait for one of the plugins (of a profile) and may care about a pod (by uid), each once.
+
+        `is_no_use` tells whether a plugin says no to a pod, as to all that are alike but the very pod it is about.
+        """
+        files = [file for awaited in dict.fromkeys((_ANYTHING, about)) if (file := self._files.get(awaited))]
+        together: _Pods = {}
+        for file in files:
+            for plugin in plugins:
+                for likeness, pods in file.get(plugin, _NO_PODS).items():
+                    if likeness != _HELD_BACK and len(pods) > _FEW:
+                        other = next(queued.pod for uid, queued in pods.items() if uid != about)
+                        if is_no_use(plugin, other):
+                            pods = {about: pods[about]} if about in pods else {}
+                    together |= pods
         return list(together.values())
 
     def overdue(self, now: float) -> list[QueuedPod]:
@@ -116,3 +137,6 @@ class Pool:
 
     def _deadline(self, queued: QueuedPod) -> float:
         return max(queued.timestamp, queued.flush_timestamp) + self._longest_wait
+
+
+_NO_PODS: dict[bytes, _Pods] = {}

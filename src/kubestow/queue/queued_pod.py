@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.pod import Pod
 
@@ -49,6 +51,12 @@ class QueuedPod:
     @property
     def uid(self) -> str:
         return self.pod.metadata.uid
+
+    @property
+    def likeness(self) -> bytes:
+        """Equal for pods that differ in name, age and status only, as the pods of one controller do."""
+        meta = self.pod.metadata
+        return msgspec.json.encode((meta.namespace, meta.labels, meta.ownerReferences, self.pod.spec))
 
     @property
     def info(self) -> PodInfo:

@@ -56,6 +56,11 @@ class Judge:
                 break
         return retry
 
+    def is_no_use(self, plugin: tuple[str, str], pod: Pod, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Whether a plugin (of a profile) says no, to one pod that it rejected as to all that are alike."""
+        hints = self.listeners.to(event).alike.get(plugin)
+        return hints is not None and not self._any_says_yes(plugin[1], hints, pod, event, old, new)
+
     def after_attempt(self, queued: QueuedPod, happened: Sequence[Happened] | None) -> Retry:
         """What the events during a pod's attempt mean for it now that it was rejected; None: nobody knows them."""
         if happened is None or not queued.rejectors:

@@ -116,6 +116,7 @@ class SchedulingQueue:
             self._backoff.update(queued)
         elif queued := self._pool.get(uid):
             self._replace(queued, old, new)
+            self._pool.file_anew(queued)
             for event in events:
                 retry = self._judge.after_event(queued, event, old, new)
                 if retry is not Retry.NO and self._requeue(queued, retry, event.label):
@@ -197,9 +198,13 @@ class SchedulingQueue:
             plugins = self._judge.listeners.to(event).plugins
             if not plugins:
                 return
+
+            def is_no_use(plugin: tuple[str, str], pod: Pod) -> bool:
+                return self._judge.is_no_use(plugin, pod, event, old, new)
+
             concerned = [
                 queued
-                for queued in self._pool.concerned(plugins, _uid_of(old if new is None else new))
+                for queued in self._pool.concerned(plugins, _uid_of(old if new is None else new), is_no_use)
                 if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
             ]
         self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)

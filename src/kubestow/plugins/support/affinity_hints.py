@@ -14,8 +14,8 @@ from kubestow.model.pod import Pod
 def registrations() -> Sequence[Registration]:
     """What pods rejected by affinity wait for."""
     return [
-        on(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, _pod_changed),
-        on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _node_changed),
+        on(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, _pod_changed, alike=True),
+        on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _node_changed, alike=True),
     ]
 
 

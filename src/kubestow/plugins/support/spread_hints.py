@@ -18,8 +18,8 @@ class SpreadHints:
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
         node_actions = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return [
-            on(Resource.POD, pod_actions, self._pod_changed),
-            on(Resource.NODE, node_actions, self._node_changed),
+            on(Resource.POD, pod_actions, self._pod_changed, alike=True),
+            on(Resource.NODE, node_actions, self._node_changed, alike=True),
         ]
 
     def _pod_changed(self, waiting: Pod, old: Pod | None, new: Pod | None) -> bool:

@@ -1,0 +1,93 @@
+"""Waiting pods that are alike are asked about together."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kubestow.cluster.events import Action, ClusterEvent, Resource, on
+from kubestow.model.pod import Pod
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+POD_UPDATE = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)
+MANY = 20
+
+
+class Asked:
+    """A hint that lets in pods of some priorities, and the pod that an event is about; remembers who it is asked of."""
+
+    def __init__(self, lets_in: Iterable[int] = ()) -> None:
+        self._lets_in = set(lets_in)
+        self.names: list[str] = []
+
+    def __call__(self, waiting: Pod, _old: Any, new: Any) -> bool:
+        self.names.append(waiting.metadata.name)
+        is_about_it = isinstance(new, Pod) and new.metadata.uid == waiting.metadata.uid
+        return is_about_it or waiting.spec.priority in self._lets_in
+
+
+def registrations(hint: Asked, *, alike: bool) -> Any:
+    everything = (on(Resource.NODE, Action.ADD, hint, alike=alike), on(Resource.POD, Action.ALL, hint, alike=alike))
+    return {"Fit": everything, "Ports": [on(Resource.NODE, Action.ADD)]}
+
+
+def test_one_is_asked_for_all(make_kit: Any) -> None:
+    """Where an event is no use to one of many pods that are alike, the others are not asked."""
+    hint = Asked()
+    kit = make_kit(registrations(hint, alike=True))
+    for number in range(MANY):
+        kit.reject(f"p{number}", "Fit", priority=number % 2)
+    kit.happens(NODE_ADD)
+    assert len(hint.names) == 2
+    assert len(kit.where()["unschedulable"]) == MANY
+
+
+def test_the_pod_that_an_event_is_about_is_asked_itself(make_kit: Any) -> None:
+    """It may be worth another attempt though those like it are not."""
+    hint = Asked()
+    kit = make_kit(registrations(hint, alike=True))
+    pods = [kit.reject(f"p{number}", "Fit").pod for number in range(MANY)]
+    for pod in (pods[0], pods[7]):
+        kit.happens(POD_UPDATE, pod, pod)
+    assert kit.where()["backoff"] == ["p0", "p7"]
+
+
+def test_those_that_others_help_are_moved(make_kit: Any) -> None:
+    """A pod that several plugins rejected is moved if one of them says yes."""
+    kit = make_kit(registrations(Asked(), alike=True))
+    for number in range(MANY):
+        kit.reject(f"p{number}", "Fit", *(["Ports"] if number % 2 else []))
+    kit.happens(NODE_ADD)
+    assert kit.where()["backoff"] == sorted(f"p{number}" for number in range(MANY) if number % 2)
+
+
+def test_a_pod_that_changes_is_no_longer_like_the_others(make_kit: Any) -> None:
+    """It is asked about on its own from then on."""
+    kit = make_kit({"Fit": [on(Resource.NODE, Action.ADD, Asked([5]), alike=True)]})
+    pods = [kit.reject(f"p{number}", "Fit").pod for number in range(MANY)]
+    changed = replace(pods[3], spec=replace(pods[3].spec, priority=5))
+    kit.queue.update(pods[3], changed)
+    assert "p3" in kit.where()["unschedulable"]
+    kit.happens(NODE_ADD)
+    assert kit.where()["backoff"] == ["p3"]
+
+
+@given(
+    priorities=st.lists(st.integers(0, 3), max_size=40), lets_in=st.sets(st.integers(0, 3)), about=st.integers(0, 39)
+)
+def test_the_same_pods_move_as_if_all_were_asked(
+    make_kit: Any, priorities: list[int], lets_in: set[int], about: int
+) -> None:
+    """Asking one for many changes nothing but how often is asked."""
+    places = []
+    for alike in (True, False):
+        kit = make_kit(registrations(Asked(lets_in), alike=alike))
+        pods = [kit.reject(f"p{i}", "Fit", priority=priority).pod for i, priority in enumerate(priorities)]
+        if about < len(pods):
+            kit.happens(POD_UPDATE, pods[about], pods[about])
+        places.append(kit.where())
+        kit.happens(NODE_ADD)
+        places.append(kit.where())
+    assert places[:2] == places[2:]
