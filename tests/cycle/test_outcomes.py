@@ -70,6 +70,18 @@ def test_a_pod_is_placed_on_the_best_node() -> None:
     assert cluster.node_name_of(outcome.pod.uid) == "n2"
 
 
+def test_only_plugins_that_act_later_keep_their_wants() -> None:
+    """What a filter wanted is not kept until the pod is bound."""
+
+    class Wants(Refuses):
+        def pre_filter(self, pod: PodInfo) -> str:
+            return "something large"
+
+    outcome = run(nodes(2), Wants("Filter", {}), Takes("Reserve", []))
+    assert isinstance(outcome, Placed)
+    assert outcome.wants == {"Reserve": "want of Reserve"}
+
+
 def test_a_cluster_without_nodes() -> None:
     """Nobody is to blame, and preempting does not help."""
     assert run(Cluster()) == Failed(Code.UNRESOLVABLE, NO_NODES)

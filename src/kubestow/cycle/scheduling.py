@@ -175,7 +175,9 @@ class SchedulingCycles:
     # Taking it
 
     def _take(self, evaluation: Evaluation, node: str, evaluated: int, feasible: int) -> Outcome:
-        profile, wants = evaluation.profile, evaluation.wants
+        profile = evaluation.profile
+        # The others' wants may be large, and thousands of pods may be about to be bound.
+        wants = {name: want for name, want in evaluation.wants.items() if name in profile.acting}
         pod = evaluation.pod.placed_on(node)
         self._cluster.assume(pod, node)
         refused = self._reserve(profile, wants, pod, node)

@@ -53,6 +53,9 @@ class Profile:
         self.pre_bind = bound("preBind")
         self.bind = bound("bind")
         self.post_bind = bound("postBind")
+        acting = self.reserve + self.permit + self.pre_bind + self.post_bind
+        self.acting = frozenset(of.name for of in acting)
+        """The plugins that do something once a node is chosen."""
         signing = _signing(self.plugins, points)
         self.node_signing = tuple(of for of in signing if pods_read_by(of[1]) is PodsRead.NOTHING)
         """The plugins that let equal pods share results, and look at a node alone."""
