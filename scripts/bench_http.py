@@ -22,7 +22,7 @@ import msgspec
 import uvloop
 
 from bench_apiserver import ADDED, Server, connect, request, spread
-from bench_rows import MEGABYTES, MILLIS, RATE, Row
+from bench_rows import MEGABYTES, MILLIS, RATE, Row, peak_memory
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.testing.builders import make_pod
@@ -66,8 +66,7 @@ class Process:
 
     def rss(self) -> float:
         """The most memory it ever had, in MB."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmHWM:", 1)[1].split()[0]) / 1024
+        return peak_memory(self.process.pid)
 
     def check(self) -> None:
         if self.process.poll() is not None:

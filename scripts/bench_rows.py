@@ -2,6 +2,7 @@
 
 import timeit
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 MICROS = "us"
@@ -35,3 +36,9 @@ def seconds_per_call(call: Callable[[], object], budget: float = 0.5) -> float:
 def micros(what: str, seconds: float, note: str = "") -> Row:
     """A row with a duration."""
     return Row(what, seconds * 1e6, MICROS, note)
+
+
+def peak_memory(process: int | str) -> float:
+    """The most memory that a process ever had, in MB; not by getrusage, which counts that of its parent, too."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmHWM:", 1)[1].split()[0]) / 1024

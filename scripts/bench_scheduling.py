@@ -7,7 +7,6 @@ ends when the last of them is bound and has been seen bound.
 import asyncio
 import gc
 import random
-import resource
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +16,7 @@ from typing import Any
 import uvloop
 from msgspec.structs import replace
 
-from bench_rows import MILLIS, Row
+from bench_rows import MILLIS, Row, peak_memory
 from kubestow import config
 from kubestow.intake import Intake
 from kubestow.model.pod import Pod, PodCondition
@@ -159,7 +158,7 @@ async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any
         "pods_per_s": round(api.bound / seconds, 1),
         "cpu_ms_per_pod": round(1000 * cpu / max(api.bound, 1), 4),
         "p99_cycle_ms": round(1000 * sorted(times.seconds)[int(0.99 * (len(times.seconds) - 1))], 3),
-        "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "rss_mb": round(peak_memory("self")),
     }
 
 
