@@ -23,7 +23,7 @@ from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, R
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.lazily import lazy
 
-_FEW_ROWS = 4
+FEW_ROWS = 4
 """So many are judged one by one."""
 
 
@@ -128,7 +128,7 @@ class Evaluation:
         positions = verdicts.forget(rows)
         filters = [bound for bound in self.profile.filter if bound.name not in skipped]
         asking = [(bound, bound.row_rejection) for bound in filters if bound.row_rejection is not None]
-        if len(rows) <= _FEW_ROWS and len(asking) == len(filters) and not self.has_adapting_wants:
+        if len(rows) <= FEW_ROWS and len(asking) == len(filters) and not self.has_adapting_wants:
             for position, row in zip(positions.tolist(), rows.tolist(), strict=True):
                 rejection = self._row_rejection(asking, row)
                 if rejection is not None:

@@ -5,7 +5,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import Evaluation, check_range
+from kubestow.cycle.evaluation import FEW_ROWS, Evaluation, check_range
 from kubestow.cycle.judges import Judges, Scored
 from kubestow.cycle.lone_pod import LonePod
 from kubestow.cycle.node_class import NodeClass
@@ -13,8 +13,6 @@ from kubestow.framework.caller import Bound, Caller
 from kubestow.framework.filtering import ask_filter
 from kubestow.framework.results import MAX_SCORE
 from kubestow.framework.verdicts import Verdicts
-
-_FEW_ROWS = 4
 
 
 class PodClass(LonePod):
@@ -44,7 +42,7 @@ class PodClass(LonePod):
             self._judge(pod, table, slice(0, table.size))
         else:
             changed = table.changed_since(self._seen)
-            if len(changed) > _FEW_ROWS or self._judges.normalizing:
+            if len(changed) > FEW_ROWS or self._judges.normalizing:
                 self._judge(pod, table, np.array(changed))
             else:
                 for row in changed:
