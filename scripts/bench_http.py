@@ -25,6 +25,7 @@ from bench_apiserver import ADDED, Server, connect, request, spread
 from bench_rows import MEGABYTES, MILLIS, RATE, Row, peak_memory
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.workloads import ReplicaSet
 from kubestow.testing.builders import make_pod
 from workloads import WORKLOADS, node_name
 
@@ -167,18 +168,25 @@ async def _fill(name: str, nodes: int, pods: int, running: int, server: Server) 
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     await spread(server.port, [request("POST", path, json.dumps(priority).encode())])
     await spread(server.port, [request("POST", "/api/v1/nodes", _json(node)) for node in workload.nodes(nodes)])
+    path = "/apis/apps/v1/namespaces/default/replicasets"
+    await spread(server.port, [request("POST", path, _json(owner)) for owner in workload.owners()])
     more = [make_pod(f"running{i}", cpu="10m", memory="10Mi", node=node_name(i % nodes)) for i in range(running)]
     waiting = workload.beside(pods) + workload.pods(pods, nodes)
     await spread(server.port, [request("POST", _PODS, _json(pod)) for pod in workload.running(nodes) + more + waiting])
 
 
-def _json(obj: Node | Pod) -> bytes:
+def _json(obj: Node | Pod | ReplicaSet) -> bytes:
     """An object as somebody would create it: the server decides on uids and priorities."""
     tree = msgspec.to_builtins(obj)
-    del tree["metadata"]["uid"]
+    tree["metadata"].pop("uid", None)
     if tree["spec"].pop("priority", 0):
         tree["spec"]["priorityClassName"] = _IMPORTANT
-    return msgspec.json.encode({"apiVersion": "v1", "kind": type(obj).__name__, **tree})
+    version = "v1"
+    if isinstance(obj, ReplicaSet):
+        version = "apps/v1"
+        labels = {"labels": tree["spec"]["selector"]["matchLabels"]}
+        tree["spec"]["template"] = {"metadata": labels, "spec": {"containers": [{"name": "main", "image": "app"}]}}
+    return msgspec.json.encode({"apiVersion": version, "kind": type(obj).__name__, **tree})
 
 
 async def _wait_for(event: asyncio.Event, watcher: Watcher, scheduler: Process) -> None:

@@ -134,6 +134,8 @@ async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any
     api.intake = core.intake
     for node in workload.nodes(nodes):
         core.intake.added(node)
+    for owner in workload.owners():
+        core.intake.added(owner)
     for pod in workload.running(nodes):
         api.add(pod)
     waiting = workload.beside(pods) + workload.pods(pods, nodes)

@@ -4,9 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
+from kubestow.model.meta import OwnerReference
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.topology import HOSTNAME_LABEL, ZONE_LABEL
+from kubestow.model.workloads import ReplicaSet
 from kubestow.testing.builders import make_node, make_pod
 
 ZONES = 5
@@ -74,6 +79,16 @@ def _important(_number: int) -> Shape:
     return {"cpu": "3", "priority": 10}
 
 
+def _replica_set(number: int) -> ReplicaSet:
+    spec = {"selector": {"matchLabels": {"app": f"rs{number}"}}}
+    return msgspec.convert({"metadata": {"name": f"rs{number}", "namespace": "default"}, "spec": spec}, ReplicaSet)
+
+
+def _owned(pod: Pod, number: int) -> Pod:
+    owner = OwnerReference("apps/v1", "ReplicaSet", f"rs{number}", f"uid-of-rs{number}", controller=True)
+    return replace(pod, metadata=replace(pod.metadata, labels={"app": f"rs{number}"}, ownerReferences=(owner,)))
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Pods to be scheduled on nodes, and what else is there."""
@@ -90,9 +105,15 @@ class Workload:
     """Every pod is meant for one node, as those of a daemon set are."""
     churn: bool = False
     """Nodes and running pods come and go meanwhile."""
+    replica_sets: int = 0
+    """The pods belong to so many of them, and so are spread by the system's default constraints."""
 
     def nodes(self, count: int) -> list[Node]:
         return [_node(number, self.node_cpu) for number in range(count)]
+
+    def owners(self) -> list[ReplicaSet]:
+        """What the pods belong to."""
+        return [_replica_set(number) for number in range(self.replica_sets)]
 
     def running(self, nodes: int) -> list[Pod]:
         """The pods that run already."""
@@ -114,7 +135,8 @@ class Workload:
             field = {"key": "metadata.name", "operator": "In", "values": [node_name(number % nodes)]}
             terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
             shape["spec"] = {"affinity": {"nodeAffinity": {_REQUIRED: terms}}}
-        return make_pod(f"p{number:06d}", **shape)
+        pod = make_pod(f"p{number:06d}", **shape)
+        return _owned(pod, number % self.replica_sets) if self.replica_sets else pod
 
     def beside(self, count: int) -> list[Pod]:
         """Pods that will not be scheduled."""
@@ -135,6 +157,7 @@ WORKLOADS: dict[str, Workload] = {
     "spread": Workload(lambda _number: _spread("DoNotSchedule")),
     "soft-spread": Workload(lambda _number: _spread("ScheduleAnyway")),
     "node-affinity": Workload(_in_two_zones),
+    "deployments": Workload(replica_sets=10),
     "preemption": Workload(_important, node_cpu="4", filled=True),
     "unschedulable": Workload(never_fitting=True),
     "churn": Workload(churn=True),
