@@ -3,7 +3,7 @@
 All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,9 +160,30 @@ class Evaluation:
         if self.expected is None:
             return
         positions = positions[self.expected.are_on(verdicts.rows[positions])]
-        for rows, wants, view in self._with_expected(self.expected, verdicts.rows[positions]):
-            for rejection, refused in run_filters(self.profile, wants, skipped, self.pod, view, None).kinds():
-                verdicts.override(positions[rows][refused], rejection)
+        if not len(positions):
+            return
+        together = what_if(self.cluster.nodes, verdicts.rows[positions], self.expected)
+        said = run_filters(self.profile, self.wants, skipped, self.pod, together, None)
+        if self.has_adapting_wants:
+            # A filter that adapts may say something else of each row; unless one before it has refused the row.
+            is_final = said.refused_before(self.profile.adapting.intersection(self.wants))
+            for position in positions[~is_final].tolist():
+                self._judge_adapted(verdicts, position, skipped)
+        else:
+            is_final = np.ones(len(positions), np.bool_)
+        for rejection, refused in said.kinds():
+            verdicts.override(positions[refused[is_final[refused]]], rejection)
+
+    def _judge_adapted(self, verdicts: Verdicts, position: int, skipped: Collection[str]) -> None:
+        """Judge one row with the pods that are expected there."""
+        wants, view = self._one_with_expected(int(verdicts.rows[position]))
+        for rejection, _ in run_filters(self.profile, wants, skipped, self.pod, view, None).kinds():
+            verdicts.override(position, rejection)
+
+    def _one_with_expected(self, row: int) -> tuple[dict[str, Any], NodeView]:
+        pods = () if self.expected is None else self.expected.pods(row)
+        wants = self.wants_after([Change(pod, row, added=True) for pod in pods])
+        return wants, what_if(self.cluster.nodes, [row], self.expected)
 
     def passing(self, rows: IntArray) -> BoolArray:
         """Which rows pass."""
@@ -188,22 +209,14 @@ class Evaluation:
         if self.expected is None:
             return
         positions = np.flatnonzero(passing & self.expected.are_on(rows))
-        for of, wants, view in self._with_expected(self.expected, rows[positions]):
-            passing[positions[of]] = self.still_passing(wants, view)
-
-    def _with_expected(
-        self, expected: ExpectedBeside, rows: IntArray
-    ) -> Iterator[tuple[slice, dict[str, Any], NodeView]]:
-        """What-ifs of rows with the expected pods there, and the wants to judge them by: all at once, or one by one."""
-        nodes = self.cluster.nodes
-        if not len(rows):
+        if not len(positions):
             return
-        if not self.has_adapting_wants:
-            yield slice(None), self.wants, what_if(nodes, rows, expected)
-            return
-        for position, row in enumerate(rows.tolist()):
-            wants = self.wants_after([Change(pod, row, added=True) for pod in expected.pods(row)])
-            yield slice(position, position + 1), wants, what_if(nodes, [row], expected)
+        adapting = self.profile.adapting if self.has_adapting_wants else ()
+        together = what_if(self.cluster.nodes, rows[positions], self.expected)
+        passing[positions] = self.still_passing(self.wants, together, but=adapting)
+        if adapting:
+            for position in positions[passing[positions]].tolist():
+                passing[position] = self.still_passing(*self._one_with_expected(int(rows[position])))[0]
 
     def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:
         """The wants of all plugins as they would be after some changes."""
@@ -222,6 +235,17 @@ class Evaluation:
         return not self.profile.adapting.isdisjoint(self.wants)
 
     @lazy
+    def counted_rows(self) -> BoolArray:
+        """By row, whether there may be pods that a filter's want counts."""
+        counted: BoolArray = np.zeros(self.cluster.nodes.size, np.bool_)
+        for name in self.profile.adapting.intersection(self.wants):
+            plugin = self.profile.plugins[name]
+            if not hasattr(plugin, "counted_rows"):
+                return np.ones(self.cluster.nodes.size, np.bool_)
+            counted |= self.profile.caller.call_aside(plugin, "counted_rows", self.wants[name], self.pod)
+        return counted
+
+    @lazy
     def reads_pods(self) -> PodsRead:
         """The most that any of the filters reads of the pods on a node."""
         reads = (reads for name, reads in self.profile.pods_read.items() if name not in self.skipped)
@@ -237,10 +261,15 @@ class Evaluation:
         """What the filters would say of all rows of a what-if."""
         return run_filters(self.profile, wants, self.skipped, self.pod, view, None)
 
-    def still_passing(self, wants: dict[str, Any], view: NodeView) -> BoolArray:
-        """Which rows of a what-if still pass, that passed all filters before with other pods on them."""
+    def still_passing(self, wants: dict[str, Any], view: NodeView, but: Collection[str] = ()) -> BoolArray:
+        """Which rows of a what-if still pass, that passed all filters before with other pods on them.
+
+        Some filters may be left out.
+        """
         passing: BoolArray = np.ones(view.size, np.bool_)
         for bound in self._filters_if_only_pods_changed:
+            if bound.name in but:
+                continue
             rows: Rows = np.flatnonzero(passing) if bound.costly_rows else slice(0, view.size)
             judged = passing[rows]
             refuse(judged, self.profile.caller, bound, wants.get(bound.name), self.pod, view, rows)

@@ -78,6 +78,9 @@ class AdaptsToChanges(Protocol):
     """For a PreFilter whose want counts pods on many nodes: the want as it would be after some changes.
 
     Returning the very want that was given says that none of the changes matters.
+
+    `counted_rows(want, pod) -> BoolArray`, if a plugin has it, says by row whether there are pods that the want counts:
+    what would leave other rows does not matter, and need not be asked about.
     """
 
     def with_changes(self, want: Any, pod: PodInfo, changes: Sequence[Change]) -> Any: ...
@@ -201,6 +204,11 @@ class FailedEvaluation(Protocol):
     @property
     def has_adapting_wants(self) -> bool:
         """Whether a change of pods on one node may change what a filter says of another."""
+        ...
+
+    @property
+    def counted_rows(self) -> BoolArray:
+        """By row, whether there may be pods that a filter's want counts."""
         ...
 
     @property

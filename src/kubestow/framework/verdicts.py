@@ -4,7 +4,7 @@ The first plugin, in order, that refuses a row is the one that is remembered.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,12 @@ class Verdicts:
         """Where a row is; None if it was not judged."""
         position = int(np.searchsorted(self.rows, row))
         return position if position < len(self.rows) and self.rows[position] == row else None
+
+    def refused_before(self, plugins: Collection[str]) -> BoolArray:
+        """Positions that were refused by a filter before any of these."""
+        first = next((number for number, name in enumerate(self._plugins) if name in plugins), len(self._plugins))
+        before: BoolArray = (self._refused_by != NOBODY) & (self._refused_by < first)
+        return before
 
     def feasible(self) -> IntArray:
         """The rows that nobody refused."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubestow.cluster.affinity_terms import CarriedTerm, Term, TermKind
-from kubestow.cluster.arrays import CountArray, IntArray, Rows
+from kubestow.cluster.arrays import BoolArray, CountArray, IntArray, Rows
 from kubestow.cluster.counts import Question, RowCounts, Scope
 from kubestow.cluster.events import Registration
 from kubestow.cluster.labels import ABSENT
@@ -165,6 +165,17 @@ class InterPodAffinity:
         )
         self._selected_namespaces[selector] = (version, names)
         return names
+
+    def counted_rows(self, want: FilterWant, pod: PodInfo) -> BoolArray:
+        demands, size = want.demands, self._cluster.nodes.size
+        scopes = [(scope,) for scope, _ in demands.away] + ([demands.near] if demands.near else [])
+        counted: BoolArray = np.zeros(size, np.bool_)
+        for scope in scopes:
+            counted |= self._cluster.matches.ask(Question(scope, skip_terminating=False)).by_row(size) > 0
+        for carried, counts in self._cluster.carried.about(pod, demands.namespace_labels):
+            if carried.kind is TermKind.REQUIRED_ANTI:
+                counted |= counts.by_row(size) > 0
+        return counted
 
     def with_changes(self, want: FilterWant, pod: PodInfo, changes: Sequence[Change]) -> FilterWant:
         demands = want.demands

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, CountArray, FloatArray, IntArray, Rows
+from kubestow.cluster.counts import Question, Scope
 from kubestow.cluster.events import Registration
 from kubestow.cluster.labels import ABSENT
 from kubestow.cluster.pods import PodInfo
@@ -118,6 +119,14 @@ class PodTopologySpread:
         some_unlabelled = nodes.labels.column(constraint.key).labelled < nodes.count
         refusals[ABSENT] = skewed + 1 if some_unlabelled else 0
         return refusals if refusals.any() else None
+
+    def counted_rows(self, want: HardWant, pod: PodInfo) -> BoolArray:
+        size, namespaces = self._cluster.nodes.size, frozenset((pod.namespace,))
+        counted: BoolArray = np.zeros(size, np.bool_)
+        for spread in want:
+            question = Question((Scope(namespaces, spread.constraint.selector),), skip_terminating=False)
+            counted |= self._cluster.matches.ask(question).by_row(size) > 0
+        return counted
 
     def with_changes(self, want: HardWant, pod: PodInfo, changes: Sequence[Change]) -> HardWant:
         """Like kube-scheduler, counts pods that `pre_filter` leaves out: terminating, or of an empty selector."""

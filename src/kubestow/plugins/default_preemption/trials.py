@@ -136,12 +136,16 @@ class AdaptingTrial:
             [] if expected is None else [Change(pod, row, added=True) for pod in expected.pods(row)]
             for row in self._rows
         ]
-        self._is_adapting: BoolArray = np.ones(len(self._rows), np.bool_)
-        """Nodes where what moves matters; the others have nothing to follow."""
+        self._follows: BoolArray = cycle.counted_rows[self._rows]
+        """Nodes where what leaves matters; the others have nothing to follow."""
         for turn, filled in enumerate(lineup.filled):
             self._note_gone(turn, filled)
-        self._wants = [self._wants_of(position) for position in range(len(self._rows))]
-        self._is_adapting[:] = [self._key(wants) != self._key(cycle.wants) for wants in self._wants]
+        has_own = self._follows if expected is None else self._follows | [bool(pods) for pods in self._expected]
+        self._others = np.flatnonzero(~has_own)
+        """Nodes where the wants stay what they are."""
+        self._wants = {position: self._wants_of(position) for position in np.flatnonzero(has_own).tolist()}
+        unchanged = self._key(cycle.wants)
+        self._follows[[position for position, wants in self._wants.items() if self._key(wants) == unchanged]] = False
 
     def _wants_of(self, position: int) -> dict[str, Any]:
         return self._cycle.wants_after([*self._gone[position].values(), *self._expected[position]])
@@ -150,7 +154,7 @@ class AdaptingTrial:
         return tuple(id(wants[name]) for name in self._names)
 
     def _positions(self, which: BoolArray) -> list[int]:
-        positions: list[int] = np.flatnonzero(which[self.of] & self._is_adapting).tolist()
+        positions: list[int] = np.flatnonzero(which[self.of] & self._follows).tolist()
         return positions
 
     def _note_gone(self, turn: int, which: BoolArray) -> None:
@@ -180,8 +184,10 @@ class AdaptingTrial:
 
     def _alike(self) -> Iterator[tuple[dict[str, Any], IntArray]]:
         """The wants that there are, with the positions of the nodes they are good for."""
+        if len(self._others):
+            yield self._cycle.wants, self._others
         groups: dict[tuple[int, ...], list[int]] = {}
-        for position, wants in enumerate(self._wants):
+        for position, wants in self._wants.items():
             groups.setdefault(self._key(wants), []).append(position)
         for positions in groups.values():
             yield self._wants[positions[0]], np.array(positions)
@@ -191,8 +197,8 @@ def adapting_to(cycle: FailedEvaluation, lineup: Lineup) -> list[str]:
     """The filters whose wants count pods that move in trials of the lineup."""
     if not cycle.has_adapting_wants:
         return []
-    rows = lineup.rows.tolist()
-    changes = [Change(pod, row, added=False) for i, row in enumerate(rows) for pod in lineup.pods(i)]
+    rows, is_counted = lineup.rows.tolist(), cycle.counted_rows
+    changes = [Change(pod, row, added=False) for i, row in enumerate(rows) if is_counted[row] for pod in lineup.pods(i)]
     if cycle.expected is not None:
         changes += [Change(pod, row, added=True) for row in rows for pod in cycle.expected.pods(row)]
     after = cycle.wants_after(changes)

@@ -1,0 +1,31 @@
+"""Plugins whose wants count pods on many nodes know on which nodes there are such pods."""
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from cycle.random_clusters import PROFILES, clusters, kinds, pod_of, profile_on
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.framework.plugin import Change
+from kubestow.framework.results import Rejection, Skip
+from kubestow.queue.nominator import Nominator
+
+
+@given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)))
+@settings(deadline=None, max_examples=200)
+def test_what_leaves_other_nodes_does_not_matter(cluster: Cluster, kind: str, profile: str) -> None:
+    """Without the pods of a row that is not counted, the want is the very same."""
+    made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
+    for bound in made.pre_filter:
+        plugin = bound.plugin
+        if not hasattr(plugin, "counted_rows"):
+            continue
+        want = plugin.pre_filter(pod)
+        if isinstance(want, Skip | Rejection):
+            continue
+        counted = plugin.counted_rows(want, pod)
+        assert len(counted) == table.size
+        event(f"{plugin.name} counts {'some' if counted.any() else 'none'}")
+        for row in (~counted).nonzero()[0].tolist():
+            gone = [Change(other, row, added=False) for other in table.pods[row].values()]
+            assert plugin.with_changes(want, pod, gone) is want
