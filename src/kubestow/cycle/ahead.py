@@ -85,8 +85,8 @@ class ForeseenPod(LonePod):
 
     def catch_up(self, pod: PodInfo, table: NodeTable) -> None:
         super().catch_up(pod, table)
-        changed = table.changed_since(self._batch.version)
-        own = [row for row in changed if self._batch.pod_of[row] == self._number]
+        pod_of, number = self._batch.pod_of.item, self._number
+        own = [row for row in table.changed_since(self._batch.version) if pod_of(row) == number]
         if own:
             self._batch.judge(self._caller, self._of_sums, pod, table, np.array(own))
 

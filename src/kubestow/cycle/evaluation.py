@@ -322,7 +322,7 @@ class Evaluation:
         if everywhere and not (len(rows) == view.size and self.verdicts is not None and rows is self.verdicts.rows):
             raw = raw[rows]
         normalized = raw
-        if hasattr(bound.plugin, "normalize"):
+        if bound.normalizes:
             normalized = self.profile.caller.call_aside(bound.plugin, "normalize", want, self.pod, view, rows, raw)
             check_form(bound, normalized, len(rows))
         check_range(bound, normalized, view, rows)

@@ -87,23 +87,25 @@ NO_JUDGES = Judges({}, set(), [], [], [])
 
 def prepare(caller: Caller, group: Group, pod: PodInfo, table: NodeTable) -> Judges | None:
     """Run what comes before rows; None if a PreFilter refuses the pod or narrows the nodes."""
-    judges = Judges({}, set(), [], [], [])
+    wants: dict[str, Any] = {}
+    skipped: set[str] = set()
     for bound in group.pre_filter:
         answer = caller.call(bound, pod)
         if isinstance(answer, OUT_OF_THE_ORDINARY):
             return None
         if isinstance(answer, Skip):
-            judges.skipped.add(bound.name)
+            skipped.add(bound.name)
         else:
-            judges.wants[bound.name] = answer
-    judges.filters.extend(bound for bound in group.filter if bound.name not in judges.skipped)
-    wants = {bound.name: caller.call(bound, pod, table, _NO_ROWS) for bound in group.pre_score}
+            wants[bound.name] = answer
+    filters = [bound for bound in group.filter if bound.name not in skipped]
+    score_wants = {bound.name: caller.call(bound, pod, table, _NO_ROWS) for bound in group.pre_score}
+    scores: list[Scored] = []
+    normalizing: list[Scored] = []
     for bound, weight in group.score:
-        want = wants.get(bound.name)
+        want = score_wants.get(bound.name)
         if not isinstance(want, Skip):
-            scored = Scored(bound, weight, want)
-            (judges.normalizing if hasattr(bound.plugin, "normalize") else judges.scores).append(scored)
-    return judges
+            (normalizing if bound.normalizes else scores).append(Scored(bound, weight, want))
+    return Judges(wants, skipped, filters, scores, normalizing)
 
 
 def check_passing(bound: Bound, scores: IntArray, passing: BoolArray | None, table: NodeTable, rows: Rows) -> None:

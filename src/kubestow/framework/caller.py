@@ -26,7 +26,17 @@ class CallObserver(Protocol):
 class Bound:
     """A plugin at one of its points."""
 
-    __slots__ = ("costly_rows", "evaluations", "function", "name", "plugin", "point", "row_rejection", "row_score")
+    __slots__ = (
+        "costly_rows",
+        "evaluations",
+        "function",
+        "name",
+        "normalizes",
+        "plugin",
+        "point",
+        "row_rejection",
+        "row_score",
+    )
 
     def __init__(self, plugin: Any, point: str, function: Callable[..., Any], *, costly_rows: bool = False) -> None:
         self.plugin = plugin
@@ -37,6 +47,7 @@ class Bound:
         """How often it was called; for filters and scores, counted per node."""
         self.costly_rows = costly_rows
         """Whether it is to be asked only about rows that still matter."""
+        self.normalizes = hasattr(plugin, "normalize")
         self.row_rejection: Callable[..., Any] | None = getattr(plugin, "row_rejection", None)
         self.row_score: Callable[..., Any] | None = getattr(plugin, "row_score", None)
 
