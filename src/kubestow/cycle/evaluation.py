@@ -157,6 +157,7 @@ class Evaluation:
         return None
 
     def _judge_with_expected(self, verdicts: Verdicts, positions: IntArray, skipped: Collection[str]) -> None:
+        """Override verdicts where a row is refused with the pods that are expected there."""
         if self.expected is None:
             return
         positions = positions[self.expected.are_on(verdicts.rows[positions])]
@@ -181,6 +182,7 @@ class Evaluation:
             verdicts.override(position, rejection)
 
     def _one_with_expected(self, row: int) -> tuple[dict[str, Any], NodeView]:
+        """A what-if of one row with the expected pods there, and the wants that follow from them."""
         pods = () if self.expected is None else self.expected.pods(row)
         wants = self.wants_after([Change(pod, row, added=True) for pod in pods])
         return wants, what_if(self.cluster.nodes, [row], self.expected)

@@ -40,13 +40,12 @@ class Judge(Protocol):
 Choose = Callable[[IntArray], int]
 """Picks one of the best rows."""
 
+LONGEST_PERMIT_WAIT = 15 * 60.0
+
 
 def nobody(_most: int) -> Sequence[PodInfo]:
     """It is not known which pods are next."""
     return ()
-
-
-LONGEST_PERMIT_WAIT = 15 * 60.0
 
 
 def choose_at_random(rng: Rng) -> Choose:
@@ -59,7 +58,7 @@ def choose_at_random(rng: Rng) -> Choose:
 
 
 class SchedulingCycles:
-    """Runs one cycle after the other on a cluster; remembers only where the next search starts."""
+    """Runs one cycle after the other on a cluster; remembers where the next search starts, and what pods can share."""
 
     def __init__(
         self,
@@ -133,7 +132,7 @@ class SchedulingCycles:
 
     def _search(self, evaluation: Evaluation, judge: Judge, search: Search) -> tuple[IntArray, int]:
         """As many rows that pass as are enough, and how many were looked at; the nominated node alone if it will do."""
-        nominated = self._nominated_row(evaluation)
+        nominated = self._nominated_row(evaluation.pod)
         if nominated is not None and judge.passing(nominated)[0]:
             return nominated, 1
         narrowed = evaluation.narrowed_rows()
@@ -151,8 +150,8 @@ class SchedulingCycles:
             row = self._choose(rows[totals == totals.max()])
         return self._cluster.nodes.names[row]
 
-    def _nominated_row(self, evaluation: Evaluation) -> IntArray | None:
-        name = evaluation.pod.pod.status.nominatedNodeName
+    def _nominated_row(self, pod: PodInfo) -> IntArray | None:
+        name = pod.pod.status.nominatedNodeName
         row = self._cluster.nodes.row_of.get(name) if name else None
         if row is None or not self._cluster.nodes.live[row]:
             return None
