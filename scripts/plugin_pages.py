@@ -83,7 +83,7 @@ def _points(plugin: Any) -> list[str]:
 def _enabled(name: str, profile: Profile) -> str:
     if name not in profile.plugins:
         return f"with the feature gate `{GATE_OF_PLUGIN[name]}`"
-    weights = {bound.name: weight for bound, weight in zip(profile.score, profile.weights, strict=True)}
+    weights = {hook.name: weight for hook, weight in zip(profile.score, profile.weights, strict=True)}
     return f"yes, with weight {weights[name]}" if name in weights else "yes"
 
 

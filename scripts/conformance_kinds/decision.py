@@ -108,10 +108,10 @@ class World:
     ) -> str | None:
         self.cluster.assume(pod, node)
         for bound in profile.reserve:
-            refused = bound.plugin.reserve(evaluation.wants.get(bound.name), pod, node)
+            refused = bound.plugin.reserve(evaluation.states.get(bound.name), pod, node)
             if refused is not None:
                 for done in reversed(profile.reserve):
-                    done.plugin.unreserve(evaluation.wants.get(done.name), pod, node)
+                    done.plugin.unreserve(evaluation.states.get(done.name), pod, node)
                 self.cluster.forget(pod.uid)
                 found = _status(refused._replace(plugin=bound.name))
                 wanted = expected.get("reserve")

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
 from cluster.comparing import LABEL_KEYS, described, row_described
-from kubestow.cluster.expected import ExpectedPods
+from kubestow.cluster.nominated import NominatedPods
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.whatif import what_if
@@ -171,7 +171,7 @@ class ClusterEvents(RuleBasedStateMachine):
             return
         infos = [PodInfo(replace(guest, spec=replace(guest.spec, priority=level))) for guest, level in guests]
         row_of = {info.uid: data.draw(st.sampled_from(rows)) for info in infos}
-        expected = ExpectedPods(table)
+        expected = NominatedPods(table)
         for info in infos:
             expected.add(table.names[row_of[info.uid]], info)
         gone, *rest = infos

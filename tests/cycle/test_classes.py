@@ -41,20 +41,20 @@ class Room:
     def sign(self, pod: PodInfo) -> Hashable:
         return ""
 
-    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+    def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
         full = view.pod_count[rows] >= self.limit
         self.judged.append(len(full))
         return Rejections(full.astype(np.int64), lambda _: unschedulable("full"))
 
-    def row_rejection(self, want: Any, view: Any, row: int) -> Rejection | None:
+    def row_rejection(self, state: Any, view: Any, row: int) -> Rejection | None:
         self.single.append(row)
         return None if view.pod_count[row] < self.limit else unschedulable("full")
 
-    def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
+    def score_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
         scores: IntArray = 10 * view.pod_count[rows]
         return scores
 
-    def row_score(self, want: Any, view: Any, row: int) -> int:
+    def row_score(self, state: Any, view: Any, row: int) -> int:
         return 10 * int(view.pod_count[row])
 
 
@@ -210,7 +210,7 @@ class Unsigned:
     def __init__(self) -> None:
         self.judged: list[int] = []
 
-    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> None:
+    def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> None:
         self.judged.append(len(np.arange(view.size)[rows]))
 
 
@@ -288,17 +288,17 @@ class Broken(Room):
     def sign(self, pod: PodInfo) -> Hashable:
         return self._fail("sign") or super().sign(pod)
 
-    def row_rejection(self, want: Any, view: Any, row: int) -> Rejection | None:
-        return self._fail("row_rejection") or super().row_rejection(want, view, row)
+    def row_rejection(self, state: Any, view: Any, row: int) -> Rejection | None:
+        return self._fail("row_rejection") or super().row_rejection(state, view, row)
 
-    def row_score(self, want: Any, view: Any, row: int) -> int:
-        return self._fail("row_score") or super().row_score(want, view, row)
+    def row_score(self, state: Any, view: Any, row: int) -> int:
+        return self._fail("row_score") or super().row_score(state, view, row)
 
-    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
-        return self._fail("filter_rows") or super().filter_rows(want, pod, view, rows)
+    def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        return self._fail("filter_rows") or super().filter_rows(state, pod, view, rows)
 
-    def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
-        scores = super().score_rows(want, pod, view, rows)
+    def score_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
+        scores = super().score_rows(state, pod, view, rows)
         wrong = self._fail("score_rows")
         return scores if wrong is None else scores + wrong
 
@@ -390,11 +390,11 @@ def test_scores_that_normalize_and_read_pods() -> None:
         def sign(self, pod: PodInfo) -> Hashable:
             return ""
 
-        def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
+        def score_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
             counts: IntArray = view.pod_count[rows].copy()
             return counts
 
-        def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+        def normalize(self, state: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
             return 100 - 100 * scores // max(int(scores.max()), 1)
 
     cluster = nodes(3)

@@ -134,12 +134,12 @@ class NoneBeside:
     def pre_filter(self, pod: PodInfo) -> int:
         return 0
 
-    def with_changes(self, want: int, pod: PodInfo, changes: Sequence[Change]) -> int:
+    def with_changes(self, state: int, pod: PodInfo, changes: Sequence[Change]) -> int:
         self.changes.append(changes)
-        return want + len(changes)
+        return state + len(changes)
 
-    def filter_rows(self, want: int, pod: PodInfo, view: Any, rows: Any) -> Rejections:
-        crowded = view.pod_count[rows] + want > 0
+    def filter_rows(self, state: int, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        crowded = view.pod_count[rows] + state > 0
         return Rejections(crowded.astype(np.int64), lambda _: unschedulable("crowded"))
 
 
@@ -155,7 +155,7 @@ class Crowded:
 
     name = "Crowded"
 
-    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+    def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
         return Rejections((view.pod_count[rows] > 0).astype(np.int64), lambda _: unschedulable("crowded"))
 
 
@@ -175,7 +175,7 @@ def test_a_node_must_do_without_the_expected_pods_too() -> None:
     class Lonely:
         name = "Lonely"
 
-        def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
             return Rejections((view.pod_count[rows] == 0).astype(np.int64), lambda _: unschedulable("lonely"))
 
     evaluation = evaluation_of(nodes(2), Lonely(), nominator=nominations(n0=0))
@@ -204,7 +204,7 @@ def test_a_plugin_that_cannot_adapt() -> None:
     class Clumsy(NoneBeside):
         name = "Clumsy"
 
-        def with_changes(self, want: int, pod: PodInfo, changes: Sequence[Change]) -> int:
+        def with_changes(self, state: int, pod: PodInfo, changes: Sequence[Change]) -> int:
             raise KeyError("lost count")
 
     evaluation = evaluation_of(nodes(1), Clumsy(), nominator=nominations(n0=0))
@@ -245,7 +245,7 @@ def test_totals_are_weighted_sums() -> None:
     """Raw, normalized and weighted scores are kept by plugin."""
 
     class Halves(Scores):
-        def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+        def normalize(self, state: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
             return scores // 2
 
     evaluation = evaluation_of(
@@ -276,7 +276,7 @@ def test_rows_are_scored_in_any_order() -> None:
     class ByRow:
         name = "ByRow"
 
-        def score_rows(self, want: None, pod: PodInfo, view: Any, rows: Any) -> Any:
+        def score_rows(self, state: None, pod: PodInfo, view: Any, rows: Any) -> Any:
             return np.arange(view.size)[rows]
 
     evaluation = evaluation_of(nodes(4), ByRow())
@@ -289,7 +289,7 @@ def test_scores_must_be_in_range(score: int, normalizes: bool) -> None:
     """After normalizing, a score outside 0..100 is an error that names plugin, score and node."""
 
     class Normalizes(Scores):
-        def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+        def normalize(self, state: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
             return scores
 
     made = (Normalizes if normalizes else Scores)("S", {"n1": score})

@@ -15,7 +15,7 @@ from kubestow.testing.builders import make_pod
 class Halves(Scores):
     """Normalizes to half."""
 
-    def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+    def normalize(self, state: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
         return scores // 2
 
 
@@ -102,7 +102,7 @@ def test_refused_for_expected_pods() -> None:
     class Crowded:
         name = "Crowded"
 
-        def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
             return Rejections((view.pod_count[rows] > 0).astype(np.int64), lambda _: unschedulable("crowded"))
 
     nominator = Nominator()

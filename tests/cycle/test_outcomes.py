@@ -22,16 +22,16 @@ class Takes:
         self._log, self._reserve, self._permit = log, reserve, permit
 
     def pre_filter(self, pod: PodInfo) -> str:
-        return f"want of {self.name}"
+        return f"state of {self.name}"
 
-    def reserve(self, want: Any, pod: PodInfo, node: str) -> Any:
-        self._log.append(f"{self.name} reserves {node} with {want}")
+    def reserve(self, state: Any, pod: PodInfo, node: str) -> Any:
+        self._log.append(f"{self.name} reserves {node} with {state}")
         return _raised(self._reserve)
 
-    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+    def unreserve(self, state: Any, pod: PodInfo, node: str) -> None:
         self._log.append(f"{self.name} gives {node} back")
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Any:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Any:
         return _raised(self._permit)
 
 
@@ -70,7 +70,7 @@ def test_a_pod_is_placed_on_the_best_node() -> None:
     assert cluster.node_name_of(outcome.pod.uid) == "n2"
 
 
-def test_only_plugins_that_act_later_keep_their_wants() -> None:
+def test_only_plugins_that_act_later_keep_their_states() -> None:
     """What a filter wanted is not kept until the pod is bound."""
 
     class Wants(Refuses):
@@ -79,7 +79,7 @@ def test_only_plugins_that_act_later_keep_their_wants() -> None:
 
     outcome = run(nodes(2), Wants("Filter", {}), Takes("Reserve", []))
     assert isinstance(outcome, Placed)
-    assert outcome.wants == {"Reserve": "want of Reserve"}
+    assert outcome.states == {"Reserve": "state of Reserve"}
 
 
 def test_a_cluster_without_nodes() -> None:
@@ -95,13 +95,13 @@ def test_no_node_will_do() -> None:
     )
 
 
-def test_reserve_takes_in_order_with_the_wants() -> None:
+def test_reserve_takes_in_order_with_the_states() -> None:
     """What PreFilter computed is handed on."""
     log: list[str] = []
     outcome = run(nodes(1), Takes("A", log), Takes("B", log))
     assert isinstance(outcome, Placed)
-    assert log == ["A reserves n0 with want of A", "B reserves n0 with want of B"]
-    assert outcome.wants == {"A": "want of A", "B": "want of B"}
+    assert log == ["A reserves n0 with state of A", "B reserves n0 with state of B"]
+    assert outcome.states == {"A": "state of A", "B": "state of B"}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_unreserve_goes_on_when_a_plugin_fails() -> None:
     log: list[str] = []
 
     class Fails(Takes):
-        def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+        def unreserve(self, state: Any, pod: PodInfo, node: str) -> None:
             raise RuntimeError("cannot let go")
 
     cluster = nodes(1)

@@ -12,7 +12,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.whatif import what_if
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.framework.caller import Bound
+from kubestow.framework.caller import Hook
 from kubestow.framework.plugin import Change
 from kubestow.framework.results import SKIP, Narrowed, Rejection
 from kubestow.queue.nominator import Nominator
@@ -22,9 +22,9 @@ def live_rows(cluster: Cluster) -> IntArray:
     return np.flatnonzero(cluster.nodes.live[: cluster.nodes.size])
 
 
-def said(bound: Bound, want: Any, pod: PodInfo, view: Any, rows: Any) -> list[Rejection | None]:
+def said(hook: Hook, state: Any, pod: PodInfo, view: Any, rows: Any) -> list[Rejection | None]:
     """What a filter says of each row, in words."""
-    answer = bound.function(want, pod, view, rows)
+    answer = hook.function(state, pod, view, rows)
     count = len(np.arange(view.size)[rows])
     if answer is None:
         return [None] * count
@@ -32,14 +32,14 @@ def said(bound: Bound, want: Any, pod: PodInfo, view: Any, rows: Any) -> list[Re
     return [answer.words(int(kind)) if kind else None for kind in answer.kinds]
 
 
-def want_of(bound: Bound, pod: PodInfo) -> Any:
+def state_of(hook: Hook, pod: PodInfo) -> Any:
     """What PreFilter computes; SKIP also where it refuses the pod."""
-    if not hasattr(bound.plugin, "pre_filter"):
+    if not hasattr(hook.plugin, "pre_filter"):
         return None
-    want = bound.plugin.pre_filter(pod)
-    if isinstance(want, Narrowed):
-        return want.want
-    return SKIP if isinstance(want, Rejection) else want
+    state = hook.plugin.pre_filter(pod)
+    if isinstance(state, Narrowed):
+        return state.state
+    return SKIP if isinstance(state, Rejection) else state
 
 
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)), data=st.data())
@@ -50,11 +50,11 @@ def test_filters_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st
     live = live_rows(cluster).tolist()
     some = np.array(data.draw(st.lists(st.sampled_from(live), unique=True)) if live else [], np.int64)
     version = table.last_version
-    for bound in made.filter:
-        want = want_of(bound, pod)
-        if want is not SKIP:
-            everywhere = said(bound, want, pod, table, slice(0, table.size))
-            assert said(bound, want, pod, table, some) == [everywhere[row] for row in some], bound.name
+    for hook in made.filter:
+        state = state_of(hook, pod)
+        if state is not SKIP:
+            everywhere = said(hook, state, pod, table, slice(0, table.size))
+            assert said(hook, state, pod, table, some) == [everywhere[row] for row in some], hook.name
     assert table.last_version == version
 
 
@@ -65,11 +65,11 @@ def test_scores_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st.
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     live = live_rows(cluster)
     some = np.array(data.draw(st.lists(st.sampled_from(live.tolist()), unique=True)) if len(live) else [], np.int64)
-    for bound in made.score:
-        want = bound.plugin.pre_score(pod, table, live) if hasattr(bound.plugin, "pre_score") else None
-        if want is not SKIP:
-            everywhere = bound.function(want, pod, table, slice(0, table.size))
-            assert bound.function(want, pod, table, some).tolist() == everywhere[some].tolist(), bound.name
+    for hook in made.score:
+        state = hook.plugin.pre_score(pod, table, live) if hasattr(hook.plugin, "pre_score") else None
+        if state is not SKIP:
+            everywhere = hook.function(state, pod, table, slice(0, table.size))
+            assert hook.function(state, pod, table, some).tolist() == everywhere[some].tolist(), hook.name
 
 
 @given(cluster=clusters(), kind=kinds, data=st.data())
@@ -87,7 +87,7 @@ def test_a_what_if_is_what_would_be(cluster: Cluster, kind: str, data: st.DataOb
     if not evaluation.pre_filter():
         return
     before = _contents(cluster)
-    wants = evaluation.wants_after(changes)
+    states = evaluation.states_after(changes)
     view = what_if(cluster.nodes, [row])
     changed = _copy(cluster)
     for change in changes:
@@ -99,13 +99,13 @@ def test_a_what_if_is_what_would_be(cluster: Cluster, kind: str, data: st.DataOb
             changed.remove_pod(change.pod.uid)
     real = profile_on(changed, nominator)
     changed_row = np.array([changed.nodes.row_of[cluster.nodes.names[row]]])
-    for bound, really in zip(evaluation.profile.filter, real.filter, strict=True):
-        if bound.name in evaluation.skipped:
+    for hook, really in zip(evaluation.profile.filter, real.filter, strict=True):
+        if hook.name in evaluation.skipped:
             # As in kube-scheduler, a plugin that had nothing to say is not asked about changes.
             continue
-        want = want_of(really, pod)
-        expected = [None] if want is SKIP else said(really, want, pod, changed.nodes, changed_row)
-        assert said(bound, wants.get(bound.name), pod, view, slice(0, 1)) == expected, bound.name
+        state = state_of(really, pod)
+        expected = [None] if state is SKIP else said(really, state, pod, changed.nodes, changed_row)
+        assert said(hook, states.get(hook.name), pod, view, slice(0, 1)) == expected, hook.name
     assert _contents(cluster) == before
 
 

@@ -44,7 +44,7 @@ class RemoveNode(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A pod that somebody else bound."""
+    """A pod that somebody else hook."""
 
     kind: str
     node: str
@@ -184,7 +184,7 @@ class World:
 def told(outcome: Outcome) -> Any:
     """What an outcome says, in plain values."""
     if isinstance(outcome, Placed):
-        return outcome.node, outcome.evaluated, outcome.feasible, sorted(outcome.wants)
+        return outcome.node, outcome.evaluated, outcome.feasible, sorted(outcome.states)
     victims = [pod.key for pod in outcome.victims], [pod.key for pod in outcome.to_unnominate]
     return outcome.code, outcome.message, outcome.plugins, outcome.nominated_node, victims
 
@@ -241,23 +241,23 @@ def test_single_rows_in_plain_numbers(cluster: Cluster, kind: str, profile: str)
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     everywhere = slice(0, table.size)
     asked = 0
-    for bound in made.filter:
-        if not hasattr(bound.plugin, "row_rejection"):
+    for hook in made.filter:
+        if not hasattr(hook.plugin, "row_rejection"):
             continue
-        want = bound.plugin.pre_filter(pod)
-        answer = bound.function(want, pod, table, everywhere)
+        state = hook.plugin.pre_filter(pod)
+        answer = hook.function(state, pod, table, everywhere)
         kinds = [0] * table.size if answer is None else answer.kinds.tolist()
         expected = [None if answer is None or not kind else answer.words(kind) for kind in kinds]
-        assert [bound.plugin.row_rejection(want, table, row) for row in range(table.size)] == expected
+        assert [hook.plugin.row_rejection(state, table, row) for row in range(table.size)] == expected
         asked += 1
-    for bound in made.score:
-        if not hasattr(bound.plugin, "row_score"):
+    for hook in made.score:
+        if not hasattr(hook.plugin, "row_score"):
             continue
-        want = bound.plugin.pre_score(pod, table, np.arange(table.size))
-        if want is SKIP:
+        state = hook.plugin.pre_score(pod, table, np.arange(table.size))
+        if state is SKIP:
             continue
-        scores = bound.function(want, pod, table, everywhere).tolist()
-        found = [bound.plugin.row_score(want, table, row) for row in range(table.size)]
+        scores = hook.function(state, pod, table, everywhere).tolist()
+        found = [hook.plugin.row_score(state, table, row) for row in range(table.size)]
         assert [score if alone is None else alone for score, alone in zip(scores, found, strict=True)] == scores
         asked += 1
     assert asked

@@ -10,7 +10,7 @@ from framework.troupe import Refuses, Scores, evaluation_of, nodes
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.outcome import Failed
 from kubestow.cycle.scheduling import SchedulingCycles
-from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.caller import Caller, Hook
 from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
 from kubestow.testing.builders import make_pod
 from kubestow.testing.handles import NoNominations
@@ -52,7 +52,7 @@ class Answers:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Any:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Any:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer
@@ -66,9 +66,9 @@ def caller() -> tuple[Caller, Notes]:
     return Caller("troupe", notes, Counting()), notes
 
 
-def bound(answer: Any) -> Bound:
+def hook(answer: Any) -> Hook:
     plugin = Answers(answer)
-    return Bound(plugin, "Permit", plugin.permit)
+    return Hook(plugin, "Permit", plugin.permit)
 
 
 POD = PodInfo(make_pod("p"))
@@ -87,7 +87,7 @@ def test_filters_and_scores_are_counted_per_node() -> None:
 def test_other_points_are_counted_per_call() -> None:
     """Two calls are two evaluations."""
     calls, _ = caller()
-    permitting = bound(None)
+    permitting = hook(None)
     for _ in range(2):
         calls.call(permitting, None, POD, "n0")
     assert permitting.evaluations == 2
@@ -98,7 +98,7 @@ def test_calls_are_timed_only_when_asked(timing: bool, calls: list[Any]) -> None
     """In most cycles nobody looks at the clock."""
     call, notes = caller()
     call.timing = timing
-    call.call(bound(None), None, POD, "n0")
+    call.call(hook(None), None, POD, "n0")
     assert notes.calls == calls
 
 
@@ -120,7 +120,7 @@ def test_what_an_answer_amounts_to(answer: Any, status: str) -> None:
     call, notes = caller()
     call.timing = True
     plugin = Answers(answer)
-    permitting, binding = Bound(plugin, "Permit", plugin.permit), Bound(plugin, "Bind", plugin.bind)
+    permitting, binding = Hook(plugin, "Permit", plugin.permit), Hook(plugin, "Bind", plugin.bind)
     with pytest.raises(PluginError) if status == "Error" else nullcontext():
         call.call(permitting, None, POD, "n0")
     with pytest.raises(PluginError) if status == "Error" else nullcontext():
@@ -134,7 +134,7 @@ def test_exceptions_are_attributed(timing: bool) -> None:
     call, _ = caller()
     call.timing = timing
     with pytest.raises(PluginError, match='running Permit plugin "Answers": no luck') as caught:
-        call.call(bound(RuntimeError("no luck")), None, POD, "n0")
+        call.call(hook(RuntimeError("no luck")), None, POD, "n0")
     assert (caught.value.plugin, caught.value.point) == ("Answers", "Permit")
     assert isinstance(caught.value.__cause__, RuntimeError)
 
@@ -143,14 +143,14 @@ def test_an_attributed_error_stays_as_it_is() -> None:
     """An error that already names a plugin is not wrapped again."""
     call, _ = caller()
     with pytest.raises(PluginError, match=r'^running Filter plugin "Other": deep inside$'):
-        call.call(bound(PluginError("Other", "Filter", "deep inside")), None, POD, "n0")
+        call.call(hook(PluginError("Other", "Filter", "deep inside")), None, POD, "n0")
 
 
 def test_methods_beside_a_point_are_attributed_too() -> None:
     """`normalize` is part of Score; when it fails, the plugin and the method are named."""
 
     class Fails(Scores):
-        def normalize(self, want: Any, pod: Any, view: Any, rows: Any, scores: Any) -> Any:
+        def normalize(self, state: Any, pod: Any, view: Any, rows: Any, scores: Any) -> Any:
             raise ZeroDivisionError("nothing to divide by")
 
     evaluation = evaluation_of(nodes(), Fails("Fails", {}))

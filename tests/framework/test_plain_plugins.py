@@ -98,7 +98,7 @@ def test_the_state_is_what_pre_filter_returned() -> None:
         seen: list[Any] = []
 
         def pre_filter(self, pod: PodInfo) -> str:
-            return f"want of {pod.name}"
+            return f"state of {pod.name}"
 
         def filter(self, state: Any, pod: PodInfo, node: NodeRow) -> None:
             self.seen.append(state)
@@ -114,7 +114,7 @@ def test_the_state_is_what_pre_filter_returned() -> None:
     judged(evaluation)
     assert evaluation.verdicts is not None
     evaluation.score(evaluation.verdicts.feasible())
-    assert Stateful.seen == ["want of p", "want of p", 2, 2]
+    assert Stateful.seen == ["state of p", "state of p", 2, 2]
 
 
 def test_what_a_node_shows() -> None:
@@ -151,7 +151,7 @@ class Careless:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Any:
+    def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Any:
         return self._answer
 
 
@@ -176,7 +176,7 @@ class CarelessRaw(Scores):
         super().__init__("Careless", {})
         self._answer = answer
 
-    def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Any:
+    def score_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Any:
         return self._answer
 
 
@@ -187,7 +187,7 @@ class CarelessNormalized(Scores):
         super().__init__("Careless", {})
         self._answer = answer
 
-    def normalize(self, want: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+    def normalize(self, state: Any, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
         return self._answer
 
 

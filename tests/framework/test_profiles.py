@@ -16,7 +16,7 @@ A, B, C = Refuses("A", {}), Refuses("B", {}), Refuses("C", {})
 
 
 def names(bounds: Any) -> list[str]:
-    return [bound.name for bound in bounds]
+    return [hook.name for hook in bounds]
 
 
 def enabled(*plugins: str) -> PluginSet:

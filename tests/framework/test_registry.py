@@ -19,7 +19,7 @@ class Named:
 
     name = "Mine"
 
-    def post_bind(self, want: Any, pod: Any, node: str) -> None: ...
+    def post_bind(self, state: Any, pod: Any, node: str) -> None: ...
 
 
 def test_a_plugin_is_made_from_its_arguments_and_a_handle() -> None:
@@ -60,7 +60,7 @@ def test_a_plugin_must_bear_its_name(name: str | None) -> None:
 
 
 class TooFew(Named):
-    def filter_rows(self, want: Any, pod: Any, view: Any) -> None: ...
+    def filter_rows(self, state: Any, pod: Any, view: Any) -> None: ...
 
 
 class TooMany(Named):
@@ -81,18 +81,18 @@ class SignsWrongly(Named):
 
 
 class AdaptsWrongly(Named):
-    def with_changes(self, want: Any) -> None: ...
+    def with_changes(self, state: Any) -> None: ...
 
 
 @pytest.mark.parametrize(
     ("plugin", "words"),
     [
-        (TooFew, r"plugin Mine: filter_rows must take \(want, pod, view, rows\): too many positional arguments"),
+        (TooFew, r"plugin Mine: filter_rows must take \(state, pod, view, rows\): too many positional arguments"),
         (TooMany, r"plugin Mine: pre_filter must take \(pod\): missing a required argument: 'nodes'"),
         (PlainTooFew, r"plugin Mine: score must take \(state, pod, node\): "),
-        (NormalizesWrongly, r"plugin Mine: normalize must take \(want, pod, view, rows, scores\): "),
+        (NormalizesWrongly, r"plugin Mine: normalize must take \(state, pod, view, rows, scores\): "),
         (SignsWrongly, r"plugin Mine: sign must take \(pod\): "),
-        (AdaptsWrongly, r"plugin Mine: with_changes must take \(want, pod, changes\): "),
+        (AdaptsWrongly, r"plugin Mine: with_changes must take \(state, pod, changes\): "),
     ],
 )
 def test_a_method_with_other_parameters(plugin: type, words: str) -> None:
@@ -111,15 +111,15 @@ def test_more_parameters_with_defaults_are_allowed() -> None:
 
 
 class ReservesOnly(Named):
-    def reserve(self, want: Any, pod: Any, node: str) -> None: ...
+    def reserve(self, state: Any, pod: Any, node: str) -> None: ...
 
 
 class UnreservesOnly(Named):
-    def unreserve(self, want: Any, pod: Any, node: str) -> None: ...
+    def unreserve(self, state: Any, pod: Any, node: str) -> None: ...
 
 
 class NeverAsks(Named):
-    async def pre_bind(self, want: Any, pod: Any, node: str) -> None: ...
+    async def pre_bind(self, state: Any, pod: Any, node: str) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ class BindsSynchronously(Named):
 
 
 class PreparesSynchronously(Named):
-    def pre_bind_needed(self, want: Any, pod: Any, node: str) -> bool:
+    def pre_bind_needed(self, state: Any, pod: Any, node: str) -> bool:
         return True
 
-    def pre_bind(self, want: Any, pod: Any, node: str) -> None: ...
+    def pre_bind(self, state: Any, pod: Any, node: str) -> None: ...
 
 
 @pytest.mark.parametrize(("plugin", "method"), [(BindsSynchronously, "bind"), (PreparesSynchronously, "pre_bind")])
@@ -181,9 +181,9 @@ def test_points_follow_from_methods() -> None:
 
     class Mine(Named):
         def filter(self, state: Any, pod: Any, node: Any) -> None: ...
-        def score_rows(self, want: Any, pod: Any, view: Any, rows: Any) -> Any: ...
-        def reserve(self, want: Any, pod: Any, node: str) -> None: ...
-        def unreserve(self, want: Any, pod: Any, node: str) -> None: ...
+        def score_rows(self, state: Any, pod: Any, view: Any, rows: Any) -> Any: ...
+        def reserve(self, state: Any, pod: Any, node: str) -> None: ...
+        def unreserve(self, state: Any, pod: Any, node: str) -> None: ...
         def sort_key(self, pod: Any, waiting_since: float) -> int:
             return 0
 

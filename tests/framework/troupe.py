@@ -46,7 +46,7 @@ class Refuses:
         self._kind = {node: number for number, node in enumerate(reasons, 1)}
         self.asked: list[list[str]] = []
 
-    def filter_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+    def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
         names = [view.names[row] for row in np.arange(view.size)[rows]]
         self.asked.append(names)
         return Rejections(np.array([self._kind.get(name, 0) for name in names], np.int64), lambda k: self._words[k - 1])
@@ -59,7 +59,7 @@ class Scores:
         self.name = name
         self._scores = scores
 
-    def score_rows(self, want: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
+    def score_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> IntArray:
         return np.array([self._scores.get(view.names[row], 0) for row in np.arange(view.size)[rows]], np.int64)
 
 

@@ -33,15 +33,15 @@ def make(plugin: Any, args: Any = None, cluster: Cluster | None = None, **featur
 def refused(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, Rejection]:
     """Node -> why the plugin refuses it; under "" if it refuses the pod as a whole."""
     info = PodInfo(pod)
-    want = plugin.pre_filter(info) if hasattr(plugin, "pre_filter") else None
-    if want is SKIP:
+    state = plugin.pre_filter(info) if hasattr(plugin, "pre_filter") else None
+    if state is SKIP:
         return {}
-    if isinstance(want, Rejection):
-        return {"": want}
-    if isinstance(want, Narrowed):
-        want = want.want
+    if isinstance(state, Rejection):
+        return {"": state}
+    if isinstance(state, Narrowed):
+        state = state.state
     rows = np.flatnonzero(cluster.nodes.live[: cluster.nodes.size])
-    answer = plugin.filter_rows(want, info, cluster.nodes, rows)
+    answer = plugin.filter_rows(state, info, cluster.nodes, rows)
     if answer is None:
         return {}
     found = zip(rows.tolist(), answer.kinds.tolist(), strict=True)
@@ -52,12 +52,12 @@ def scores(plugin: Any, cluster: Cluster, pod: Pod) -> dict[str, int] | None:
     """Node -> its score, normalized if the plugin does that; None if it has nothing to score."""
     info, table = PodInfo(pod), cluster.nodes
     rows = np.flatnonzero(table.live[: table.size])
-    want = plugin.pre_score(info, table, rows) if hasattr(plugin, "pre_score") else None
-    if want is SKIP:
+    state = plugin.pre_score(info, table, rows) if hasattr(plugin, "pre_score") else None
+    if state is SKIP:
         return None
-    found = plugin.score_rows(want, info, table, rows)
+    found = plugin.score_rows(state, info, table, rows)
     if hasattr(plugin, "normalize"):
-        found = plugin.normalize(want, info, table, rows, found)
+        found = plugin.normalize(state, info, table, rows, found)
     return dict(zip((table.names[row] for row in rows), found.tolist(), strict=True))
 
 

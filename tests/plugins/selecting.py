@@ -78,13 +78,13 @@ def refusals(plugin: Any, cluster: Cluster, waiting: Pod) -> dict[str, str]:
     return refusals_for(plugin, cluster, plugin.pre_filter(info), info)
 
 
-def refusals_for(plugin: Any, cluster: Cluster, want: Any, info: PodInfo, rows: Any = None) -> dict[str, str]:
-    """The same for a want that is already known, and for some rows."""
-    if want is SKIP:
+def refusals_for(plugin: Any, cluster: Cluster, state: Any, info: PodInfo, rows: Any = None) -> dict[str, str]:
+    """The same for a state that is already known, and for some rows."""
+    if state is SKIP:
         return {}
     chosen = live_rows(cluster) if rows is None else rows
     judged = slice(0, cluster.nodes.size) if rows is None else rows
-    answer = plugin.filter_rows(want, info, cluster.nodes, judged)
+    answer = plugin.filter_rows(state, info, cluster.nodes, judged)
     if answer is None:
         return {}
     kinds = answer.kinds[chosen] if rows is None else answer.kinds
@@ -99,13 +99,13 @@ def scores(plugin: Any, cluster: Cluster, waiting: Pod, rows: Any = None) -> dic
     """Node -> raw and normalised score; None if the plugin has nothing to score."""
     info = PodInfo(waiting)
     chosen = live_rows(cluster) if rows is None else np.asarray(rows, np.int64)
-    want = plugin.pre_score(info, cluster.nodes, chosen)
-    if want is SKIP:
+    state = plugin.pre_score(info, cluster.nodes, chosen)
+    if state is SKIP:
         return None
-    everywhere = plugin.score_rows(want, info, cluster.nodes, slice(0, cluster.nodes.size))[chosen]
-    raw = plugin.score_rows(want, info, cluster.nodes, chosen)
+    everywhere = plugin.score_rows(state, info, cluster.nodes, slice(0, cluster.nodes.size))[chosen]
+    raw = plugin.score_rows(state, info, cluster.nodes, chosen)
     assert raw.tolist() == everywhere.tolist(), "scores depend on which rows are asked for together"
-    normalized = plugin.normalize(want, info, cluster.nodes, chosen, raw.copy())
+    normalized = plugin.normalize(state, info, cluster.nodes, chosen, raw.copy())
     names = [cluster.nodes.names[row] for row in chosen]
     return dict(zip(names, zip(raw.tolist(), normalized.tolist(), strict=True), strict=True))
 

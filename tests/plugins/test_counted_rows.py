@@ -1,4 +1,4 @@
-"""Plugins whose wants count pods on many nodes know on which nodes there are such pods."""
+"""Plugins whose states count pods on many nodes know on which nodes there are such pods."""
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -14,18 +14,18 @@ from kubestow.queue.nominator import Nominator
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)))
 @settings(deadline=None, max_examples=200)
 def test_what_leaves_other_nodes_does_not_matter(cluster: Cluster, kind: str, profile: str) -> None:
-    """Without the pods of a row that is not counted, the want is the very same."""
+    """Without the pods of a row that is not counted, the state is the very same."""
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     for bound in made.pre_filter:
         plugin = bound.plugin
         if not hasattr(plugin, "counted_rows"):
             continue
-        want = plugin.pre_filter(pod)
-        if isinstance(want, Skip | Rejection):
+        state = plugin.pre_filter(pod)
+        if isinstance(state, Skip | Rejection):
             continue
-        counted = plugin.counted_rows(want, pod)
+        counted = plugin.counted_rows(state, pod)
         assert len(counted) == table.size
         event(f"{plugin.name} counts {'some' if counted.any() else 'none'}")
         for row in (~counted).nonzero()[0].tolist():
             gone = [Change(other, row, added=False) for other in table.pods[row].values()]
-            assert plugin.with_changes(want, pod, gone) is want
+            assert plugin.with_changes(state, pod, gone) is state

@@ -220,9 +220,9 @@ def test_changes_can_bring_a_topology_key_that_nobody_used() -> None:
     cluster = two_zones()
     plugin = plugin_for(cluster)
     info = PodInfo(pod("new", {"app": "db"}, affinity=away(term("nobody"))))
-    want: Any = plugin.pre_filter(info)
+    state: Any = plugin.pre_filter(info)
     expected: Pod = pod("expected", affinity=away(term("db", HOSTNAME)))
-    after = plugin.with_changes(want, info, [Change(PodInfo(expected), cluster.nodes.row_of["a2"], added=True)])
+    after = plugin.with_changes(state, info, [Change(PodInfo(expected), cluster.nodes.row_of["a2"], added=True)])
     assert refusals_for(plugin, cluster, after, info) == {"a2": EXISTING_ANTI}
 
 

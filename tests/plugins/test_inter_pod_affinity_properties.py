@@ -180,23 +180,23 @@ def test_some_rows_are_judged_as_all_rows_are(situation: tuple[Cluster, Pod], da
     """What the filter says of a node does not depend on which others it is asked about."""
     cluster, waiting = situation
     plugin, info = plugin_for(cluster), PodInfo(waiting)
-    want = plugin.pre_filter(info)
-    everywhere = refusals_for(plugin, cluster, want, info)
+    state = plugin.pre_filter(info)
+    everywhere = refusals_for(plugin, cluster, state, info)
     rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), unique=True))
     names = {cluster.nodes.names[row] for row in rows}
     expected = {name: reason for name, reason in everywhere.items() if name in names}
-    assert refusals_for(plugin, cluster, want, info, np.array(rows, np.int64)) == expected
+    assert refusals_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
 
 
 @given(situations(), st.data())
-def test_a_want_after_changes_is_the_want_of_the_changed_cluster(
+def test_a_state_after_changes_is_the_state_of_the_changed_cluster(
     situation: tuple[Cluster, Pod], data: st.DataObject
 ) -> None:
     """Adding and removing pods in thought refuses the same nodes as doing it."""
     cluster, waiting = situation
     plugin, info = plugin_for(cluster), PodInfo(waiting)
-    want: Any = plugin.pre_filter(info)
-    if want is SKIP:
+    state: Any = plugin.pre_filter(info)
+    if state is SKIP:
         return
     row = data.draw(st.sampled_from(live_rows(cluster).tolist()))
     placed = list(cluster.nodes.pods[row].values())
@@ -205,10 +205,10 @@ def test_a_want_after_changes_is_the_want_of_the_changed_cluster(
         PodInfo(pod(f"new{number}", data.draw(pod_labels), on=cluster.nodes.names[row], affinity=data.draw(affinities)))
         for number in range(data.draw(st.integers(0, 3)))
     ]
-    before = refusals_for(plugin, cluster, want, info)
+    before = refusals_for(plugin, cluster, state, info)
     changes = [Change(other, row, added=False) for other in removed] + [Change(o, row, added=True) for o in added]
-    imagined = refusals_for(plugin, cluster, plugin.with_changes(want, info, changes), info)
-    assert refusals_for(plugin, cluster, want, info) == before, "the want of the cluster as it is was changed"
+    imagined = refusals_for(plugin, cluster, plugin.with_changes(state, info, changes), info)
+    assert refusals_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
     for other in removed:
         cluster.remove_pod(other.uid)
     for other in added:

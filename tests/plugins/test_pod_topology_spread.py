@@ -227,28 +227,28 @@ def test_changes_count_terminating_pods_and_pods_of_an_empty_selector() -> None:
     cluster = cluster_of(node("a1", zone="a"), node("b1", zone="b"), leaving, web("p1", on="a1"))
     plugin = plugin_for(cluster)
     info = PodInfo(web("new", constraint(skew=2)))
-    want = plugin.pre_filter(info)
-    assert want is not SKIP
+    state = plugin.pre_filter(info)
+    assert state is not SKIP
     row = cluster.nodes.row_of["b1"]
-    after = plugin.with_changes(want, info, [Change(PodInfo(leaving), row, added=False)])
+    after = plugin.with_changes(state, info, [Change(PodInfo(leaving), row, added=False)])
     assert refusals_for(plugin, cluster, after, info) == {"a1": SKEWED}
 
     info = PodInfo(web("new", constraint(labelSelector={})))
-    want = plugin.pre_filter(info)
-    assert want is not SKIP
-    after = plugin.with_changes(want, info, [Change(PodInfo(web("x")), row, added=True)])
+    state = plugin.pre_filter(info)
+    assert state is not SKIP
+    after = plugin.with_changes(state, info, [Change(PodInfo(web("x")), row, added=True)])
     assert refusals_for(plugin, cluster, after, info) == {"b1": SKEWED}
 
 
-def test_the_want_is_the_same_if_nobody_who_moves_is_counted() -> None:
+def test_the_state_is_the_same_if_nobody_who_moves_is_counted() -> None:
     """That nothing has changed can be told without looking closer; pods that come and go are a change nevertheless."""
     cluster = two_zones()
     plugin, info = plugin_for(cluster), PodInfo(web("new", constraint()))
-    want = plugin.pre_filter(info)
-    assert want is not SKIP
-    assert plugin.with_changes(want, info, [Change(PodInfo(pod("other")), 0, added=False)]) is want
+    state = plugin.pre_filter(info)
+    assert state is not SKIP
+    assert plugin.with_changes(state, info, [Change(PodInfo(pod("other")), 0, added=False)]) is state
     moved = [Change(PodInfo(web("p")), row, added=added) for row, added in ((0, False), (0, True))]
-    assert plugin.with_changes(want, info, moved) is not want
+    assert plugin.with_changes(state, info, moved) is not state
 
 
 def test_a_what_if_is_judged_by_the_domains_of_the_cluster() -> None:

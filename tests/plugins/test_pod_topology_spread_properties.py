@@ -182,16 +182,16 @@ def test_some_rows_are_judged_as_all_rows_are(situation: tuple[Cluster, Pod], da
     """What the filter says of a node does not depend on which others it is asked about."""
     cluster, waiting = situation
     plugin, info = plugin_for(cluster), PodInfo(waiting)
-    want = plugin.pre_filter(info)
-    everywhere = refusals_for(plugin, cluster, want, info)
+    state = plugin.pre_filter(info)
+    everywhere = refusals_for(plugin, cluster, state, info)
     rows = data.draw(st.lists(st.sampled_from(live_rows(cluster).tolist()), unique=True))
     names = {cluster.nodes.names[row] for row in rows}
     expected = {name: reason for name, reason in everywhere.items() if name in names}
-    assert refusals_for(plugin, cluster, want, info, np.array(rows, np.int64)) == expected
+    assert refusals_for(plugin, cluster, state, info, np.array(rows, np.int64)) == expected
 
 
 @given(situations("DoNotSchedule"), st.data())
-def test_a_want_after_changes_is_the_want_of_the_changed_cluster(
+def test_a_state_after_changes_is_the_state_of_the_changed_cluster(
     situation: tuple[Cluster, Pod], data: st.DataObject
 ) -> None:
     """Adding and removing pods in thought refuses the same nodes as doing it.
@@ -201,7 +201,7 @@ def test_a_want_after_changes_is_the_want_of_the_changed_cluster(
     cluster, waiting = situation
     plugin, info = plugin_for(cluster), PodInfo(waiting)
     slow = Slow(cluster, waiting)
-    want = plugin.pre_filter(info)
+    state = plugin.pre_filter(info)
     row = data.draw(st.sampled_from(live_rows(cluster).tolist()))
     removable = [placed for placed in cluster.nodes.pods[row].values() if not placed.terminating]
     removed = data.draw(st.lists(st.sampled_from(removable), unique_by=id)) if removable else []
@@ -210,13 +210,13 @@ def test_a_want_after_changes_is_the_want_of_the_changed_cluster(
         PodInfo(pod(f"new{number}", data.draw(pod_labels), on=node_name))
         for number in range(data.draw(st.integers(0, 3)))
     ]
-    if want is SKIP or any(slow.is_empty(constraint) for constraint in slow.constraints):
+    if state is SKIP or any(slow.is_empty(constraint) for constraint in slow.constraints):
         return
     changes = [Change(other, row, added=False) for other in removed] + [Change(o, row, added=True) for o in added]
-    after: Any = plugin.with_changes(want, info, changes)
-    before = refusals_for(plugin, cluster, want, info)
+    after: Any = plugin.with_changes(state, info, changes)
+    before = refusals_for(plugin, cluster, state, info)
     imagined = refusals_for(plugin, cluster, after, info)
-    assert refusals_for(plugin, cluster, want, info) == before, "the want of the cluster as it is was changed"
+    assert refusals_for(plugin, cluster, state, info) == before, "the state of the cluster as it is was changed"
     for other in removed:
         cluster.remove_pod(other.uid)
     for other in added:

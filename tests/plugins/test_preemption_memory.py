@@ -11,7 +11,7 @@ from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.model.pod import Pod
 from kubestow.plugins.default_preemption import memory, search
-from kubestow.plugins.default_preemption.dry_run import DryRun, let_back
+from kubestow.plugins.default_preemption.dry_run import DryRun, reprieve
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
 
@@ -240,11 +240,11 @@ def test_equal_pods_try_a_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
     telling, tried = two_nodes(), list[str]()
 
     def noting(*args: Any) -> DryRun:
-        run = let_back(*args)
-        tried.extend(telling.world.cluster.nodes.names[row] for row in run.lineup.rows)
+        run = reprieve(*args)
+        tried.extend(telling.world.cluster.nodes.names[row] for row in run.victims.rows)
         return run
 
-    monkeypatch.setattr(search, "let_back", noting)
+    monkeypatch.setattr(search, "reprieve", noting)
     assert chosen(telling, "c") == "n0"
     assert tried == []
     telling.happen(Run("n0", "0", 2, "db", None, port=False), "another")

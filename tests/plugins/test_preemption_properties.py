@@ -57,7 +57,7 @@ def one_by_one(world: World, evaluation: Evaluation, allowed: dict[str, int]) ->
                 for other in gone:
                     view.remove_pod(0, other)
                 changes = [Change(other, row, True) for other in added] + [Change(other, row, False) for other in gone]
-                if evaluation.refuses(evaluation.wants_after(changes), view).rejection(0) is not None:
+                if evaluation.refuses(evaluation.states_after(changes), view).rejection(0) is not None:
                     return False
             return True
 

@@ -27,7 +27,7 @@ class Attempt:
         self.made = made
         self.plugin = made.make(VolumeBinding, VolumeBindingArgs(bindTimeoutSeconds=TIMEOUT))
         self.pod = PodInfo(pod("new", *claims))
-        self.want = self.plugin.pre_filter(self.pod)
+        self.state = self.plugin.pre_filter(self.pod)
         self.happen: list[Callable[[], object]] = []
         self.waited: list[float] = []
         made.handle.wait_until = self._wait_until
@@ -42,10 +42,10 @@ class Attempt:
 
     def reserve(self) -> Any:
         self.made.cluster.assume(self.pod, "a")
-        return self.plugin.reserve(self.want, self.pod, "a")
+        return self.plugin.reserve(self.state, self.pod, "a")
 
     def bind(self) -> None:
-        asyncio.run(self.plugin.pre_bind(self.want, self.pod, "a"))
+        asyncio.run(self.plugin.pre_bind(self.state, self.pod, "a"))
 
     def fail(self) -> str:
         with pytest.raises(BindingError) as caught:
@@ -53,7 +53,7 @@ class Attempt:
         return str(caught.value)
 
     def give_up(self) -> None:
-        self.plugin.unreserve(self.want, self.pod, "a")
+        self.plugin.unreserve(self.state, self.pod, "a")
         self.made.cluster.forget(self.pod.uid)
 
 
@@ -149,9 +149,9 @@ def test_nothing_is_to_be_done_for_bound_claims() -> None:
     made.volume("bound", claim="ready")
     made.claim("ready", volume="bound")
     for attempt in (Attempt(made, "ready"), Attempt(made)):
-        attempt.want = attempt.want if attempt.pod.claim_names else None
+        attempt.state = attempt.state if attempt.pod.claim_names else None
         assert attempt.reserve() is None
-        assert not attempt.plugin.pre_bind_needed(attempt.want, attempt.pod, "a")
+        assert not attempt.plugin.pre_bind_needed(attempt.state, attempt.pod, "a")
         attempt.bind()
         attempt.give_up()
     assert made.api.updates == []
@@ -181,7 +181,7 @@ def test_volumes_and_claims_are_written_and_waited_for() -> None:
     made = world()
     attempt = Attempt(made, "data", "new-disk")
     attempt.reserve()
-    assert attempt.plugin.pre_bind_needed(attempt.want, attempt.pod, "a")
+    assert attempt.plugin.pre_bind_needed(attempt.state, attempt.pod, "a")
 
     def provisioned() -> None:
         made.volume("made", "cloud", nodeAffinity=affinity(HOSTNAME, "a"))

@@ -224,8 +224,8 @@ def test_storage_is_scored_by_how_full_it_would_be() -> None:
     args = VolumeBindingArgs(shape=(UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10)))
     plugin, info = made.make(VolumeBinding, args), PodInfo(pod("new", "data"))
     nodes = made.cluster.nodes
-    want = plugin.pre_score(info, nodes, np.arange(3))
-    assert plugin.score_rows(want, info, nodes, np.arange(3)).tolist() == [50, 25, 0]
+    state = plugin.pre_score(info, nodes, np.arange(3))
+    assert plugin.score_rows(state, info, nodes, np.arange(3)).tolist() == [50, 25, 0]
     assert made.make(VolumeBinding, BINDING_ARGS).pre_score(info, nodes, np.arange(3)) is SKIP
 
 
@@ -246,9 +246,9 @@ def test_any_rows_give_what_all_rows_give(volumes: list[tuple[str, int, str]], c
         made.claim(f"c{i}", storage_class, f"{size}Gi")
     plugin = made.make(VolumeBinding, BINDING_ARGS)
     info = PodInfo(pod("new", *(f"c{i}" for i in range(len(claims)))))
-    want, nodes = plugin.pre_filter(info), made.cluster.nodes
-    together = plugin.filter_rows(want, info, nodes, slice(0, 3)).kinds.tolist()
-    alone = [plugin.filter_rows(want, info, nodes, np.array([row])).kinds.item() for row in range(3)]
+    state, nodes = plugin.pre_filter(info), made.cluster.nodes
+    together = plugin.filter_rows(state, info, nodes, slice(0, 3)).kinds.tolist()
+    alone = [plugin.filter_rows(state, info, nodes, np.array([row])).kinds.item() for row in range(3)]
     assert together == alone
     assert [kind == 0 for kind in together] == [_fits(name, volumes, claims) for name in "abc"]
 

@@ -102,23 +102,23 @@ def test_removing_the_holder_frees_its_claim() -> None:
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     holder = made.running("holder", "a", "mine")
     plugin, info = made.make(VolumeRestrictions), PodInfo(pod("new", "mine"))
-    want = plugin.pre_filter(info)
-    gone = plugin.with_changes(want, info, [Change(holder, 0, added=False)])
+    state = plugin.pre_filter(info)
+    gone = plugin.with_changes(state, info, [Change(holder, 0, added=False)])
     back = plugin.with_changes(gone, info, [Change(holder, 0, added=True)])
     assert made.refused(plugin, gone, info) == {}
     assert made.refused(plugin, back, info) == {"a": IN_USE, "b": IN_USE}
 
 
-def test_the_want_is_the_same_if_nobody_who_moves_uses_the_claim() -> None:
+def test_the_state_is_the_same_if_nobody_who_moves_uses_the_claim() -> None:
     """That nothing has changed can be told without looking closer; users that come and go are a change nevertheless."""
     made = world()
     made.claim("mine", accessModes=["ReadWriteOncePod"])
     holder = made.running("holder", "a", "mine")
     plugin, info = made.make(VolumeRestrictions), PodInfo(pod("new", "mine"))
-    want = plugin.pre_filter(info)
-    assert plugin.with_changes(want, info, [Change(PodInfo(pod("other")), 0, added=False)]) is want
-    moved = plugin.with_changes(want, info, [Change(holder, 0, added=False), Change(holder, 1, added=True)])
-    assert moved is not want
+    state = plugin.pre_filter(info)
+    assert plugin.with_changes(state, info, [Change(PodInfo(pod("other")), 0, added=False)]) is state
+    moved = plugin.with_changes(state, info, [Change(holder, 0, added=False), Change(holder, 1, added=True)])
+    assert moved is not state
 
 
 def test_a_filter_without_its_pre_filter_is_an_error() -> None:

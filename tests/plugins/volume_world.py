@@ -198,15 +198,15 @@ class World:
     def judge(self, plugin: Any, subject: Pod) -> Any:
         """Why each refused node is refused, or what PreFilter said."""
         info = PodInfo(subject)
-        want = plugin.pre_filter(info)
-        if isinstance(want, Rejection | Skip):
-            return want
-        return self.refused(plugin, want, info)
+        state = plugin.pre_filter(info)
+        if isinstance(state, Rejection | Skip):
+            return state
+        return self.refused(plugin, state, info)
 
-    def refused(self, plugin: Any, want: Any, info: PodInfo) -> dict[str, tuple[str, ...]]:
+    def refused(self, plugin: Any, state: Any, info: PodInfo) -> dict[str, tuple[str, ...]]:
         nodes = self.cluster.nodes
         rows = np.flatnonzero(nodes.live[: nodes.size])
-        answer = plugin.filter_rows(want, info, nodes, rows)
+        answer = plugin.filter_rows(state, info, nodes, rows)
         if answer is None:
             return {}
         return {

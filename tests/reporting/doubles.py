@@ -35,7 +35,7 @@ class Cluster:
 
 
 @dataclass
-class Bound:
+class Hook:
     name: str
     evaluations: int = 0
 
@@ -43,10 +43,10 @@ class Bound:
 @dataclass
 class Profile:
     name: str
-    bound: Mapping[str, tuple[Bound, ...]]
+    hooks: Mapping[str, tuple[Hook, ...]]
 
-    def points(self) -> Mapping[str, tuple[Bound, ...]]:
-        return self.bound
+    def points(self) -> Mapping[str, tuple[Hook, ...]]:
+        return self.hooks
 
 
 def everything_happens(metrics: Metrics) -> None:
@@ -64,7 +64,7 @@ def everything_happens(metrics: Metrics) -> None:
     scheduler.watch_tasks(lambda: {"binding": 1})
     metrics.framework.plugin_called("Filter", "NodeName", "Success", 0.001)
     metrics.framework.point_ran("p", "Filter", "Success", 0.001)
-    metrics.framework.watch_profile(Profile("p", {"Filter": (Bound("NodeName", 7),)}))
+    metrics.framework.watch_profile(Profile("p", {"Filter": (Hook("NodeName", 7),)}))
     metrics.queue.pod_entered("active", "PodAdd")
     metrics.queue.hint_ran("NodeName", "NodeAdd", "Queue", 0.001)
     metrics.queue.watch_queue(Queue({"active": 1}, {("NodeName", "p"): 1}, {"NodeAdd": 1}))

@@ -24,7 +24,7 @@ from kubestow.reporting.metrics.instruments import ALPHA, Counter, Histogram
 from kubestow.reporting.metrics.options import MetricOptions
 from kubestow.reporting.metrics.process import add_process_metrics
 from kubestow.reporting.metrics.registry import Registry
-from reporting.doubles import Bound, Cluster, Nodes, Profile, Queue
+from reporting.doubles import Cluster, Hook, Nodes, Profile, Queue
 
 
 def values(registry: Registry, prefix: str) -> dict[str, float]:
@@ -109,10 +109,10 @@ def test_gauges_follow_what_they_watch(metrics: Metrics) -> None:
 
 def test_evaluations_are_read_from_the_plugins(metrics: Metrics) -> None:
     """They are told for the four points that count them, plugins that were never asked left out."""
-    fit = Bound("NodeResourcesFit", 5000)
-    points = {"PreFilter": (fit,), "Filter": (fit, Bound("NodeName")), "Reserve": (fit,)}
+    fit = Hook("NodeResourcesFit", 5000)
+    points = {"PreFilter": (fit,), "Filter": (fit, Hook("NodeName")), "Reserve": (fit,)}
     metrics.framework.watch_profile(Profile("p", points))
-    metrics.framework.watch_profile(Profile("q", {"Score": (Bound("ImageLocality", 3),)}))
+    metrics.framework.watch_profile(Profile("q", {"Score": (Hook("ImageLocality", 3),)}))
     labels = "extension_point={} plugin={} profile={}"
     assert values(metrics.registry, "scheduler_plugin_evaluation_total") == {
         " " + labels.format("PreFilter", "NodeResourcesFit", "p"): 5000,
@@ -254,7 +254,7 @@ def test_histograms_count_every_value_once(seen: list[float], bounds: list[float
         histogram.observe(value)
     counts, total = histogram.read()[()]
     cumulated = [sum(counts[: index + 1]) for index in range(len(counts))]
-    assert cumulated == [sum(value <= bound for value in seen) for bound in (*bounds, math.inf)]
+    assert cumulated == [sum(value <= hook for value in seen) for hook in (*bounds, math.inf)]
     assert total == pytest.approx(sum(seen))
 
 

@@ -88,7 +88,7 @@ class Pairs:
         # A pod that loses its nomination is told as one that leaves its node, to itself too.
         return any(pod is not None and pod.metadata.uid != waiting.metadata.uid for pod in (old, new))
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait | None:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait | None:
         if "pair" not in pod.labels or not self.insists:
             return None
         for other in self._handle.waiting_pods:
@@ -105,10 +105,10 @@ class Prepares:
     def __init__(self, args: Any, handle: Handle) -> None:
         self._rng = handle.rng
 
-    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+    def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool:
         return "slow" in pod.labels
 
-    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+    async def pre_bind(self, state: Any, pod: PodInfo, node: str) -> None:
         await asyncio.sleep((0.02, 0.2, 2.0)[self._rng.randrange(3)])
         if self._rng.randrange(10) == 0:
             raise RuntimeError("not prepared")

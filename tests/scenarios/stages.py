@@ -24,13 +24,13 @@ class Slow:
         self._handle = handle
         self.calls.clear()
 
-    def reserve(self, want: Any, pod: PodInfo, node: str) -> None:
+    def reserve(self, state: Any, pod: PodInfo, node: str) -> None:
         self.calls.append(f"reserve {pod.name}")
 
-    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+    def unreserve(self, state: Any, pod: PodInfo, node: str) -> None:
         self.calls.append(f"unreserve {pod.name}")
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait:
         asyncio.get_running_loop().call_later(STAGE, self._allow, pod.uid)
         return Wait(60.0)
 
@@ -39,10 +39,10 @@ class Slow:
         if waiting is not None:
             waiting.allow(self.name)
 
-    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+    def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool:
         return True
 
-    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+    async def pre_bind(self, state: Any, pod: PodInfo, node: str) -> None:
         self.calls.append(f"pre_bind {pod.name}")
         await asyncio.sleep(STAGE)
         self.calls.append(f"pre_bound {pod.name}")

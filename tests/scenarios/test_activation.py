@@ -31,12 +31,12 @@ class Leader:
         self._followers[pod.uid] = pod
         return "the leader has no place yet"
 
-    def reserve(self, want: Any, pod: PodInfo, node: str) -> None:
+    def reserve(self, state: Any, pod: PodInfo, node: str) -> None:
         if pod.name == "leader":
             self._led = True
             self._handle.activate([follower.pod for follower in self._followers.values()])
 
-    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+    def unreserve(self, state: Any, pod: PodInfo, node: str) -> None:
         self._led = self._led and pod.name != "leader"
 
 

@@ -20,7 +20,7 @@ class Gang:
     def __init__(self, args: Any, handle: Handle) -> None:
         self._handle = handle
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait | None:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait | None:
         gang = pod.labels.get("gang")
         if gang is None:
             return None
@@ -31,10 +31,10 @@ class Gang:
             other.allow(self.name)
         return None
 
-    def reserve(self, want: Any, pod: PodInfo, node: str) -> None:
+    def reserve(self, state: Any, pod: PodInfo, node: str) -> None:
         return None
 
-    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+    def unreserve(self, state: Any, pod: PodInfo, node: str) -> None:
         for other in self._handle.waiting_pods:
             if other.pod.labels.get("gang") == pod.labels.get("gang"):
                 other.reject(self.name, "another pod of the gang failed")
@@ -51,7 +51,7 @@ class Refusing:
     def requeue_on(self) -> list[Registration]:
         return []
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Rejection:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Rejection:
         return unschedulable("the office is closed")
 
 
@@ -128,7 +128,7 @@ class Hesitating:
     def requeue_on(self) -> list[Registration]:
         return []
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait:
         return Wait(1.0)
 
 

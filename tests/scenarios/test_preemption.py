@@ -168,10 +168,10 @@ class Stubborn:
     def __init__(self, args: Any, handle: Handle) -> None:
         pass
 
-    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+    def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool:
         return pod.name == "low"
 
-    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+    async def pre_bind(self, state: Any, pod: PodInfo, node: str) -> None:
         try:
             await asyncio.sleep(60.0)
         except asyncio.CancelledError:
@@ -197,10 +197,10 @@ class Clumsy:
     def __init__(self, args: Any, handle: Handle) -> None:
         pass
 
-    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+    def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool:
         return True
 
-    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+    async def pre_bind(self, state: Any, pod: PodInfo, node: str) -> None:
         try:
             await asyncio.sleep(5.0)
         except asyncio.CancelledError:

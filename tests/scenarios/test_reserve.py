@@ -26,14 +26,14 @@ class Reserving:
     def requeue_on(self) -> list[Any]:
         return []
 
-    def reserve(self, want: Any, pod: PodInfo, node: str) -> Rejection | None:
+    def reserve(self, state: Any, pod: PodInfo, node: str) -> Rejection | None:
         LOG.append(f"{self.name} reserve")
         mood = pod.labels.get(self.name)
         if mood == "fails":
             raise RuntimeError("no idea")
         return unschedulable("sold out") if mood == "refuses" else None
 
-    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None:
+    def unreserve(self, state: Any, pod: PodInfo, node: str) -> None:
         LOG.append(f"{self.name} unreserve")
         if pod.labels.get(self.name) == "cannot-undo":
             raise RuntimeError("stuck")
@@ -52,16 +52,16 @@ class Third(Reserving):
 
     name = "Third"
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait | Rejection | None:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait | Rejection | None:
         moods: dict[str, Wait | Rejection] = {"waits": Wait(5.0), "forbids": unschedulable("forbidden")}
         return moods.get(pod.labels.get("permit", ""))
 
-    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool:
+    def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool:
         if pod.labels.get("pre-bind") == "unsure":
             raise RuntimeError("who knows")
         return "pre-bind" in pod.labels
 
-    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> Rejection | None:
+    async def pre_bind(self, state: Any, pod: PodInfo, node: str) -> Rejection | None:
         if pod.labels["pre-bind"] == "fails":
             raise RuntimeError("no disk")
         return unschedulable("the disk is broken")
@@ -142,7 +142,7 @@ class Farewell:
     def __init__(self, args: Any, handle: Handle) -> None:
         pass
 
-    def post_bind(self, want: Any, pod: PodInfo, node: str) -> None:
+    def post_bind(self, state: Any, pod: PodInfo, node: str) -> None:
         raise RuntimeError("too late")
 
 

@@ -32,7 +32,7 @@ class Patience:
     def requeue_on(self) -> list[Any]:
         return []
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Wait | None:
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait | None:
         return Wait(5.0) if "wait" in pod.labels else None
 
 

@@ -9,7 +9,7 @@ from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.cycle.scheduling import refusal
-from kubestow.framework.caller import Bound
+from kubestow.framework.caller import Hook
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Skip
 from kubestow.queue.queued_pod import QueuedPod
@@ -118,7 +118,7 @@ class Binder:
         self._observer.permit_waited(code.label, self._stopwatch() - start)
         return answer
 
-    async def _pre_bind(self, profile: Profile, to_prepare: Collection[Bound], placed: Placed) -> Rejection | None:
+    async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
         uid = placed.pod.uid
         task = asyncio.get_running_loop().create_task(self._run_pre_bind(profile, to_prepare, placed))
         self._pre_binding[uid] = task
@@ -136,15 +136,15 @@ class Binder:
         # A plugin may have finished in spite of having been stopped; its pod has lost its place all the same.
         return refused if preempted is None else Rejection((preempted,), Code.ERROR)
 
-    async def _run_pre_bind(self, profile: Profile, to_prepare: Collection[Bound], placed: Placed) -> Rejection | None:
+    async def _run_pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
         caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
         try:
-            for bound in to_prepare:
+            for hook in to_prepare:
                 try:
-                    refused = await caller.call_async(bound, placed.wants.get(bound.name), placed.pod, placed.node)
+                    refused = await caller.call_async(hook, placed.states.get(hook.name), placed.pod, placed.node)
                 except asyncio.CancelledError:
                     if placed.pod.uid in self._preempted:
-                        raise PluginError(bound.name, "PreBind", self._preempted[placed.pod.uid]) from None
+                        raise PluginError(hook.name, "PreBind", self._preempted[placed.pod.uid]) from None
                     raise
                 if refused is not None:
                     status = refused.code
@@ -165,8 +165,8 @@ class Binder:
     async def _bind_plugins(self, profile: Profile, placed: Placed) -> Failed | None:
         caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
         try:
-            for bound in profile.bind:
-                answer = await caller.call_async(bound, placed.pod, placed.node)
+            for hook in profile.bind:
+                answer = await caller.call_async(hook, placed.pod, placed.node)
                 if not isinstance(answer, Skip):
                     status = Code.SUCCESS
                     return None
@@ -179,9 +179,9 @@ class Binder:
         if not profile.post_bind:
             return
         caller, start = profile.caller, profile.caller.started()
-        for bound in profile.post_bind:
+        for hook in profile.post_bind:
             try:
-                caller.call(bound, placed.wants.get(bound.name), placed.pod, placed.node)
+                caller.call(hook, placed.states.get(hook.name), placed.pod, placed.node)
             except PluginError as error:
                 # The pod is bound: all there is to do is to tell the others too.
                 caller.failed(error)
@@ -199,22 +199,22 @@ class Binder:
             task.cancel()
 
 
-def _needed(profile: Profile, placed: Placed) -> list[Bound]:
+def _needed(profile: Profile, placed: Placed) -> list[Hook]:
     """The plugins that have something to do before the pod is bound."""
     caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
     try:
-        needed = [bound for bound in profile.pre_bind if _is_needed(bound, placed)]
+        needed = [hook for hook in profile.pre_bind if _is_needed(hook, placed)]
         status = Code.SUCCESS if needed else Code.SKIP
     finally:
         caller.finished("PreBindPreFlight", status, start)
     return needed
 
 
-def _is_needed(bound: Bound, placed: Placed) -> bool:
+def _is_needed(hook: Hook, placed: Placed) -> bool:
     try:
-        needed: bool = bound.plugin.pre_bind_needed(placed.wants.get(bound.name), placed.pod, placed.node)
+        needed: bool = hook.plugin.pre_bind_needed(placed.states.get(hook.name), placed.pod, placed.node)
     except Exception as error:
-        raise PreFlightError(f'running PreBindPreFlight "{bound.name}": {error}') from error
+        raise PreFlightError(f'running PreBindPreFlight "{hook.name}": {error}') from error
     return needed
 
 

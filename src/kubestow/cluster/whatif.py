@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IdArray, IntArray
-from kubestow.cluster.expected import ExpectedBeside, RowSums
 from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.nominated import NominatedBeside, RowSums
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
 from kubestow.model.lazily import lazy
@@ -20,10 +20,10 @@ from kubestow.model.node import Node
 class WhatIf:
     """Some rows, copied; row `i` here is row `rows[i]` of the table."""
 
-    def __init__(self, table: NodeTable, rows: IntArray, expected: ExpectedBeside | None = None) -> None:
+    def __init__(self, table: NodeTable, rows: IntArray, nominated: NominatedBeside | None = None) -> None:
         self._table = table
         self._rows = rows
-        self._expected = expected
+        self._nominated = nominated
         self.size = len(rows)
         self.resource_index = table.resource_index
         self.requested: IntArray = table.requested.take(rows, axis=1)
@@ -31,8 +31,8 @@ class WhatIf:
         self.pod_count: IntArray = table.pod_count[rows]
         self.taint_sets = table.taint_sets
         self._sums = RowSums(table.resource_index, self.requested, self.non_zero, self.pod_count)
-        if expected is not None:
-            expected.add_to(self._sums, rows)
+        if nominated is not None:
+            nominated.add_to(self._sums, rows)
 
     @lazy
     def names(self) -> list[str]:
@@ -45,9 +45,9 @@ class WhatIf:
     @lazy
     def pods(self) -> list[dict[str, PodInfo]]:
         copies = [dict(self._table.pods[row]) for row in self._rows]
-        if self._expected is not None:
+        if self._nominated is not None:
             for pods, row in zip(copies, self._rows.tolist(), strict=True):
-                pods.update((pod.uid, pod) for pod in self._expected.pods(row))
+                pods.update((pod.uid, pod) for pod in self._nominated.pods(row))
         return copies
 
     @lazy
@@ -95,7 +95,7 @@ class WhatIf:
         """Some of the rows, in their order, as they are now: to be looked at before anything changes."""
         if len(positions) == self.size:
             return self
-        part = WhatIf(self._table, self._rows[positions], self._expected)
+        part = WhatIf(self._table, self._rows[positions], self._nominated)
         part.requested[:] = self.requested.take(positions, axis=1)
         part.non_zero[:] = self.non_zero.take(positions, axis=1)
         part.pod_count[:] = self.pod_count[positions]
@@ -117,6 +117,6 @@ class WhatIf:
             self.ports.add(row, pod, sign)
 
 
-def what_if(table: NodeTable, rows: Sequence[int] | IntArray, expected: ExpectedBeside | None = None) -> WhatIf:
-    """Copy some rows of a table, with the pods that are expected there already on them."""
-    return WhatIf(table, np.asarray(rows, np.int64), expected)
+def what_if(table: NodeTable, rows: Sequence[int] | IntArray, nominated: NominatedBeside | None = None) -> WhatIf:
+    """Copy some rows of a table, with the pods that are nominated there already on them."""
+    return WhatIf(table, np.asarray(rows, np.int64), nominated)

@@ -171,20 +171,20 @@ def _joined(judges: Sequence[Judges], rows: RowsOfPods) -> Judges | None:
     """One for rows of several pods."""
     first = judges[0]
     joined = Judges({}, set(), first.filters, [], [])
-    for bound in first.filters:
-        want = _join(bound.plugin, "join_wants", [of.wants.get(bound.name) for of in judges], rows)
-        if want is None:
+    for hook in first.filters:
+        state = _join(hook.plugin, "join_states", [of.states.get(hook.name) for of in judges], rows)
+        if state is None:
             return None
-        joined.wants[bound.name] = want
+        joined.states[hook.name] = state
     for scored, *others in zip(*(of.scores for of in judges), strict=True):
-        wants = [scored.want, *(other.want for other in others)]
-        want = _join(scored.bound.plugin, "join_score_wants", wants, rows)
-        if want is None or any(other.bound is not scored.bound for other in others):
+        states = [scored.state, *(other.state for other in others)]
+        state = _join(scored.hook.plugin, "join_score_states", states, rows)
+        if state is None or any(other.hook is not scored.hook for other in others):
             return None
-        joined.scores.append(Scored(scored.bound, scored.weight, want))
+        joined.scores.append(Scored(scored.hook, scored.weight, state))
     return joined
 
 
-def _join(plugin: Any, method: str, wants: Sequence[Any], rows: RowsOfPods) -> Any:
+def _join(plugin: Any, method: str, states: Sequence[Any], rows: RowsOfPods) -> Any:
     join = getattr(plugin, method, None)
-    return None if join is None or None in wants else join(wants, rows)
+    return None if join is None or None in states else join(states, rows)

@@ -11,7 +11,7 @@ from kubestow.cycle.judges import OUT_OF_THE_ORDINARY
 from kubestow.cycle.lone_pod import LonePod
 from kubestow.cycle.pod_class import PodClass
 from kubestow.cycle.signature import Signature
-from kubestow.framework.caller import Bound
+from kubestow.framework.caller import Hook
 from kubestow.framework.filtering import refuse
 from kubestow.framework.results import Code, Skip
 
@@ -23,23 +23,23 @@ class ClassEvaluation:
         self._evaluation = evaluation
         self._class = pod_class
         self._others = others
-        self._filters: list[Bound] = []
+        self._filters: list[Hook] = []
 
     def pre_filter(self, signature: Signature) -> bool:
         """PreFilter of the plugins that did not sign; False if one of them refuses or narrows."""
         evaluation = self._evaluation
-        evaluation.wants.update(self._class.wants)
+        evaluation.states.update(self._class.states)
         evaluation.skipped |= self._class.skipped
         call = evaluation.profile.caller.call
-        for bound in self._others.pre_filter:
-            answer = call(bound, evaluation.pod)
+        for hook in self._others.pre_filter:
+            answer = call(hook, evaluation.pod)
             if isinstance(answer, Skip):
-                evaluation.skipped.add(bound.name)
+                evaluation.skipped.add(hook.name)
             elif isinstance(answer, OUT_OF_THE_ORDINARY):
                 return False
             else:
-                evaluation.wants[bound.name] = answer
-        self._filters = [bound for bound in self._others.filter if bound.name not in evaluation.skipped]
+                evaluation.states[hook.name] = answer
+        self._filters = [hook for hook in self._others.filter if hook.name not in evaluation.skipped]
         if not self._filters and isinstance(self._class, PodClass):
             evaluation.signature = signature.whole
         return True
@@ -48,18 +48,18 @@ class ClassEvaluation:
         """Which rows pass."""
         evaluation, table = self._evaluation, self._evaluation.cluster.nodes
         if isinstance(self._class, PodClass) and evaluation.signature is not None:
-            return self._class.passing_beside_expected(evaluation, rows)
+            return self._class.passing_beside_nominated(evaluation, rows)
         passing = self._class.passing(evaluation.pod, table, rows)
-        for bound in self._filters:
-            want, caller = evaluation.wants.get(bound.name), evaluation.profile.caller
-            if bound.costly_rows:
+        for hook in self._filters:
+            state, caller = evaluation.states.get(hook.name), evaluation.profile.caller
+            if hook.costly_rows:
                 positions = np.flatnonzero(passing)
                 still: BoolArray = np.ones(len(positions), np.bool_)
-                refuse(still, caller, bound, want, evaluation.pod, table, rows[positions])
+                refuse(still, caller, hook, state, evaluation.pod, table, rows[positions])
                 passing[positions] = still
             else:
-                refuse(passing, caller, bound, want, evaluation.pod, table, rows)
-        evaluation.refuse_for_expected(passing, rows)
+                refuse(passing, caller, hook, state, evaluation.pod, table, rows)
+        evaluation.refuse_for_nominated(passing, rows)
         return passing
 
     def explain(self) -> None:
@@ -75,13 +75,13 @@ class ClassEvaluation:
         evaluation = self._evaluation
         profile, pod, table = evaluation.profile, evaluation.pod, evaluation.cluster.nodes
         caller, start = profile.caller, profile.caller.started()
-        wants: dict[str, Any] = {bound.name: caller.call(bound, pod, table, rows) for bound in self._others.pre_score}
+        states: dict[str, Any] = {hook.name: caller.call(hook, pod, table, rows) for hook in self._others.pre_score}
         scoring = caller.started()
         caller.finished("PreScore", Code.SUCCESS, start, scoring)
         totals = self._class.totals(pod, table, rows)
-        for bound, weight in self._others.score:
-            want = wants.get(bound.name)
-            if not isinstance(want, Skip):
-                totals += weight * evaluation.score_with(bound, want, rows)[1]
+        for hook, weight in self._others.score:
+            state = states.get(hook.name)
+            if not isinstance(state, Skip):
+                totals += weight * evaluation.score_with(hook, state, rows)[1]
         caller.finished("Score", Code.SUCCESS, scoring)
         return totals

@@ -99,8 +99,8 @@ class PodClasses:
         groups = self._groups_of(profile, signature.declined)
         known = self._known(signature)
         is_known = known is not None
-        # What is remembered of rows leaves room for all pods that are expected there: it is not for one of those.
-        is_apart = evaluation.is_expected_itself
+        # What is remembered of rows leaves room for all pods that are nominated there: it is not for one of those.
+        is_apart = evaluation.is_nominated
         found = known if is_known and not is_apart else self._newcomer(signature, groups, evaluation, search, is_apart)
         self._observer.hint_looked_up(profile.name, is_known, profile.caller.started() - start)
         judged = None if found is None else self._begin(found, signature, groups, evaluation)

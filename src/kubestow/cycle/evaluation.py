@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
-from kubestow.cluster.expected import ExpectedBeside
+from kubestow.cluster.nominated import NominatedBeside
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
-from kubestow.framework.caller import Bound
+from kubestow.framework.caller import Hook
 from kubestow.framework.filtering import refuse, run_filters
 from kubestow.framework.handle import Nominator
 from kubestow.framework.plugin import Change, PodsRead
@@ -48,7 +48,7 @@ class Evaluation:
         self.cluster = cluster
         self.pod = pod
         self._nominator = nominator
-        self.wants: dict[str, Any] = {}
+        self.states: dict[str, Any] = {}
         """What each plugin's PreFilter computed."""
         self.skipped: set[str] = set()
         """Plugins whose PreFilter found nothing to filter."""
@@ -73,20 +73,20 @@ class Evaluation:
         return self.rejected is None
 
     def _pre_filter(self) -> Code:
-        for bound in self.profile.pre_filter:
-            result = self.profile.caller.call(bound, self.pod)
+        for hook in self.profile.pre_filter:
+            result = self.profile.caller.call(hook, self.pod)
             if isinstance(result, Skip):
-                self.skipped.add(bound.name)
+                self.skipped.add(hook.name)
                 continue
             if isinstance(result, Rejection):
-                self.rejected = result._replace(plugin=bound.name)
+                self.rejected = result._replace(plugin=hook.name)
                 return result.code
             if isinstance(result, Narrowed):
-                self._narrow(bound.name, result.nodes)
-                result = result.want
+                self._narrow(hook.name, result.nodes)
+                result = result.state
                 if self.rejected is not None:
                     return self.rejected.code
-            self.wants[bound.name] = result
+            self.states[hook.name] = result
         return Code.SUCCESS
 
     def _narrow(self, plugin: str, nodes: frozenset[str]) -> None:
@@ -117,57 +117,57 @@ class Evaluation:
         return np.array(sorted(row for row in found if row is not None and nodes.live[row]), np.int64)
 
     def judge(self, rows: IntArray | None) -> Verdicts:
-        """What the filters say of rows (None: all live ones), also with the pods that are expected there."""
-        verdicts = run_filters(self.profile, self.wants, self.skipped, self.pod, self.cluster.nodes, rows)
-        self._judge_with_expected(verdicts, np.arange(len(verdicts.rows)), self.skipped)
+        """What the filters say of rows (None: all live ones), also with the pods that are nominated there."""
+        verdicts = run_filters(self.profile, self.states, self.skipped, self.pod, self.cluster.nodes, rows)
+        self._judge_with_nominated(verdicts, np.arange(len(verdicts.rows)), self.skipped)
         return verdicts
 
     def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
         """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""
         skipped = self.skipped.union(passed)
         positions = verdicts.forget(rows)
-        filters = [bound for bound in self.profile.filter if bound.name not in skipped]
-        asking = [(bound, bound.row_rejection) for bound in filters if bound.row_rejection is not None]
-        if len(rows) <= FEW_ROWS and len(asking) == len(filters) and not self.has_adapting_wants:
+        filters = [hook for hook in self.profile.filter if hook.name not in skipped]
+        asking = [(hook, hook.row_rejection) for hook in filters if hook.row_rejection is not None]
+        if len(rows) <= FEW_ROWS and len(asking) == len(filters) and not self.has_adapting_states:
             for position, row in zip(positions.tolist(), rows.tolist(), strict=True):
                 rejection = self._row_rejection(asking, row)
                 if rejection is not None:
                     verdicts.override(position, rejection)
             return
-        self._judge_with_expected(verdicts, positions, skipped)
-        # A refusal with the expected pods is the one that counts.
+        self._judge_with_nominated(verdicts, positions, skipped)
+        # A refusal with the nominated pods is the one that counts.
         positions = positions[verdicts.passing[positions]]
         if len(positions):
             nodes = self.cluster.nodes
-            newer = run_filters(self.profile, self.wants, skipped, self.pod, nodes, verdicts.rows[positions])
+            newer = run_filters(self.profile, self.states, skipped, self.pod, nodes, verdicts.rows[positions])
             for rejection, refused in newer.kinds():
                 verdicts.override(positions[refused], rejection)
 
-    def _row_rejection(self, filters: Sequence[tuple[Bound, Callable[..., Any]]], row: int) -> Rejection | None:
-        """Why one row is refused, with the pods that are expected there or without them."""
+    def _row_rejection(self, filters: Sequence[tuple[Hook, Callable[..., Any]]], row: int) -> Rejection | None:
+        """Why one row is refused, with the pods that are nominated there or without them."""
         nodes = self.cluster.nodes
         views: list[tuple[NodeView, int]] = [(nodes, row)]
-        if self.expected is not None and self.expected.pods(row):
-            views.insert(0, (what_if(nodes, [row], self.expected), 0))
+        if self.nominated is not None and self.nominated.pods(row):
+            views.insert(0, (what_if(nodes, [row], self.nominated), 0))
         for view, number in views:
-            for bound, ask in filters:
-                rejection = self.profile.caller.call_row(bound, ask, self.wants.get(bound.name), view, number)
+            for hook, ask in filters:
+                rejection = self.profile.caller.call_row(hook, ask, self.states.get(hook.name), view, number)
                 if rejection is not None:
-                    return rejection._replace(plugin=bound.name)  # type: ignore[no-any-return]
+                    return rejection._replace(plugin=hook.name)  # type: ignore[no-any-return]
         return None
 
-    def _judge_with_expected(self, verdicts: Verdicts, positions: IntArray, skipped: Collection[str]) -> None:
-        """Override verdicts where a row is refused with the pods that are expected there."""
-        if self.expected is None:
+    def _judge_with_nominated(self, verdicts: Verdicts, positions: IntArray, skipped: Collection[str]) -> None:
+        """Override verdicts where a row is refused with the pods that are nominated there."""
+        if self.nominated is None:
             return
-        positions = positions[self.expected.are_on(verdicts.rows[positions])]
+        positions = positions[self.nominated.are_on(verdicts.rows[positions])]
         if not len(positions):
             return
-        together = what_if(self.cluster.nodes, verdicts.rows[positions], self.expected)
-        said = run_filters(self.profile, self.wants, skipped, self.pod, together, None)
-        if self.has_adapting_wants:
+        together = what_if(self.cluster.nodes, verdicts.rows[positions], self.nominated)
+        said = run_filters(self.profile, self.states, skipped, self.pod, together, None)
+        if self.has_adapting_states:
             # A filter that adapts may say something else of each row; unless one before it has refused the row.
-            is_final = said.refused_before(self.profile.adapting.intersection(self.wants))
+            is_final = said.refused_before(self.profile.adapting.intersection(self.states))
             for position in positions[~is_final].tolist():
                 self._judge_adapted(verdicts, position, skipped)
         else:
@@ -176,75 +176,75 @@ class Evaluation:
             verdicts.override(positions[refused[is_final[refused]]], rejection)
 
     def _judge_adapted(self, verdicts: Verdicts, position: int, skipped: Collection[str]) -> None:
-        """Judge one row with the pods that are expected there."""
-        wants, view = self._one_with_expected(int(verdicts.rows[position]))
-        for rejection, _ in run_filters(self.profile, wants, skipped, self.pod, view, None).kinds():
+        """Judge one row with the pods that are nominated there."""
+        states, view = self._one_with_nominated(int(verdicts.rows[position]))
+        for rejection, _ in run_filters(self.profile, states, skipped, self.pod, view, None).kinds():
             verdicts.override(position, rejection)
 
-    def _one_with_expected(self, row: int) -> tuple[dict[str, Any], NodeView]:
-        """A what-if of one row with the expected pods there, and the wants that follow from them."""
-        pods = () if self.expected is None else self.expected.pods(row)
-        wants = self.wants_after([Change(pod, row, added=True) for pod in pods])
-        return wants, what_if(self.cluster.nodes, [row], self.expected)
+    def _one_with_nominated(self, row: int) -> tuple[dict[str, Any], NodeView]:
+        """A what-if of one row with the nominated pods there, and the states that follow from them."""
+        pods = () if self.nominated is None else self.nominated.pods(row)
+        states = self.states_after([Change(pod, row, added=True) for pod in pods])
+        return states, what_if(self.cluster.nodes, [row], self.nominated)
 
     def passing(self, rows: IntArray) -> BoolArray:
         """Which rows pass."""
-        passing = run_filters(self.profile, self.wants, self.skipped, self.pod, self.cluster.nodes, rows).passing
-        self.refuse_for_expected(passing, rows)
+        passing = run_filters(self.profile, self.states, self.skipped, self.pod, self.cluster.nodes, rows).passing
+        self.refuse_for_nominated(passing, rows)
         return passing
 
     @lazy
-    def expected(self) -> ExpectedBeside | None:
+    def nominated(self) -> NominatedBeside | None:
         """The pods nominated to nodes that this one must leave room for."""
-        return self._nominator.expected_on(self.cluster.nodes).beside(self.pod) if self._nominator.nodes else None
+        return self._nominator.nominated_rows(self.cluster.nodes).beside(self.pod) if self._nominator.nodes else None
 
     @property
-    def is_expected_itself(self) -> bool:
+    def is_nominated(self) -> bool:
         """Whether the pod is nominated to a node."""
-        return bool(self._nominator.nodes) and self._nominator.expected_on(self.cluster.nodes).expects(self.pod.uid)
+        return bool(self._nominator.nodes) and self._nominator.nominated_rows(self.cluster.nodes).has(self.pod.uid)
 
-    def refuse_for_expected(self, passing: BoolArray, rows: IntArray) -> None:
-        """Take from the rows that pass those that will not do with the pods of at least this priority expected there.
+    def refuse_for_nominated(self, passing: BoolArray, rows: IntArray) -> None:
+        """Take from the rows that pass those that will not do with the pods of at least this priority nominated there.
 
         A node must do both with such pods and without them.
         """
-        if self.expected is None:
+        if self.nominated is None:
             return
-        positions = np.flatnonzero(passing & self.expected.are_on(rows))
+        positions = np.flatnonzero(passing & self.nominated.are_on(rows))
         if not len(positions):
             return
-        adapting = self.profile.adapting if self.has_adapting_wants else ()
-        together = what_if(self.cluster.nodes, rows[positions], self.expected)
-        passing[positions] = self.still_passing(self.wants, together, but=adapting)
+        adapting = self.profile.adapting if self.has_adapting_states else ()
+        together = what_if(self.cluster.nodes, rows[positions], self.nominated)
+        passing[positions] = self.still_passing(self.states, together, but=adapting)
         if adapting:
             for position in positions[passing[positions]].tolist():
-                passing[position] = self.still_passing(*self._one_with_expected(int(rows[position])))[0]
+                passing[position] = self.still_passing(*self._one_with_nominated(int(rows[position])))[0]
 
-    def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:
-        """The wants of all plugins as they would be after some changes."""
-        wants = dict(self.wants)
-        for bound in self.profile.pre_filter:
-            if bound.name in wants and bound.name in self.profile.adapting:
-                want = wants[bound.name]
-                wants[bound.name] = self.profile.caller.call_aside(
-                    bound.plugin, "with_changes", want, self.pod, changes
+    def states_after(self, changes: Sequence[Change]) -> dict[str, Any]:
+        """The states of all plugins as they would be after some changes."""
+        states = dict(self.states)
+        for hook in self.profile.pre_filter:
+            if hook.name in states and hook.name in self.profile.adapting:
+                state = states[hook.name]
+                states[hook.name] = self.profile.caller.call_aside(
+                    hook.plugin, "with_changes", state, self.pod, changes
                 )
-        return wants
+        return states
 
     @lazy
-    def has_adapting_wants(self) -> bool:
+    def has_adapting_states(self) -> bool:
         """Whether a change of pods on one node may change what a filter says of another."""
-        return not self.profile.adapting.isdisjoint(self.wants)
+        return not self.profile.adapting.isdisjoint(self.states)
 
     @lazy
     def counted_rows(self) -> BoolArray:
-        """By row, whether there may be pods that a filter's want counts."""
+        """By row, whether there may be pods that a filter's state counts."""
         counted: BoolArray = np.zeros(self.cluster.nodes.size, np.bool_)
-        for name in self.profile.adapting.intersection(self.wants):
+        for name in self.profile.adapting.intersection(self.states):
             plugin = self.profile.plugins[name]
             if not hasattr(plugin, "counted_rows"):
                 return np.ones(self.cluster.nodes.size, np.bool_)
-            counted |= self.profile.caller.call_aside(plugin, "counted_rows", self.wants[name], self.pod)
+            counted |= self.profile.caller.call_aside(plugin, "counted_rows", self.states[name], self.pod)
         return counted
 
     @lazy
@@ -254,27 +254,27 @@ class Evaluation:
         return max(reads, default=PodsRead.NOTHING)
 
     @lazy
-    def _filters_if_only_pods_changed(self) -> list[Bound]:
+    def _filters_if_only_pods_changed(self) -> list[Hook]:
         blind = {name for name, reads in self.profile.pods_read.items() if reads is PodsRead.NOTHING}
         skipped = self.skipped | (blind - self.profile.adapting)
-        return [bound for bound in self.profile.filter if bound.name not in skipped]
+        return [hook for hook in self.profile.filter if hook.name not in skipped]
 
-    def refuses(self, wants: dict[str, Any], view: NodeView) -> Verdicts:
+    def refuses(self, states: dict[str, Any], view: NodeView) -> Verdicts:
         """What the filters would say of all rows of a what-if."""
-        return run_filters(self.profile, wants, self.skipped, self.pod, view, None)
+        return run_filters(self.profile, states, self.skipped, self.pod, view, None)
 
-    def still_passing(self, wants: dict[str, Any], view: NodeView, but: Collection[str] = ()) -> BoolArray:
+    def still_passing(self, states: dict[str, Any], view: NodeView, but: Collection[str] = ()) -> BoolArray:
         """Which rows of a what-if still pass, that passed all filters before with other pods on them.
 
         Some filters may be left out.
         """
         passing: BoolArray = np.ones(view.size, np.bool_)
-        for bound in self._filters_if_only_pods_changed:
-            if bound.name in but:
+        for hook in self._filters_if_only_pods_changed:
+            if hook.name in but:
                 continue
-            rows: Rows = np.flatnonzero(passing) if bound.costly_rows else slice(0, view.size)
+            rows: Rows = np.flatnonzero(passing) if hook.costly_rows else slice(0, view.size)
             judged = passing[rows]
-            refuse(judged, self.profile.caller, bound, wants.get(bound.name), self.pod, view, rows)
+            refuse(judged, self.profile.caller, hook, states.get(hook.name), self.pod, view, rows)
             passing[rows] = judged
         return passing
 
@@ -285,49 +285,49 @@ class Evaluation:
         caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
         view = self.cluster.nodes
         try:
-            wants = self._pre_score(view, rows)
+            states = self._pre_score(view, rows)
             status = Code.SUCCESS
         finally:
             caller.finished("PreScore", status, start)
         start, status = caller.started(), Code.ERROR
         try:
-            totals = self._score(rows, wants)
+            totals = self._score(rows, states)
             status = Code.SUCCESS
         finally:
             caller.finished("Score", status, start)
         return totals
 
     def _pre_score(self, view: NodeView, rows: IntArray) -> dict[str, Any]:
-        wants: dict[str, Any] = {}
-        for bound in self.profile.pre_score:
-            wants[bound.name] = self.profile.caller.call(bound, self.pod, view, rows)
-        return wants
+        states: dict[str, Any] = {}
+        for hook in self.profile.pre_score:
+            states[hook.name] = self.profile.caller.call(hook, self.pod, view, rows)
+        return states
 
-    def _score(self, rows: IntArray, wants: dict[str, Any]) -> IntArray:
+    def _score(self, rows: IntArray, states: dict[str, Any]) -> IntArray:
         totals: IntArray = np.zeros(len(rows), np.int64)
-        for bound, weight in zip(self.profile.score, self.profile.weights, strict=True):
-            want = wants.get(bound.name)
-            if not isinstance(want, Skip):
-                raw, normalized = self.score_with(bound, want, rows)
-                self.scores.append(PluginScore(bound.name, weight, raw, normalized))
+        for hook, weight in zip(self.profile.score, self.profile.weights, strict=True):
+            state = states.get(hook.name)
+            if not isinstance(state, Skip):
+                raw, normalized = self.score_with(hook, state, rows)
+                self.scores.append(PluginScore(hook.name, weight, raw, normalized))
                 totals += normalized if weight == 1 else normalized * weight
         return totals
 
-    def score_with(self, bound: Bound, want: Any, rows: IntArray) -> tuple[IntArray, IntArray]:
+    def score_with(self, hook: Hook, state: Any, rows: IntArray) -> tuple[IntArray, IntArray]:
         """What one plugin says of rows that passed: raw, and normalized."""
         view = self.cluster.nodes
         # Rows by number are copies: when most rows passed it costs less to score them all.
-        everywhere = 2 * len(rows) > view.size and not bound.costly_rows
+        everywhere = 2 * len(rows) > view.size and not hook.costly_rows
         scored: Rows = slice(0, view.size) if everywhere else rows
-        raw = self.profile.caller.call(bound, want, self.pod, view, scored, rows=len(rows))
-        check_form(bound, raw, row_count(scored))
+        raw = self.profile.caller.call(hook, state, self.pod, view, scored, rows=len(rows))
+        check_form(hook, raw, row_count(scored))
         if everywhere and not (len(rows) == view.size and self.verdicts is not None and rows is self.verdicts.rows):
             raw = raw[rows]
         normalized = raw
-        if bound.normalizes:
-            normalized = self.profile.caller.call_aside(bound.plugin, "normalize", want, self.pod, view, rows, raw)
-            check_form(bound, normalized, len(rows))
-        check_range(bound, normalized, view, rows)
+        if hook.normalizes:
+            normalized = self.profile.caller.call_aside(hook.plugin, "normalize", state, self.pod, view, rows, raw)
+            check_form(hook, normalized, len(rows))
+        check_range(hook, normalized, view, rows)
         return raw, normalized
 
     # Words
@@ -363,22 +363,22 @@ class Evaluation:
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
 
 
-def check_form(bound: Bound, scores: Any, count: int) -> None:
+def check_form(hook: Hook, scores: Any, count: int) -> None:
     """Raises PluginError unless scores are so many whole numbers."""
     if not isinstance(scores, np.ndarray) or scores.dtype != np.int64:
         found = scores.dtype if isinstance(scores, np.ndarray) else type(scores).__name__
-        raise PluginError(bound.name, bound.point, f"scores must be an array of int64, not {found}")
+        raise PluginError(hook.name, hook.point, f"scores must be an array of int64, not {found}")
     if len(scores) != count:
-        raise PluginError(bound.name, bound.point, f"was asked about {count} rows and scored {len(scores)}")
+        raise PluginError(hook.name, hook.point, f"was asked about {count} rows and scored {len(scores)}")
 
 
-def check_range(bound: Bound, scores: IntArray, view: NodeView, rows: IntArray) -> None:
+def check_range(hook: Hook, scores: IntArray, view: NodeView, rows: IntArray) -> None:
     """Raises PluginError if a score is not between 0 and MAX_SCORE."""
     # As unsigned numbers, negative ones are larger than any score.
     if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
         position = int(np.flatnonzero((scores > MAX_SCORE) | (scores < 0))[0])
         raise PluginError(
-            bound.name,
-            bound.point,
+            hook.name,
+            hook.point,
             f"score {int(scores[position])} of node {view.names[int(rows[position])]} is not between 0 and {MAX_SCORE}",
         )

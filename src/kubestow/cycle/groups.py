@@ -8,17 +8,17 @@ nothing but what they request. The others say nothing of what their answers depe
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kubestow.framework.caller import Bound
+from kubestow.framework.caller import Hook
 from kubestow.framework.profile import Profile
 
 
 class Group(NamedTuple):
     """Some plugins of a profile, at each point."""
 
-    pre_filter: tuple[Bound, ...]
-    filter: tuple[Bound, ...]
-    pre_score: tuple[Bound, ...]
-    score: tuple[tuple[Bound, int], ...]
+    pre_filter: tuple[Hook, ...]
+    filter: tuple[Hook, ...]
+    pre_score: tuple[Hook, ...]
+    score: tuple[tuple[Hook, int], ...]
     """With their weights."""
 
 
@@ -43,8 +43,8 @@ def groups_of(profile: Profile, declined: frozenset[str]) -> Groups:
 
 def _group(profile: Profile, names: Iterable[str]) -> Group:
     return Group(
-        tuple(bound for bound in profile.pre_filter if bound.name in names),
-        tuple(bound for bound in profile.filter if bound.name in names),
-        tuple(bound for bound in profile.pre_score if bound.name in names),
+        tuple(hook for hook in profile.pre_filter if hook.name in names),
+        tuple(hook for hook in profile.filter if hook.name in names),
+        tuple(hook for hook in profile.pre_score if hook.name in names),
         tuple(of for of in zip(profile.score, profile.weights, strict=True) if of[0].name in names),
     )

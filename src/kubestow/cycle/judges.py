@@ -9,7 +9,7 @@ from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import check_form, check_range
 from kubestow.cycle.groups import Group
-from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.caller import Caller, Hook
 from kubestow.framework.filtering import refuse
 from kubestow.framework.results import MAX_SCORE, Narrowed, Rejection, Skip
 
@@ -19,45 +19,45 @@ _NO_ROWS: IntArray = np.zeros(0, np.int64)
 
 
 class Scored:
-    """A plugin that scores, with the want of its PreScore; `raw` is kept if it normalizes."""
+    """A plugin that scores, with the state of its PreScore; `raw` is kept if it normalizes."""
 
-    __slots__ = ("bound", "raw", "want", "weight")
+    __slots__ = ("hook", "raw", "state", "weight")
 
-    def __init__(self, bound: Bound, weight: int, want: Any) -> None:
-        self.bound = bound
+    def __init__(self, hook: Hook, weight: int, state: Any) -> None:
+        self.hook = hook
         self.weight = weight
-        self.want = want
+        self.state = state
         self.raw: IntArray = _NO_ROWS
 
     def judge(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: Rows) -> IntArray:
         count = row_count(rows)
-        scores: IntArray = caller.call(self.bound, self.want, pod, table, rows, rows=count)
-        check_form(self.bound, scores, count)
+        scores: IntArray = caller.call(self.hook, self.state, pod, table, rows, rows=count)
+        check_form(self.hook, scores, count)
         return scores
 
     def normalize(self, caller: Caller, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:
         """The weighted scores of rows, from what is kept."""
-        raw, plugin = self.raw[rows], self.bound.plugin
-        scores: IntArray = caller.call_aside(plugin, "normalize", self.want, pod, table, rows, raw)
-        check_form(self.bound, scores, len(rows))
-        check_range(self.bound, scores, table, rows)
+        raw, plugin = self.raw[rows], self.hook.plugin
+        scores: IntArray = caller.call_aside(plugin, "normalize", self.state, pod, table, rows, raw)
+        check_form(self.hook, scores, len(rows))
+        check_range(self.hook, scores, table, rows)
         return scores * self.weight
 
 
 class Judges(NamedTuple):
     """The plugins of a group that have something to say, with what their PreFilter computed."""
 
-    wants: dict[str, Any]
+    states: dict[str, Any]
     skipped: set[str]
-    filters: list[Bound]
+    filters: list[Hook]
     scores: list[Scored]
     """Those that do not normalize."""
     normalizing: list[Scored]
 
     def refuse(self, caller: Caller, passing: BoolArray, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
         """Take from the rows that pass those that are refused."""
-        for bound in self.filters:
-            refuse(passing, caller, bound, self.wants.get(bound.name), pod, table, rows)
+        for hook in self.filters:
+            refuse(passing, caller, hook, self.states.get(hook.name), pod, table, rows)
 
     def score(
         self, caller: Caller, pod: PodInfo, table: NodeTable, rows: Rows, passing: BoolArray | None = None
@@ -66,19 +66,19 @@ class Judges(NamedTuple):
         total: IntArray = np.zeros(row_count(rows), np.int64)
         for scored in self.scores:
             scores = scored.judge(caller, pod, table, rows)
-            check_passing(scored.bound, scores, passing, table, rows)
+            check_passing(scored.hook, scores, passing, table, rows)
             total += scores if scored.weight == 1 else scores * scored.weight
         return total
 
     def and_also(self, others: "Judges") -> "Judges":
         """Together with others, for one pod or class."""
         return Judges(
-            {**self.wants, **others.wants},
+            {**self.states, **others.states},
             self.skipped | others.skipped,
             self.filters + others.filters,
             self.scores + others.scores,
             # These keep scores, which are not to be shared.
-            [Scored(of.bound, of.weight, of.want) for of in self.normalizing + others.normalizing],
+            [Scored(of.hook, of.weight, of.state) for of in self.normalizing + others.normalizing],
         )
 
 
@@ -87,29 +87,29 @@ NO_JUDGES = Judges({}, set(), [], [], [])
 
 def prepare(caller: Caller, group: Group, pod: PodInfo, table: NodeTable) -> Judges | None:
     """Run what comes before rows; None if a PreFilter refuses the pod or narrows the nodes."""
-    wants: dict[str, Any] = {}
+    states: dict[str, Any] = {}
     skipped: set[str] = set()
-    for bound in group.pre_filter:
-        answer = caller.call(bound, pod)
+    for hook in group.pre_filter:
+        answer = caller.call(hook, pod)
         if isinstance(answer, OUT_OF_THE_ORDINARY):
             return None
         if isinstance(answer, Skip):
-            skipped.add(bound.name)
+            skipped.add(hook.name)
         else:
-            wants[bound.name] = answer
-    filters = [bound for bound in group.filter if bound.name not in skipped]
-    score_wants = {bound.name: caller.call(bound, pod, table, _NO_ROWS) for bound in group.pre_score}
+            states[hook.name] = answer
+    filters = [hook for hook in group.filter if hook.name not in skipped]
+    score_states = {hook.name: caller.call(hook, pod, table, _NO_ROWS) for hook in group.pre_score}
     scores: list[Scored] = []
     normalizing: list[Scored] = []
-    for bound, weight in group.score:
-        want = score_wants.get(bound.name)
-        if not isinstance(want, Skip):
-            (normalizing if bound.normalizes else scores).append(Scored(bound, weight, want))
-    return Judges(wants, skipped, filters, scores, normalizing)
+    for hook, weight in group.score:
+        state = score_states.get(hook.name)
+        if not isinstance(state, Skip):
+            (normalizing if hook.normalizes else scores).append(Scored(hook, weight, state))
+    return Judges(states, skipped, filters, scores, normalizing)
 
 
-def check_passing(bound: Bound, scores: IntArray, passing: BoolArray | None, table: NodeTable, rows: Rows) -> None:
+def check_passing(hook: Hook, scores: IntArray, passing: BoolArray | None, table: NodeTable, rows: Rows) -> None:
     """Raises PluginError if the score of a row that passes is not between 0 and MAX_SCORE."""
     # As unsigned numbers, negative ones are larger than any score.
     if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
-        check_range(bound, scores if passing is None else np.where(passing, scores, 0), table, row_numbers(rows))
+        check_range(hook, scores if passing is None else np.where(passing, scores, 0), table, row_numbers(rows))

@@ -18,7 +18,7 @@ class LonePod:
 
     def __init__(self, caller: Caller, nodes: NodeClass, of_pods: Judges, of_sums: Judges) -> None:
         self.nodes = nodes
-        self.wants = {**nodes.judges.wants, **of_pods.wants, **of_sums.wants}
+        self.states = {**nodes.judges.states, **of_pods.states, **of_sums.states}
         self.skipped = nodes.judges.skipped | of_pods.skipped | of_sums.skipped
         self._caller = caller
         self._of_pods = of_pods

@@ -28,7 +28,7 @@ class NodeClass:
         self.is_usable = judges is not None
         """False: a PreFilter refused or narrowed, or a score is out of range; such pods are evaluated in full."""
         self.judges = judges or NO_JUDGES
-        self.filters = frozenset(bound.name for bound in self.judges.filters)
+        self.filters = frozenset(hook.name for hook in self.judges.filters)
         """The names of the plugins that had to let a row pass."""
         self._even = 0
         self._uneven: list[Scored] = []
@@ -54,8 +54,8 @@ class NodeClass:
 
     def _judge(self, pod: PodInfo, table: NodeTable, rows: Rows) -> None:
         passing = table.live[rows].copy()
-        for bound in self.judges.filters:
-            refuse(passing, self._caller, bound, self.judges.wants.get(bound.name), pod, table, rows)
+        for hook in self.judges.filters:
+            refuse(passing, self._caller, hook, self.judges.states.get(hook.name), pod, table, rows)
         self.passing[rows] = passing
         total: IntArray = np.zeros(len(passing), np.int64)
         for scored in self.judges.scores:
@@ -74,7 +74,7 @@ class NodeClass:
         for scored in self.judges.normalizing:
             scores = scored.raw[rows]
             is_even = len(rows) > 0 and bool((scores == scores[0]).all())
-            if is_even and getattr(scored.bound.plugin, "normalizes_scores_alone", False):
+            if is_even and getattr(scored.hook.plugin, "normalizes_scores_alone", False):
                 self._even += int(scored.normalize(self._caller, pod, table, rows[:1])[0])
             else:
                 self._uneven.append(scored)

@@ -15,7 +15,7 @@ class Placed:
 
     pod: PodInfo
     node: str
-    wants: dict[str, Any]
+    states: dict[str, Any]
     """What each plugin's PreFilter computed; handed on to PreBind and PostBind, or to Unreserve."""
     evaluated: int
     """How many nodes had to be looked at until enough were found."""
@@ -34,7 +34,7 @@ class Failed:
     """Who rejected the pod. Nobody: an error, or a cluster without nodes."""
     pending_plugins: frozenset[str] = frozenset()
     nominated_node: str | None = ""
-    """Where the pod is expected later; empty: nowhere (any more); None: as before."""
+    """Where the pod is nominated later; empty: nowhere (any more); None: as before."""
     victims: tuple[PodInfo, ...] = ()
     """Pods to evict from the nominated node."""
     to_unnominate: tuple[PodInfo, ...] = ()

@@ -9,7 +9,7 @@ from kubestow.cycle.evaluation import FEW_ROWS, Evaluation, check_range
 from kubestow.cycle.judges import Judges, Scored
 from kubestow.cycle.lone_pod import LonePod
 from kubestow.cycle.node_class import NodeClass
-from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.caller import Caller, Hook
 from kubestow.framework.filtering import ask_filter
 from kubestow.framework.results import MAX_SCORE
 from kubestow.framework.verdicts import Verdicts
@@ -26,7 +26,7 @@ class PodClass(LonePod):
         """The weighted scores of the plugins that do not normalize."""
         self._seen = -1
         self._room: BoolArray = np.zeros(0, np.bool_)
-        """Which rows pass with the pods that are expected there, too."""
+        """Which rows pass with the pods that are nominated there, too."""
         self._room_seen = -1
         self._refusals = _Refusals()
 
@@ -68,7 +68,7 @@ class PodClass(LonePod):
     def _judge_row(self, pod: PodInfo, table: NodeTable, row: int) -> None:
         passes = bool(self.nodes.passing[row])
         if passes:
-            passes = all(self._passes(bound, pod, table, row) for bound in self._judges.filters)
+            passes = all(self._passes(hook, pod, table, row) for hook in self._judges.filters)
         self._passing[row] = passes
         if passes:
             total = int(self.nodes.sum[row])
@@ -76,24 +76,24 @@ class PodClass(LonePod):
                 total += scored.weight * self._score(scored, pod, table, row)
             self._sum[row] = total
 
-    def _passes(self, bound: Bound, pod: PodInfo, table: NodeTable, row: int) -> bool:
-        want = self.wants.get(bound.name)
-        if bound.row_rejection is None:
-            answer = ask_filter(self._caller, bound, want, pod, table, np.array([row]), 1)
+    def _passes(self, hook: Hook, pod: PodInfo, table: NodeTable, row: int) -> bool:
+        state = self.states.get(hook.name)
+        if hook.row_rejection is None:
+            answer = ask_filter(self._caller, hook, state, pod, table, np.array([row]), 1)
             return answer is None or not answer.kinds[0]
-        return self._caller.call_row(bound, bound.row_rejection, want, table, row) is None
+        return self._caller.call_row(hook, hook.row_rejection, state, table, row) is None
 
     def _score(self, scored: Scored, pod: PodInfo, table: NodeTable, row: int) -> int:
-        bound = scored.bound
-        if bound.row_score is not None:
-            found = self._caller.call_row(bound, bound.row_score, scored.want, table, row)
+        hook = scored.hook
+        if hook.row_score is not None:
+            found = self._caller.call_row(hook, hook.row_score, scored.state, table, row)
             if found is not None:
                 if not 0 <= found <= MAX_SCORE:
-                    check_range(bound, np.array([found]), table, np.array([row]))
+                    check_range(hook, np.array([found]), table, np.array([row]))
                 return int(found)
         only = np.array([row])
         scores = scored.judge(self._caller, pod, table, only)
-        check_range(bound, scores, table, only)
+        check_range(hook, scores, table, only)
         return int(scores[0])
 
     # Answers
@@ -101,27 +101,27 @@ class PodClass(LonePod):
     def passing(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> BoolArray:  # noqa: ARG002
         return self._passing[rows]
 
-    def passing_beside_expected(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
-        """Which rows pass, for a pod that is expected nowhere and to which only plugins that sign have anything to say.
+    def passing_beside_nominated(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
+        """Which rows pass, for a pod that is not nominated and to which only plugins that sign have anything to say.
 
-        Where pods come to be expected, or no longer are, the row has changed.
+        Where pods come to be nominated, or no longer are, the row has changed.
         """
         table = evaluation.cluster.nodes
-        if evaluation.expected is None:
+        if evaluation.nominated is None:
             return self._passing[rows]
         if self._room_seen < 0 or len(self._room) < len(self._passing):
             self._room = self._passing.copy()
             everywhere = np.arange(table.size)
-            self._room[everywhere] = self._with_expected(evaluation, everywhere)
+            self._room[everywhere] = self._with_nominated(evaluation, everywhere)
         elif self._room_seen < table.last_version:
             changed = np.array(table.changed_since(self._room_seen))
-            self._room[changed] = self._with_expected(evaluation, changed)
+            self._room[changed] = self._with_nominated(evaluation, changed)
         self._room_seen = table.last_version
         return self._room[rows]
 
-    def _with_expected(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
+    def _with_nominated(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
         passing = self._passing[rows]
-        evaluation.refuse_for_expected(passing, rows)
+        evaluation.refuse_for_nominated(passing, rows)
         return passing
 
     def totals(self, pod: PodInfo, table: NodeTable, rows: IntArray) -> IntArray:

@@ -18,9 +18,9 @@ def run_post_filter(profile: Profile, evaluation: Evaluation) -> PostFilterResul
 def _run(profile: Profile, evaluation: Evaluation) -> PostFilterResult:
     messages: list[str] = []
     nominated: str | None = None
-    for bound in profile.post_filter:
+    for hook in profile.post_filter:
         try:
-            result: PostFilterResult = profile.caller.call(bound, evaluation.pod, evaluation)
+            result: PostFilterResult = profile.caller.call(hook, evaluation.pod, evaluation)
         except PluginError as error:
             return PostFilterResult(Code.ERROR, str(error))
         if result.code in (Code.SUCCESS, Code.UNRESOLVABLE):

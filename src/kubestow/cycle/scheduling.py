@@ -175,29 +175,29 @@ class SchedulingCycles:
 
     def _take(self, evaluation: Evaluation, node: str, evaluated: int, feasible: int) -> Outcome:
         profile = evaluation.profile
-        # The others' wants may be large, and thousands of pods may be about to be bound.
-        wants = {name: want for name, want in evaluation.wants.items() if name in profile.acting}
+        # The others' states may be large, and thousands of pods may be about to be bound.
+        states = {name: state for name, state in evaluation.states.items() if name in profile.acting}
         pod = evaluation.pod.placed_on(node)
         self._cluster.assume(pod, node)
-        refused = self._reserve(profile, wants, pod, node)
+        refused = self._reserve(profile, states, pod, node)
         if refused is None:
-            permitted = self._permit(profile, wants, pod, node)
+            permitted = self._permit(profile, states, pod, node)
             if not isinstance(permitted, Rejection | PluginError):
-                return Placed(pod, node, wants, evaluated, feasible, permitted)
+                return Placed(pod, node, states, evaluated, feasible, permitted)
             refused = permitted
-        self.give_back(profile, Placed(pod, node, wants, evaluated, feasible))
+        self.give_back(profile, Placed(pod, node, states, evaluated, feasible))
         return refusal(refused)
 
     def _reserve(
-        self, profile: Profile, wants: dict[str, object], pod: PodInfo, node: str
+        self, profile: Profile, states: dict[str, object], pod: PodInfo, node: str
     ) -> Rejection | PluginError | None:
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         try:
-            for bound in profile.reserve:
-                answer = caller.call(bound, wants.get(bound.name), pod, node)
+            for hook in profile.reserve:
+                answer = caller.call(hook, states.get(hook.name), pod, node)
                 if answer is not None:
                     status = answer.code
-                    return answer._replace(plugin=bound.name)  # type: ignore[no-any-return]
+                    return answer._replace(plugin=hook.name)  # type: ignore[no-any-return]
         except PluginError as error:
             status = Code.ERROR
             return error
@@ -206,21 +206,21 @@ class SchedulingCycles:
         return None
 
     def _permit(
-        self, profile: Profile, wants: dict[str, object], pod: PodInfo, node: str
+        self, profile: Profile, states: dict[str, object], pod: PodInfo, node: str
     ) -> dict[str, float] | Rejection | PluginError:
         if not profile.permit:
             return {}
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         waits: dict[str, float] = {}
         try:
-            for bound in profile.permit:
-                answer = caller.call(bound, wants.get(bound.name), pod, node)
+            for hook in profile.permit:
+                answer = caller.call(hook, states.get(hook.name), pod, node)
                 if isinstance(answer, Rejection):
                     status = answer.code
-                    return answer._replace(plugin=bound.name)
+                    return answer._replace(plugin=hook.name)
                 if isinstance(answer, Wait):
                     status = Code.WAIT
-                    waits[bound.name] = min(answer.seconds, LONGEST_PERMIT_WAIT)
+                    waits[hook.name] = min(answer.seconds, LONGEST_PERMIT_WAIT)
         except PluginError as error:
             status = Code.ERROR
             return error
@@ -231,9 +231,9 @@ class SchedulingCycles:
     def give_back(self, profile: Profile, placed: Placed) -> bool:
         """Undo Reserve, last plugin first, and forget the pod; False if it had no place any more to be forgotten."""
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
-        for bound in reversed(profile.reserve):
+        for hook in reversed(profile.reserve):
             try:
-                caller.call_aside(bound.plugin, "unreserve", placed.wants.get(bound.name), placed.pod, placed.node)
+                caller.call_aside(hook.plugin, "unreserve", placed.states.get(hook.name), placed.pod, placed.node)
             except PluginError as error:
                 # Unreserve must not fail; a plugin that does must not keep the others from cleaning up.
                 status = Code.ERROR

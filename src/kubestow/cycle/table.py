@@ -56,7 +56,7 @@ class Table:
 
 def full_table(evaluation: Evaluation) -> Table:
     """Lay out an evaluation; runs what it has not run yet."""
-    if not evaluation.wants and not evaluation.skipped and evaluation.rejected is None:
+    if not evaluation.states and not evaluation.skipped and evaluation.rejected is None:
         evaluation.pre_filter()
     skipped = tuple(sorted(evaluation.skipped))
     if evaluation.rejected is not None:
@@ -109,13 +109,13 @@ def _lines(evaluation: Evaluation, passed: IntArray, totals: IntArray) -> tuple[
 def _ask_every_filter(evaluation: Evaluation, rows: IntArray) -> dict[str, list[Rejection | None]]:
     profile = evaluation.profile
     judged: dict[str, list[Rejection | None]] = {}
-    for bound in profile.filter:
-        if bound.name in evaluation.skipped:
+    for hook in profile.filter:
+        if hook.name in evaluation.skipped:
             continue
-        want = evaluation.wants.get(bound.name)
-        answer = ask_filter(profile.caller, bound, want, evaluation.pod, evaluation.cluster.nodes, rows, len(rows))
-        judged[bound.name] = (
-            [answer.words(int(kind))._replace(plugin=bound.name) if kind else None for kind in answer.kinds]
+        state = evaluation.states.get(hook.name)
+        answer = ask_filter(profile.caller, hook, state, evaluation.pod, evaluation.cluster.nodes, rows, len(rows))
+        judged[hook.name] = (
+            [answer.words(int(kind))._replace(plugin=hook.name) if kind else None for kind in answer.kinds]
             if answer is not None
             else [None] * len(rows)
         )

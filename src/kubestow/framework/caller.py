@@ -23,7 +23,7 @@ class CallObserver(Protocol):
         """A plugin failed where nothing comes of it: nobody else is told."""
 
 
-class Bound:
+class Hook:
     """A plugin at one of its points."""
 
     __slots__ = (
@@ -61,29 +61,29 @@ class Caller:
         self._stopwatch = stopwatch
         self.timing = False
 
-    def call(self, bound: Bound, *args: Any, rows: int = 1) -> Any:
+    def call(self, hook: Hook, *args: Any, rows: int = 1) -> Any:
         """Call a plugin at a point; whatever it raises comes out as a PluginError that names it."""
-        bound.evaluations += rows
+        hook.evaluations += rows
         if not self.timing:
             try:
-                return bound.function(*args)
+                return hook.function(*args)
             except PluginError:
                 raise
             except Exception as error:
-                raise PluginError(bound.name, bound.point, error) from error
-        return self._call_timed(bound, bound.function, *args)
+                raise PluginError(hook.name, hook.point, error) from error
+        return self._call_timed(hook, hook.function, *args)
 
-    def call_row(self, bound: Bound, function: Callable[..., Any], *args: Any) -> Any:
+    def call_row(self, hook: Hook, function: Callable[..., Any], *args: Any) -> Any:
         """Ask a plugin about a single row in plain numbers: counted, timed and attributed like a call at its point."""
-        bound.evaluations += 1
+        hook.evaluations += 1
         if self.timing:
-            return self._call_timed(bound, function, *args)
+            return self._call_timed(hook, function, *args)
         try:
             return function(*args)
         except Exception as error:
-            raise PluginError(bound.name, bound.point, error) from error
+            raise PluginError(hook.name, hook.point, error) from error
 
-    def _call_timed(self, bound: Bound, function: Callable[..., Any], *args: Any) -> Any:
+    def _call_timed(self, hook: Hook, function: Callable[..., Any], *args: Any) -> Any:
         start = self._stopwatch()
         status = Code.ERROR
         try:
@@ -92,9 +92,9 @@ class Caller:
         except PluginError:
             raise
         except Exception as error:
-            raise PluginError(bound.name, bound.point, error) from error
+            raise PluginError(hook.name, hook.point, error) from error
         finally:
-            self._observer.plugin_called(bound.point, bound.name, status.label, self._stopwatch() - start)
+            self._observer.plugin_called(hook.point, hook.name, status.label, self._stopwatch() - start)
         return result
 
     def call_aside(self, plugin: Any, method: str, *args: Any) -> Any:
@@ -106,20 +106,20 @@ class Caller:
         except Exception as error:
             raise PluginError(plugin.name, method, error) from error
 
-    async def call_async(self, bound: Bound, *args: Any) -> Any:
+    async def call_async(self, hook: Hook, *args: Any) -> Any:
         """The same for a plugin that awaits."""
-        bound.evaluations += 1
+        hook.evaluations += 1
         start = self._stopwatch()
         status = Code.ERROR
         try:
-            result = await bound.function(*args)
+            result = await hook.function(*args)
             status = status_of(result)
         except PluginError:
             raise
         except Exception as error:
-            raise PluginError(bound.name, bound.point, error) from error
+            raise PluginError(hook.name, hook.point, error) from error
         finally:
-            self._observer.plugin_called(bound.point, bound.name, status.label, self._stopwatch() - start)
+            self._observer.plugin_called(hook.point, hook.name, status.label, self._stopwatch() - start)
         return result
 
     def failed(self, error: PluginError) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
-from kubestow.framework.caller import Bound, Caller
+from kubestow.framework.caller import Caller, Hook
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import PluginError, Rejections
 from kubestow.framework.verdicts import Verdicts
@@ -19,7 +19,7 @@ _COMPRESS_BELOW = 0.5
 
 def run_filters(
     profile: Profile,
-    wants: dict[str, Any],
+    states: dict[str, Any],
     skipped: Collection[str],
     pod: PodInfo,
     view: NodeView,
@@ -39,44 +39,44 @@ def run_filters(
         verdicts = Verdicts(rows, profile.filter_names)
     positions: IntArray | None = None
     passing = len(verdicts.rows) if alive is None else int(np.count_nonzero(alive))
-    for number, bound in enumerate(profile.filter):
-        if bound.name in skipped:
+    for number, hook in enumerate(profile.filter):
+        if hook.name in skipped:
             continue
         if not passing:
             break
-        if bound.costly_rows or passing < _COMPRESS_BELOW * len(verdicts.rows):
+        if hook.costly_rows or passing < _COMPRESS_BELOW * len(verdicts.rows):
             positions = np.flatnonzero(verdicts.passing)
             judged = verdicts.rows[positions]
             passing = len(positions)
-        answer = ask_filter(profile.caller, bound, wants.get(bound.name), pod, view, judged, passing)
+        answer = ask_filter(profile.caller, hook, states.get(hook.name), pod, view, judged, passing)
         if answer is not None:
             passing -= verdicts.add(number, answer, positions)
     return verdicts if alive is None else verdicts.only(alive)
 
 
 def refuse(
-    passing: BoolArray, caller: Caller, bound: Bound, want: Any, pod: PodInfo, view: NodeView, rows: Rows
+    passing: BoolArray, caller: Caller, hook: Hook, state: Any, pod: PodInfo, view: NodeView, rows: Rows
 ) -> None:
     """Take from `passing` the rows that a filter refuses, whatever its reasons."""
-    if want is not None and hasattr(bound.plugin, "passing_rows") and not caller.timing:
-        bound.evaluations += len(passing)
-        passing &= caller.call_aside(bound.plugin, "passing_rows", want, pod, view, rows)
+    if state is not None and hasattr(hook.plugin, "passing_rows") and not caller.timing:
+        hook.evaluations += len(passing)
+        passing &= caller.call_aside(hook.plugin, "passing_rows", state, pod, view, rows)
         return
-    answer = ask_filter(caller, bound, want, pod, view, rows, len(passing))
+    answer = ask_filter(caller, hook, state, pod, view, rows, len(passing))
     if answer is not None:
         passing &= answer.kinds == 0
 
 
 def ask_filter(
-    caller: Caller, bound: Bound, want: Any, pod: PodInfo, view: NodeView, rows: Rows, counted: int
+    caller: Caller, hook: Hook, state: Any, pod: PodInfo, view: NodeView, rows: Rows, counted: int
 ) -> Rejections | None:
     """What a filter says of rows, of which `counted` matter; raises PluginError if that is no answer for these rows."""
-    answer = caller.call(bound, want, pod, view, rows, rows=counted)
+    answer = caller.call(hook, state, pod, view, rows, rows=counted)
     if answer is None:
         return None
     if not isinstance(answer, Rejections):
-        raise PluginError(bound.name, bound.point, f"must return Rejections or None, not {type(answer).__name__}")
+        raise PluginError(hook.name, hook.point, f"must return Rejections or None, not {type(answer).__name__}")
     if len(answer.kinds) != row_count(rows):
         problem = f"was asked about {row_count(rows)} rows and answered for {len(answer.kinds)}"
-        raise PluginError(bound.name, bound.point, problem)
+        raise PluginError(hook.name, hook.point, problem)
     return answer

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kubestow.cluster.expected import ExpectedPods
 from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.nominated import NominatedPods
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
@@ -71,14 +71,14 @@ class WaitingPods(Protocol):
 
 
 class Nominator(Protocol):
-    """Pods that are expected on a node once room is made there."""
+    """Pods that are nominated to a node, once room is made there."""
 
     @property
     def nodes(self) -> Collection[str]: ...
 
     def nominated_on(self, node: str) -> Iterable[PodInfo]: ...
 
-    def expected_on(self, table: NodeTable) -> ExpectedPods: ...
+    def nominated_rows(self, table: NodeTable) -> NominatedPods: ...
 
 
 @dataclass(slots=True)

@@ -96,11 +96,11 @@ class _Reasons:
 def filter_rows_of(plugin: Any) -> Any:
     """The vector form of a plain `filter`."""
 
-    def filter_rows(want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections:
+    def filter_rows(state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections:
         reasons = _Reasons()
         live = view.live
         kinds = [
-            reasons.number(plugin.filter(want, pod, NodeRow(view, row))) if live[row] else 0
+            reasons.number(plugin.filter(state, pod, NodeRow(view, row))) if live[row] else 0
             for row in row_numbers(rows).tolist()
         ]
         return Rejections(np.asarray(kinds, np.int64), reasons.words)
@@ -111,11 +111,11 @@ def filter_rows_of(plugin: Any) -> Any:
 def score_rows_of(plugin: Any) -> Any:
     """The vector form of a plain `score`."""
 
-    def score_rows(want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         live = view.live
         return np.asarray(
             [
-                _whole(plugin.score(want, pod, NodeRow(view, row))) if live[row] else 0
+                _whole(plugin.score(state, pod, NodeRow(view, row))) if live[row] else 0
                 for row in row_numbers(rows).tolist()
             ],
             np.int64,

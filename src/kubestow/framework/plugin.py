@@ -4,8 +4,8 @@ Having a method is registering for its point. In-tree plugins are written in vec
 `score_rows` answer for any rows of any view at once. A plugin of your own may have the plain form instead, `filter`
 and `score`, called node by node; see `plain`.
 
-What a plugin computes in `pre_filter` is its return value, the `want`, handed to its own `filter_rows`; likewise
-`pre_score` and `score_rows`. Reserve to PostBind receive the want of `pre_filter` too.
+What a plugin computes in `pre_filter` is its return value, the `state`, handed to its own `filter_rows`; likewise
+`pre_score` and `score_rows`. Reserve to PostBind receive the state of `pre_filter` too.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -16,7 +16,7 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows
 from kubestow.cluster.events import Registration
-from kubestow.cluster.expected import ExpectedBeside
+from kubestow.cluster.nominated import NominatedBeside
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.results import (
@@ -75,22 +75,22 @@ class Change(NamedTuple):
 
 @runtime_checkable
 class AdaptsToChanges(Protocol):
-    """For a PreFilter whose want counts pods on many nodes: the want as it would be after some changes.
+    """For a PreFilter whose state counts pods on many nodes: the state as it would be after some changes.
 
-    Returning the very want that was given says that none of the changes matters.
+    Returning the very state that was given says that none of the changes matters.
 
-    `counted_rows(want, pod) -> BoolArray`, if a plugin has it, says by row whether there are pods that the want counts:
-    what would leave other rows does not matter, and need not be asked about.
+    `counted_rows(state, pod) -> BoolArray`, if a plugin has it, says by row whether there are pods that the state
+    counts: what would leave other rows does not matter, and need not be asked about.
     """
 
-    def with_changes(self, want: Any, pod: PodInfo, changes: Sequence[Change]) -> Any: ...
+    def with_changes(self, state: Any, pod: PodInfo, changes: Sequence[Change]) -> Any: ...
 
 
 class PodsRead(IntEnum):
     """What of the pods on a node a plugin's filter and score look at."""
 
     NOTHING = 0
-    """Which pods are on the node makes no difference (but for the want, if that adapts to changes)."""
+    """Which pods are on the node makes no difference (but for the state, if that adapts to changes)."""
     SUMS = 1
     """Only `requested` and `pod_count`; scores also `non_zero`."""
     ALL = 2
@@ -110,8 +110,8 @@ class Signs(Protocol):
     same of it, whatever goes on elsewhere; `pre_filter` and `pre_score` must not depend on other nodes or pods at all.
     None: this pod's answers depend on more than that.
 
-    `row_rejection(want, view, row) -> Rejection | None` and `row_score(want, view, row) -> int | None`, if a plugin has
-    them, answer for a single row in plain numbers, which is faster than an array of one. A row that is not rejected
+    `row_rejection(state, view, row) -> Rejection | None` and `row_score(state, view, row) -> int | None`, if a plugin
+    has them, answer for a single row in plain numbers, which is faster than an array of one. A row that is not rejected
     passes; a score of None leaves it to `score_rows`.
     """
 
@@ -134,16 +134,16 @@ class RowsOfPods:
         return found
 
 
-class JoinsWants(Protocol):
+class JoinsStates(Protocol):
     """For a plugin that signs and looks at sums of pods alone: judges several pods at once, each on rows of its own.
 
-    Given what its `pre_filter` (or `pre_score`) computed for some pods, it answers with a want for rows that are each
+    Given what its `pre_filter` (or `pre_score`) computed for some pods, it answers with a state for rows that are each
     for one of them, in which `rows.spread` makes amounts by row out of amounts by pod. None: they cannot be joined.
     """
 
-    def join_wants(self, wants: Sequence[Any], rows: RowsOfPods) -> Any | None: ...
+    def join_states(self, states: Sequence[Any], rows: RowsOfPods) -> Any | None: ...
 
-    def join_score_wants(self, wants: Sequence[Any], rows: RowsOfPods) -> Any | None: ...
+    def join_score_states(self, states: Sequence[Any], rows: RowsOfPods) -> Any | None: ...
 
 
 @runtime_checkable
@@ -154,24 +154,24 @@ class Filter(Protocol):
     spares what-ifs some work; without it, a filter is taken to read all.
     """
 
-    def filter_rows(self, want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None: ...
+    def filter_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None: ...
 
 
 @runtime_checkable
 class PassesRows(Protocol):
     """For a filter that can tell faster which rows pass when nobody asks why others do not.
 
-    Asked only with a want of its own PreFilter.
+    Asked only with a state of its own PreFilter.
     """
 
-    def passing_rows(self, want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray: ...
+    def passing_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray: ...
 
 
 class FailedEvaluation(Protocol):
     """An evaluation that found no node."""
 
     @property
-    def wants(self) -> dict[str, Any]: ...
+    def states(self) -> dict[str, Any]: ...
     @property
     def skipped(self) -> set[str]: ...
     @property
@@ -193,22 +193,22 @@ class FailedEvaluation(Protocol):
         ...
 
     @property
-    def expected(self) -> ExpectedBeside | None:
+    def nominated(self) -> NominatedBeside | None:
         """The pods nominated to nodes that the pod must leave room for."""
         ...
 
-    def wants_after(self, changes: Sequence[Change]) -> dict[str, Any]:
-        """The wants of all plugins as they would be after some changes."""
+    def states_after(self, changes: Sequence[Change]) -> dict[str, Any]:
+        """The states of all plugins as they would be after some changes."""
         ...
 
     @property
-    def has_adapting_wants(self) -> bool:
+    def has_adapting_states(self) -> bool:
         """Whether a change of pods on one node may change what a filter says of another."""
         ...
 
     @property
     def counted_rows(self) -> BoolArray:
-        """By row, whether there may be pods that a filter's want counts."""
+        """By row, whether there may be pods that a filter's state counts."""
         ...
 
     @property
@@ -216,11 +216,11 @@ class FailedEvaluation(Protocol):
         """The most that any of the filters reads of the pods on a node."""
         ...
 
-    def refuses(self, wants: dict[str, Any], view: NodeView) -> Verdicts:
+    def refuses(self, states: dict[str, Any], view: NodeView) -> Verdicts:
         """What the filters would say of all rows of a what-if."""
         ...
 
-    def still_passing(self, wants: dict[str, Any], view: NodeView) -> BoolArray:
+    def still_passing(self, states: dict[str, Any], view: NodeView) -> BoolArray:
         """Which rows of a what-if still pass, that passed all filters before with other pods on them."""
         ...
 
@@ -246,7 +246,7 @@ class Score(Protocol):
     `rows` may hold more rows than `pre_score` saw; what is said of the others is not looked at.
     """
 
-    def score_rows(self, want: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray: ...
+    def score_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray: ...
 
 
 @runtime_checkable
@@ -257,35 +257,35 @@ class NormalizeScore(Protocol):
     makes no difference. Spares equal pods the work where that is so.
     """
 
-    def normalize(self, want: Any, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray: ...
+    def normalize(self, state: Any, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray: ...
 
 
 @runtime_checkable
 class Reserve(Protocol):
     """Takes what the pod needs on its node, in memory; `unreserve` gives it back and must not fail.
 
-    Both receive the want of `pre_filter` (None if it skipped). `unreserve` may be called without `reserve`.
+    Both receive the state of `pre_filter` (None if it skipped). `unreserve` may be called without `reserve`.
     """
 
-    def reserve(self, want: Any, pod: PodInfo, node: str) -> Rejection | None: ...
+    def reserve(self, state: Any, pod: PodInfo, node: str) -> Rejection | None: ...
 
-    def unreserve(self, want: Any, pod: PodInfo, node: str) -> None: ...
+    def unreserve(self, state: Any, pod: PodInfo, node: str) -> None: ...
 
 
 @runtime_checkable
 class Permit(Protocol):
     """Allows (None), refuses, or delays the binding of a pod."""
 
-    def permit(self, want: Any, pod: PodInfo, node: str) -> Rejection | Wait | None: ...
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Rejection | Wait | None: ...
 
 
 @runtime_checkable
 class PreBind(Protocol):
     """Does what must be done before the pod is bound. `pre_bind_needed` False: nothing to do for this pod."""
 
-    def pre_bind_needed(self, want: Any, pod: PodInfo, node: str) -> bool: ...
+    def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool: ...
 
-    async def pre_bind(self, want: Any, pod: PodInfo, node: str) -> Rejection | None: ...
+    async def pre_bind(self, state: Any, pod: PodInfo, node: str) -> Rejection | None: ...
 
 
 @runtime_checkable
@@ -299,7 +299,7 @@ class Bind(Protocol):
 class PostBind(Protocol):
     """Is told that the pod was bound."""
 
-    def post_bind(self, want: Any, pod: PodInfo, node: str) -> None: ...
+    def post_bind(self, state: Any, pod: PodInfo, node: str) -> None: ...
 
 
 POINTS: Mapping[str, tuple[type, ...]] = {

@@ -6,7 +6,7 @@ from typing import Any
 from kubestow.cluster.events import ANYTHING, Registration
 from kubestow.config import configuration, expansion
 from kubestow.framework import plain
-from kubestow.framework.caller import Bound, Caller, CallObserver
+from kubestow.framework.caller import Caller, CallObserver, Hook
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import POINTS, AdaptsToChanges, PodsRead, Signs, pods_read_by
 from kubestow.framework.registry import Registry, RegistryError, points_of
@@ -37,22 +37,22 @@ class Profile:
         self.plugins = _make_plugins(config, registry, handle)
         points = _resolve(config, self.plugins)
 
-        def bound(point: str) -> tuple[Bound, ...]:
+        def hooks(point: str) -> tuple[Hook, ...]:
             return tuple(_bind(self.plugins[entry.name], point) for entry in points[point])
 
-        self.pre_enqueue = bound("preEnqueue")
-        self.queue_sort = bound("queueSort")
-        self.pre_filter = bound("preFilter")
-        self.filter = bound("filter")
-        self.post_filter = bound("postFilter")
-        self.pre_score = bound("preScore")
-        self.score = bound("score")
+        self.pre_enqueue = hooks("preEnqueue")
+        self.queue_sort = hooks("queueSort")
+        self.pre_filter = hooks("preFilter")
+        self.filter = hooks("filter")
+        self.post_filter = hooks("postFilter")
+        self.pre_score = hooks("preScore")
+        self.score = hooks("score")
         self.weights = tuple(entry.weight for entry in points["score"])
-        self.reserve = bound("reserve")
-        self.permit = bound("permit")
-        self.pre_bind = bound("preBind")
-        self.bind = bound("bind")
-        self.post_bind = bound("postBind")
+        self.reserve = hooks("reserve")
+        self.permit = hooks("permit")
+        self.pre_bind = hooks("preBind")
+        self.bind = hooks("bind")
+        self.post_bind = hooks("postBind")
         acting = self.reserve + self.permit + self.pre_bind + self.post_bind
         self.acting = frozenset(of.name for of in acting)
         """The plugins that do something once a node is chosen."""
@@ -65,13 +65,13 @@ class Profile:
         """Those that look at the pods themselves."""
         self.filter_names = tuple(entry.name for entry in self.filter)
         self.adapting = frozenset(name for name, plugin in self.plugins.items() if isinstance(plugin, AdaptsToChanges))
-        """Plugins whose want counts pods on many nodes."""
+        """Plugins whose state counts pods on many nodes."""
         self.pods_read = {entry.name: getattr(entry.plugin, "reads_pods", PodsRead.ALL) for entry in self.filter}
         """What each filter reads of the pods on a node."""
         self.registrations = _registrations(self.plugins, points)
         """What is worth another attempt, by the plugin that rejected a pod."""
 
-    def points(self) -> Mapping[str, tuple[Bound, ...]]:
+    def points(self) -> Mapping[str, tuple[Hook, ...]]:
         """Every point, as metrics name it, with its plugins in order."""
         return {_title(point): getattr(self, _snake(point)) for point in POINTS}
 
@@ -104,14 +104,14 @@ def _resolve(config: configuration.Profile, plugins: Mapping[str, Any]) -> expan
     return expanded.points
 
 
-def _bind(plugin: Any, point: str) -> Bound:
+def _bind(plugin: Any, point: str) -> Hook:
     method = _METHOD.get(point) or _snake(point)
     function = getattr(plugin, method, None)
     if function is None:
         # In plain form every row costs a call.
         function = plain.filter_rows_of(plugin) if point == "filter" else plain.score_rows_of(plugin)
-        return Bound(plugin, _title(point), function, costly_rows=True)
-    return Bound(plugin, _title(point), function, costly_rows=getattr(plugin, "costly_rows", False))
+        return Hook(plugin, _title(point), function, costly_rows=True)
+    return Hook(plugin, _title(point), function, costly_rows=getattr(plugin, "costly_rows", False))
 
 
 def _signing(plugins: Mapping[str, Any], points: expansion.ResolvedPlugins) -> tuple[tuple[str, Signs], ...]:

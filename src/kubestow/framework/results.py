@@ -68,10 +68,10 @@ Skip = _Skip
 
 
 class Narrowed(NamedTuple):
-    """From PreFilter: only these nodes can do; `want` is handed to the filter."""
+    """From PreFilter: only these nodes can do; `state` is handed to the filter."""
 
     nodes: frozenset[str]
-    want: Any = None
+    state: Any = None
 
 
 class Rejections(NamedTuple):

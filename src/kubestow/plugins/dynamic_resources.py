@@ -44,7 +44,7 @@ class DynamicResources:
             return PostFilterResult(Code.ERROR, "not found")
         return PostFilterResult(Code.UNSCHEDULABLE, "no new claims to deallocate")
 
-    def score_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         return np.zeros(row_count(rows), np.int64)
 
     def requeue_on(self) -> Sequence[Registration]:

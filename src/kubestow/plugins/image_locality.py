@@ -37,7 +37,7 @@ class ImageLocality:
         spread = tuple([image and (image.size, len(image.rows)) for image in found])
         return names, spread, self._cluster.nodes.count
 
-    def score_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         sums: IntArray | None = None
         node_count = self._cluster.nodes.count
         for name in _image_names(pod):

@@ -55,7 +55,7 @@ class Demands(NamedTuple):
         return bool(self.near) and all(scope.covers(pod.namespace, pod.labels) for scope in self.near)
 
 
-class FilterWant(NamedTuple):
+class FilterState(NamedTuple):
     demands: Demands
     near: CountsByKey
     away: CountsByKey
@@ -65,7 +65,7 @@ class FilterWant(NamedTuple):
     """By topology key, what the filter says of each domain."""
 
 
-ScoreWant = dict[str, IntArray]
+ScoreState = dict[str, IntArray]
 """Scores by label value id, for each topology key."""
 
 
@@ -93,7 +93,7 @@ class InterPodAffinity:
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> FilterWant | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> FilterState | Skip | Rejection:
         try:
             terms = pod.terms
         except SelectorError as error:
@@ -118,11 +118,11 @@ class InterPodAffinity:
         away: CountsByKey = {}
         for scope, key in demands.away:
             _add_up(away, key, self._cluster.matches.ask(Question((scope,), skip_terminating=False)))
-        return self._want(pod, demands, near, away, objecting)
+        return self._state(pod, demands, near, away, objecting)
 
-    def _want(
+    def _state(
         self, pod: PodInfo, demands: Demands, near: CountsByKey, away: CountsByKey, objecting: CountsByKey
-    ) -> FilterWant:
+    ) -> FilterState:
         # The first of a group of pods that want to be together may go anywhere.
         is_first = not any(counts[1:].any() for counts in near.values()) and demands.are_near(pod)
         nodes = self._cluster.nodes
@@ -139,7 +139,7 @@ class InterPodAffinity:
             refused[ABSENT] = _AFFINITY if key in near and column.labelled < nodes.count else 0
             if not refused.any():
                 del refusals[key]
-        return FilterWant(demands, near, away, objecting, refusals)
+        return FilterState(demands, near, away, objecting, refusals)
 
     def _scope(self, term: Term) -> Scope:
         """The pods that a term of the pod to be scheduled is about."""
@@ -166,8 +166,8 @@ class InterPodAffinity:
         self._selected_namespaces[selector] = (version, names)
         return names
 
-    def counted_rows(self, want: FilterWant, pod: PodInfo) -> BoolArray:
-        demands, size = want.demands, self._cluster.nodes.size
+    def counted_rows(self, state: FilterState, pod: PodInfo) -> BoolArray:
+        demands, size = state.demands, self._cluster.nodes.size
         scopes = [(scope,) for scope, _ in demands.away] + ([demands.near] if demands.near else [])
         counted: BoolArray = np.zeros(size, np.bool_)
         for scope in scopes:
@@ -177,8 +177,8 @@ class InterPodAffinity:
                 counted |= counts.by_row(size) > 0
         return counted
 
-    def with_changes(self, want: FilterWant, pod: PodInfo, changes: Sequence[Change]) -> FilterWant:
-        demands = want.demands
+    def with_changes(self, state: FilterState, pod: PodInfo, changes: Sequence[Change]) -> FilterState:
+        demands = state.demands
         near, away, objecting = _Shifts(self._cluster), _Shifts(self._cluster), _Shifts(self._cluster)
         for change in changes:
             other = change.pod
@@ -192,25 +192,29 @@ class InterPodAffinity:
                 if term.matches(pod.namespace, pod.labels, demands.namespace_labels):
                     objecting.add(term.topology_key, change)
         if not (near.amounts or away.amounts or objecting.amounts):
-            return want
-        return self._want(
-            pod, demands, near.applied_to(want.near), away.applied_to(want.away), objecting.applied_to(want.objecting)
+            return state
+        return self._state(
+            pod,
+            demands,
+            near.applied_to(state.near),
+            away.applied_to(state.away),
+            objecting.applied_to(state.objecting),
         )
 
-    def filter_rows(self, want: FilterWant, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+    def filter_rows(self, state: FilterState, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         kinds: IntArray | None = None
-        for key, refusals in want.refusals.items():
+        for key, refusals in state.refusals.items():
             refused = refusals[view.label_ids(key)[rows]]
             kinds = refused if kinds is None else np.maximum(kinds, refused)
         return None if kinds is None else Rejections(kinds, _WORDS.__getitem__)
 
     # Score
 
-    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoreWant | Skip:
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoreState | Skip:
         terms = pod.terms
         if self._args.ignorePreferredTermsOfExistingPods and not (terms.preferred or terms.preferred_anti):
             return SKIP
-        scores: ScoreWant = {}
+        scores: ScoreState = {}
         for sign, weighted_terms in ((1, terms.preferred), (-1, terms.preferred_anti)):
             for term, weight in weighted_terms:
                 counts = self._cluster.matches.ask(Question((self._scope(term),), skip_terminating=False))
@@ -232,15 +236,15 @@ class InterPodAffinity:
             return self._args.hardPodAffinityWeight or None
         return None
 
-    def score_rows(self, want: ScoreWant, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, state: ScoreState, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         scores: IntArray | None = None
-        for key, by_domain in want.items():
+        for key, by_domain in state.items():
             on_rows = by_domain[view.label_ids(key)[rows]]
             scores = on_rows if scores is None else scores + on_rows
         assert scores is not None
         return scores
 
-    def normalize(self, want: ScoreWant, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
+    def normalize(self, state: ScoreState, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
         lowest, highest = int(scores.min()), int(scores.max())
         if lowest == highest:
             return np.zeros(len(scores), np.int64)
@@ -274,7 +278,7 @@ def _add_up(sums: CountsByKey, key: str, counts: RowCounts) -> None:
     sums[key] = counts.by_domain(key) if known is None else known + counts.by_domain(key)
 
 
-def _add_scores(scores: ScoreWant, key: str, counts: RowCounts, weight: int) -> None:
+def _add_scores(scores: ScoreState, key: str, counts: RowCounts, weight: int) -> None:
     by_domain = counts.by_domain(key)
     if counts.total == by_domain[ABSENT]:
         return

@@ -62,18 +62,18 @@ class NodeAffinity:
         required = _required_of(pod.pod)
         if required is None and self._added is None and not pod.pod.spec.nodeSelector:
             return SKIP
-        want = required_node_affinity(pod.pod)
+        state = required_node_affinity(pod.pod)
         names = _names_asked_for(required)
         if names is None:
-            return want
-        return Narrowed(names, want) if names else _CONFLICT
+            return state
+        return Narrowed(names, state) if names else _CONFLICT
 
     def filter_rows(
-        self, want: RequiredNodeAffinity | None, pod: PodInfo, view: NodeView, rows: Rows
+        self, state: RequiredNodeAffinity | None, pod: PodInfo, view: NodeView, rows: Rows
     ) -> Rejections | None:
-        if want is None:
-            want = required_node_affinity(pod.pod)
-        matched = required_affinity_match(view, rows, want)
+        if state is None:
+            state = required_node_affinity(pod.pod)
+        matched = required_affinity_match(view, rows, state)
         kinds: IntArray = (~matched).astype(np.int64)
         if self._added is not None:
             kinds = np.where(node_terms_match(view, rows, self._added), kinds, _BY_PROFILE)
@@ -89,15 +89,15 @@ class NodeAffinity:
             terms += compile_preferred(affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution)
         return terms
 
-    def score_rows(self, want: tuple[PreferredTerm, ...] | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, state: tuple[PreferredTerm, ...] | None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         scores: IntArray = np.zeros(row_count(rows), np.int64)
-        for preferred in self._preferred_of(pod) if want is None else want:
+        for preferred in self._preferred_of(pod) if state is None else state:
             if preferred.weight:
                 scores += preferred.weight * node_term_match(view, rows, preferred.term)
         return scores
 
     def normalize(
-        self, want: tuple[PreferredTerm, ...] | None, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray
+        self, state: tuple[PreferredTerm, ...] | None, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray
     ) -> IntArray:
         return proportional(scores)
 

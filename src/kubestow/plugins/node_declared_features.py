@@ -33,11 +33,11 @@ class NodeDeclaredFeatures:
     def pre_filter(self, pod: PodInfo) -> frozenset[str] | Skip:
         return (self._enabled and needed_features(pod.pod)) or SKIP
 
-    def filter_rows(self, want: frozenset[str], pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+    def filter_rows(self, state: frozenset[str], pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         nodes = view.nodes
         kinds: IntArray = np.fromiter(
             (
-                node is None or not want.issubset(node.status.declaredFeatures)
+                node is None or not state.issubset(node.status.declaredFeatures)
                 for node in (nodes[row] for row in row_numbers(rows).tolist())
             ),
             np.int64,

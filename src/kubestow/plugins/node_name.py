@@ -28,7 +28,7 @@ class NodeName:
     def sign(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.nodeName
 
-    def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+    def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         wanted = pod.pod.spec.nodeName
         if not wanted:
             return None

@@ -32,9 +32,9 @@ class NodePorts:
         return pod.ports or SKIP
 
     def filter_rows(
-        self, want: tuple[HostPort, ...] | None, pod: PodInfo, view: NodeView, rows: Rows
+        self, state: tuple[HostPort, ...] | None, pod: PodInfo, view: NodeView, rows: Rows
     ) -> Rejections | None:
-        taken = view.ports.rows_in_conflict(pod.ports if want is None else want)
+        taken = view.ports.rows_in_conflict(pod.ports if state is None else state)
         if not taken:
             return None
         kinds: IntArray = np.zeros(view.size, np.int64)

@@ -52,11 +52,11 @@ class NodeResourcesBalancedAllocation:
         return scored if any([amount for _, _, amount in scored]) else ()  # noqa: C419 - twice as fast
 
     def score_rows(
-        self, want: ScoredResources | JoinedResources | None, pod: PodInfo, view: NodeView, rows: Rows
+        self, state: ScoredResources | JoinedResources | None, pod: PodInfo, view: NodeView, rows: Rows
     ) -> IntArray:
-        if want is None and not (want := self._scored_of(pod)):
+        if state is None and not (state := self._scored_of(pod)):
             return np.zeros(row_count(rows), np.int64)
-        found = shares(view, rows, want, non_zero=False)
+        found = shares(view, rows, state, non_zero=False)
         if len(found.weights) < 2:
             # One resource is always in balance with itself.
             return np.full(row_count(rows), _HALF + _HALF // 2, np.int64)
@@ -68,14 +68,14 @@ class NodeResourcesBalancedAllocation:
         scores += _HALF
         return scores
 
-    def join_score_wants(self, wants: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
-        return join_scored(wants, rows)
+    def join_score_states(self, states: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
+        return join_scored(states, rows)
 
-    def row_score(self, want: ScoredResources | None, view: NodeView, row: int) -> int | None:
+    def row_score(self, state: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for up to two resources."""
-        if want is None:
+        if state is None:
             return None
-        found = row_shares(view, row, want, non_zero=False)
+        found = row_shares(view, row, state, non_zero=False)
         if len(found) > 2:
             return None
         if len(found) < 2:

@@ -41,7 +41,7 @@ _NEVER_FITS = 1 << 62
 """Set where the node is too small for the pod even when empty."""
 
 
-class Want(NamedTuple):
+class State(NamedTuple):
     """The amounts that must fit, in the order of the bits of a refusal."""
 
     amounts: Sequence[tuple[str, int | IntArray]]
@@ -68,26 +68,26 @@ class NodeResourcesFit:
     def sign(self, pod: PodInfo) -> Hashable | None:
         return pod.requests_signature
 
-    def pre_filter(self, pod: PodInfo) -> Want:
+    def pre_filter(self, pod: PodInfo) -> State:
         amounts = pod.requests_by(self._rules).amounts
         if self._ignored or self._ignored_groups:
             amounts = {name: amount for name, amount in amounts.items() if not self._is_ignored(name)}
-        return Want([(name, amount) for name, amount in amounts.items() if amount > 0])
+        return State([(name, amount) for name, amount in amounts.items() if amount > 0])
 
-    def join_wants(self, wants: Sequence[Want], rows: RowsOfPods) -> Want | None:
-        names = [name for name, _ in wants[0].amounts]
-        if any([name for name, _ in want.amounts] != names for want in wants):
+    def join_states(self, states: Sequence[State], rows: RowsOfPods) -> State | None:
+        names = [name for name, _ in states[0].amounts]
+        if any([name for name, _ in state.amounts] != names for state in states):
             return None
-        by_name = zip(names, zip(*(want.amounts for want in wants), strict=True), strict=True)
-        return Want([(name, rows.spread([int(amount) for _, amount in same])) for name, same in by_name])
+        by_name = zip(names, zip(*(state.amounts for state in states), strict=True), strict=True)
+        return State([(name, rows.spread([int(amount) for _, amount in same])) for name, same in by_name])
 
     def _is_ignored(self, resource: str) -> bool:
         return is_extended_resource(resource) and (
             resource in self._ignored or resource.split("/", 1)[0] in self._ignored_groups
         )
 
-    def filter_rows(self, want: Want | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        amounts = (want or self.pre_filter(pod)).amounts
+    def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        amounts = (state or self.pre_filter(pod)).amounts
         kinds: IntArray = (view.pod_count[rows] >= view.allowed_pods[rows]).astype(np.int64)
         for bit, (resource, amount) in enumerate(amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(resource)
@@ -101,27 +101,27 @@ class NodeResourcesFit:
                 kinds[capacity < amount] |= _NEVER_FITS
         return Rejections(kinds, lambda kind: _words(kind, amounts)) if kinds.any() else None
 
-    def passing_rows(self, want: Want, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
+    def passing_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
         """The rows that are not refused, without the reasons of the others."""
         passing: BoolArray = view.pod_count[rows] < view.allowed_pods[rows]
-        for name, amount in want.amounts:
+        for name, amount in state.amounts:
             column = view.resource_index.get(name)
             if column is None or column >= len(view.allocatable):
                 return np.zeros(len(passing), np.bool_)
             passing &= view.allocatable[column][rows] - view.requested[column][rows] >= amount
         return passing
 
-    def row_rejection(self, want: Want, view: NodeView, row: int) -> Rejection | None:
+    def row_rejection(self, state: State, view: NodeView, row: int) -> Rejection | None:
         """Why one row is refused, in plain numbers."""
         kind = int(view.pod_count.item(row) >= view.allowed_pods.item(row))
-        for bit, (name, amount) in enumerate(want.amounts, _FIRST_RESOURCE_BIT):
+        for bit, (name, amount) in enumerate(state.amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(name)
             capacity = 0 if column is None or column >= len(view.allocatable) else view.allocatable.item(column, row)
             if column is None or capacity < amount:
                 kind |= 1 << bit | _NEVER_FITS
             elif capacity - view.requested.item(column, row) < amount:
                 kind |= 1 << bit
-        return _words(kind, want.amounts) if kind else None
+        return _words(kind, state.amounts) if kind else None
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources:
         return self._scored_of(pod)
@@ -132,22 +132,22 @@ class NodeResourcesFit:
         wanted = {**requests.amounts, CPU: requests.non_zero_cpu, MEMORY: requests.non_zero_memory}
         return tuple([(name, weight, wanted.get(name, 0)) for name, weight in self._scored])
 
-    def join_score_wants(self, wants: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
-        return join_scored(wants, rows)
+    def join_score_states(self, states: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
+        return join_scored(states, rows)
 
     def score_rows(
-        self, want: ScoredResources | JoinedResources | None, pod: PodInfo, view: NodeView, rows: Rows
+        self, state: ScoredResources | JoinedResources | None, pod: PodInfo, view: NodeView, rows: Rows
     ) -> IntArray:
-        if want is None:
-            want = self._scored_of(pod)
-        return self._strategy(shares(view, rows, want, non_zero=True))
+        if state is None:
+            state = self._scored_of(pod)
+        return self._strategy(shares(view, rows, state, non_zero=True))
 
-    def row_score(self, want: ScoredResources | None, view: NodeView, row: int) -> int | None:
+    def row_score(self, state: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for the strategy that nearly everybody has."""
-        if want is None or self._strategy is not least_allocated:
+        if state is None or self._strategy is not least_allocated:
             return None
         total = weights = 0
-        for capacity, held, wanted, weight in row_shares(view, row, want, non_zero=True):
+        for capacity, held, wanted, weight in row_shares(view, row, state, non_zero=True):
             total += weight * (max(capacity - held - wanted, 0) * MAX_SCORE // capacity)
             weights += weight
         return total // weights if weights else 0

@@ -32,7 +32,7 @@ class NodeUnschedulable:
     def sign(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.tolerations
 
-    def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+    def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         cordoned = view.unschedulable[rows]
         if not cordoned.any() or self._is_tolerated_by(pod.pod):
             return None

@@ -40,7 +40,7 @@ class _Spread(NamedTuple):
     """What the filter says of each domain; None: nothing of any."""
 
 
-HardWant = tuple[_Spread, ...]
+HardState = tuple[_Spread, ...]
 
 _Shift = dict[int, int]
 """By domain, how many more pods are counted."""
@@ -62,7 +62,7 @@ class _RowScores(NamedTuple):
     """Rows that have no hostname; None: no row."""
 
 
-class SoftWant(NamedTuple):
+class SoftState(NamedTuple):
     parts: tuple[_DomainScores | _RowScores, ...]
     whole: IntArray | None
     """With a single constraint that is not over hostnames: the rounded scores by domain."""
@@ -80,8 +80,8 @@ class PodTopologySpread:
         self._cluster = handle.cluster
         self._constraints = ConstraintReader(args, handle.features, handle.cluster)
         self._distributions = Distributions(handle.cluster, handle.features.taint_toleration_comparison_operators)
-        self._shifts_of: HardWant = ()
-        self._known_shifts: dict[Hashable, HardWant] = {}
+        self._shifts_of: HardState = ()
+        self._known_shifts: dict[Hashable, HardState] = {}
 
     def requeue_on(self) -> Sequence[Registration]:
         return SpreadHints(self._constraints.hard).registrations()
@@ -95,7 +95,7 @@ class PodTopologySpread:
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> HardWant | Skip:
+    def pre_filter(self, pod: PodInfo) -> HardState | Skip:
         constraints = self._constraints.hard(pod.pod)
         if not constraints:
             return SKIP
@@ -120,40 +120,40 @@ class PodTopologySpread:
         refusals[ABSENT] = skewed + 1 if some_unlabelled else 0
         return refusals if refusals.any() else None
 
-    def counted_rows(self, want: HardWant, pod: PodInfo) -> BoolArray:
+    def counted_rows(self, state: HardState, pod: PodInfo) -> BoolArray:
         size, namespaces = self._cluster.nodes.size, frozenset((pod.namespace,))
         counted: BoolArray = np.zeros(size, np.bool_)
-        for spread in want:
+        for spread in state:
             question = Question((Scope(namespaces, spread.constraint.selector),), skip_terminating=False)
             counted |= self._cluster.matches.ask(question).by_row(size) > 0
         return counted
 
-    def with_changes(self, want: HardWant, pod: PodInfo, changes: Sequence[Change]) -> HardWant:
+    def with_changes(self, state: HardState, pod: PodInfo, changes: Sequence[Change]) -> HardState:
         """Like kube-scheduler, counts pods that `pre_filter` leaves out: terminating, or of an empty selector."""
-        columns = [self._cluster.nodes.labels.column(spread.constraint.key).ids for spread in want]
-        shifts = tuple(_Shift() for _ in want)
+        columns = [self._cluster.nodes.labels.column(spread.constraint.key).ids for spread in state]
+        shifts = tuple(_Shift() for _ in state)
         for other, row, added in changes:
             if other.namespace != pod.namespace:
                 continue
-            matching = [n for n, spread in enumerate(want) if spread.constraint.selector.matches(other.labels)]
+            matching = [n for n, spread in enumerate(state) if spread.constraint.selector.matches(other.labels)]
             if matching and all(ids[row] != ABSENT for ids in columns):
                 for number in matching:
-                    included, domain = want[number].included, int(columns[number][row])
+                    included, domain = state[number].included, int(columns[number][row])
                     if included is None or included[row]:
                         shifts[number][domain] = shifts[number].get(domain, 0) + (1 if added else -1)
-        return self._shifted(want, pod, shifts) if any(shifts) else want
+        return self._shifted(state, pod, shifts) if any(shifts) else state
 
-    def _shifted(self, want: HardWant, pod: PodInfo, shifts: Sequence[_Shift]) -> HardWant:
-        """A want with other counts; the very same for the same shifts, as what happens on one node is often like what
+    def _shifted(self, state: HardState, pod: PodInfo, shifts: Sequence[_Shift]) -> HardState:
+        """A state with other counts; the very same for the same shifts, as what happens on one node is often like what
         happens on others."""
-        if self._shifts_of is not want:
-            self._shifts_of, self._known_shifts = want, {}
+        if self._shifts_of is not state:
+            self._shifts_of, self._known_shifts = state, {}
         key = tuple(tuple(sorted(shift.items())) for shift in shifts)
         found = self._known_shifts.get(key)
         if found is None:
             found = self._known_shifts[key] = tuple(
-                self._shift(spread, pod, shift, _kind(len(want) - number)) if shift else spread
-                for number, (spread, shift) in enumerate(zip(want, shifts, strict=True))
+                self._shift(spread, pod, shift, _kind(len(state) - number)) if shift else spread
+                for number, (spread, shift) in enumerate(zip(state, shifts, strict=True))
             )
         return found
 
@@ -164,9 +164,9 @@ class PodTopologySpread:
         domains = spread.domains._replace(counts=counts)
         return spread._replace(domains=domains, refusals=self._refusals(pod, spread.constraint, domains, skewed))
 
-    def filter_rows(self, want: HardWant, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+    def filter_rows(self, state: HardState, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         kinds: IntArray | None = None
-        for spread in want:
+        for spread in state:
             if spread.refusals is not None:
                 refused = spread.refusals[view.label_ids(spread.constraint.key)[rows]]
                 kinds = refused if kinds is None else np.maximum(kinds, refused)
@@ -174,7 +174,7 @@ class PodTopologySpread:
 
     # Score
 
-    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> SoftWant | Skip:
+    def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> SoftState | Skip:
         constraints = self._constraints.soft(pod.pod)
         if not constraints:
             return SKIP
@@ -191,7 +191,7 @@ class PodTopologySpread:
                 parts.append(self._domain_scores(constraint, domains, view, scored, needs_every_key=needs_every_key))
         only = parts[0]
         whole = _rounded(only.scores) if len(parts) == 1 and isinstance(only, _DomainScores) else None
-        return SoftWant(tuple(parts), whole, ignored)
+        return SoftState(tuple(parts), whole, ignored)
 
     def _unlabelled(self, view: NodeView, constraints: Sequence[Constraint]) -> BoolArray | None:
         """Rows that lack one of the labels."""
@@ -236,22 +236,22 @@ class PodTopologySpread:
         scores[ABSENT] = 0
         return _DomainScores(constraint.key, scores)
 
-    def score_rows(self, want: SoftWant, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
-        if want.whole is not None:
-            only = want.parts[0]
+    def score_rows(self, state: SoftState, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        if state.whole is not None:
+            only = state.parts[0]
             assert isinstance(only, _DomainScores)
-            scores = want.whole[view.label_ids(only.key)[rows]]
+            scores = state.whole[view.label_ids(only.key)[rows]]
         else:
-            total = _scores_of(want.parts[0], view, rows)
-            for part in want.parts[1:]:
+            total = _scores_of(state.parts[0], view, rows)
+            for part in state.parts[1:]:
                 total += _scores_of(part, view, rows)
             scores = _rounded(total)
-        if want.ignored is not None:
-            scores[want.ignored[rows]] = 0
+        if state.ignored is not None:
+            scores[state.ignored[rows]] = 0
         return scores
 
-    def normalize(self, want: SoftWant, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
-        ignored = None if want.ignored is None else want.ignored[rows]
+    def normalize(self, state: SoftState, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
+        ignored = None if state.ignored is None else state.ignored[rows]
         counted = scores if ignored is None else scores[~ignored]
         highest = max(int(counted.max()), 0) if len(counted) else 0
         if highest == 0:

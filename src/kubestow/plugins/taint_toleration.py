@@ -35,7 +35,7 @@ class TaintToleration:
     def sign(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.tolerations
 
-    def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+    def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if view.taint_sets.are_all_empty:
             return None
         repelled = by_taints(view, rows, lambda taints: self._is_repelled(pod.pod, taints))
@@ -52,17 +52,17 @@ class TaintToleration:
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> tuple[Toleration, ...]:
         return tuple(t for t in pod.pod.spec.tolerations if t.effect in ("", _DISCOURAGING))
 
-    def score_rows(self, want: tuple[Toleration, ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, state: tuple[Toleration, ...], pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         if view.taint_sets.are_all_empty:
             return np.zeros(row_count(rows), np.int64)
         return by_taints(
             view,
             rows,
-            lambda taints: sum(t.effect == _DISCOURAGING and not self._is_tolerated(t, want) for t in taints),
+            lambda taints: sum(t.effect == _DISCOURAGING and not self._is_tolerated(t, state) for t in taints),
         )
 
     def normalize(
-        self, want: tuple[Toleration, ...], pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray
+        self, state: tuple[Toleration, ...], pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray
     ) -> IntArray:
         return proportional(scores, reverse=True)
 

@@ -31,7 +31,7 @@ _REASONS = {
 }
 
 
-class Want(NamedTuple):
+class State(NamedTuple):
     disks: tuple[VolumeSource, ...]
     exclusive_claims: frozenset[str]
     """Names of the pod's claims that only one pod may use."""
@@ -59,7 +59,7 @@ class VolumeRestrictions:
     def sign(self, pod: PodInfo) -> Hashable | None:
         return None if pod.pod.spec.volumes and (pod.claim_names or _disks(pod.pod)) else ""
 
-    def pre_filter(self, pod: PodInfo) -> Want | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> State | Skip | Rejection:
         if not pod.pod.spec.volumes:
             return SKIP
         exclusive = set()
@@ -73,7 +73,7 @@ class VolumeRestrictions:
         users = sum(self._is_used(pod.namespace, name) for name in exclusive)
         if not disks and not users:
             return SKIP
-        return Want(disks, frozenset(exclusive), users)
+        return State(disks, frozenset(exclusive), users)
 
     def _is_used(self, namespace: str, claim: str) -> bool:
         """Whether a pod on a known node names the claim."""
@@ -83,20 +83,20 @@ class VolumeRestrictions:
                 return True
         return False
 
-    def with_changes(self, want: Want, pod: PodInfo, changes: Sequence[Change]) -> Want:
+    def with_changes(self, state: State, pod: PodInfo, changes: Sequence[Change]) -> State:
         # Pods of any namespace: kube-scheduler compares names alone here.
-        named = [(sum(n in want.exclusive_claims for n in named_claims(changed.pod)), a) for changed, _, a in changes]
+        named = [(sum(n in state.exclusive_claims for n in named_claims(changed.pod)), a) for changed, _, a in changes]
         if not any(number for number, _ in named):
-            return want
-        return want._replace(users=want.users + sum(number if added else -number for number, added in named))
+            return state
+        return state._replace(users=state.users + sum(number if added else -number for number, added in named))
 
-    def filter_rows(self, want: Want | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        if want is None:
+    def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        if state is None:
             raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
-        kinds: IntArray = np.full(row_count(rows), _CLAIM if want.users > 0 else 0, np.int64)
-        if want.disks:
+        kinds: IntArray = np.full(row_count(rows), _CLAIM if state.users > 0 else 0, np.int64)
+        if state.disks:
             for position, row in enumerate(row_numbers(rows).tolist()):
-                if any(_conflict(want.disks, other.pod) for other in view.pods[row].values()):
+                if any(_conflict(state.disks, other.pod) for other in view.pods[row].values()):
                     kinds[position] = _DISK
         return Rejections(kinds, _REASONS.__getitem__)
 

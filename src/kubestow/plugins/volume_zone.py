@@ -91,21 +91,21 @@ class VolumeZone:
             return None
         return unresolvable("PersistentVolume had no name")
 
-    def filter_rows(self, want: list[Place] | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        if want is None:
+    def filter_rows(self, state: list[Place] | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        if state is None:
             found = self.pre_filter(pod)
             if isinstance(found, Skip):
                 return None
             if isinstance(found, Rejection):
                 return Rejections(np.ones(row_count(rows), np.int64), lambda _: found)
-            want = found
+            state = found
         placed: BoolArray = np.zeros(row_count(rows), np.bool_)
         for label in _LABELS:
             placed |= view.label_ids(label)[rows] != 0
         if not placed.any():
             return None
         near: BoolArray = np.ones(len(placed), np.bool_)
-        for place in want:
+        for place in state:
             near &= _is_at(view, rows, place)
         return Rejections((placed & ~near).astype(np.int64), lambda _: _CONFLICT)
 

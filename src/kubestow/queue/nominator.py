@@ -5,8 +5,8 @@ What the scheduler nominated counts before the API server has told it back in th
 
 from collections.abc import Collection, Mapping
 
-from kubestow.cluster.expected import ExpectedPods
 from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.nominated import NominatedPods
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.pod import Pod
 
@@ -17,7 +17,7 @@ class Nominator:
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
-        self._expected: ExpectedPods | None = None
+        self._nominated: NominatedPods | None = None
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -34,11 +34,11 @@ class Nominator:
         """The pods nominated to a node, in the order they were nominated."""
         return self._pods.get(node, _NONE).values()
 
-    def expected_on(self, table: NodeTable) -> ExpectedPods:
+    def nominated_rows(self, table: NodeTable) -> NominatedPods:
         """What the nominated pods will add to the rows of a table."""
-        found = self._expected
+        found = self._nominated
         if found is None or not found.is_good_for(table):
-            found = self._expected = ExpectedPods(table)
+            found = self._nominated = NominatedPods(table)
             for node, pods in self._pods.items():
                 for pod in pods.values():
                     found.add(node, pod)
@@ -52,8 +52,8 @@ class Nominator:
         if node:
             self._node_of[pod.metadata.uid] = node
             info = self._pods.setdefault(node, {})[pod.metadata.uid] = PodInfo(pod)
-            if self._expected is not None:
-                self._expected.add(node, info)
+            if self._nominated is not None:
+                self._nominated.add(node, info)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Takes over a pod's changes.
@@ -73,8 +73,8 @@ class Nominator:
             del pods[uid]
             if not pods:
                 del self._pods[node]
-            if self._expected is not None:
-                self._expected.remove(uid)
+            if self._nominated is not None:
+                self._nominated.remove(uid)
 
 
 _NONE: Mapping[str, PodInfo] = {}

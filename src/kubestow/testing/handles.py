@@ -4,8 +4,8 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from kubestow.cluster.expected import ExpectedPods
 from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.nominated import NominatedPods
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
@@ -46,8 +46,8 @@ class NoNominations:
         del node
         return ()
 
-    def expected_on(self, table: NodeTable) -> ExpectedPods:
-        return ExpectedPods(table)
+    def nominated_rows(self, table: NodeTable) -> NominatedPods:
+        return NominatedPods(table)
 
 
 class NoWaitingPods:

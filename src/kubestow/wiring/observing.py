@@ -104,5 +104,5 @@ class LiveObserver:
 
 
 def _preemptions_tried(core: Core) -> int:
-    post_filters = [bound for profile in core.profiles.values() for bound in profile.post_filter]
-    return sum(bound.evaluations for bound in post_filters if bound.name == PREEMPTION)
+    post_filters = [hook for profile in core.profiles.values() for hook in profile.post_filter]
+    return sum(hook.evaluations for hook in post_filters if hook.name == PREEMPTION)

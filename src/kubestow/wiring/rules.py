@@ -5,7 +5,7 @@ from typing import Any
 
 from kubestow.cluster.events import ANYTHING, Registration
 from kubestow.config.plugin_points import IN_TREE
-from kubestow.framework.caller import Bound
+from kubestow.framework.caller import Hook
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection
 from kubestow.model.pod import Pod
@@ -32,21 +32,21 @@ class ProfileRules:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         # The plugin that holds a pod back most likely still does: it is asked first.
-        self._in_turn: dict[str | None, tuple[Bound, ...]] = {None: profile.pre_enqueue}
+        self._in_turn: dict[str | None, tuple[Hook, ...]] = {None: profile.pre_enqueue}
         for first in profile.pre_enqueue:
-            self._in_turn[first.name] = (first, *(bound for bound in profile.pre_enqueue if bound is not first))
+            self._in_turn[first.name] = (first, *(hook for hook in profile.pre_enqueue if hook is not first))
         self.registrations: Mapping[str, Sequence[Registration]] = {**profile.registrations, EXTENDER: ANYTHING}
 
     def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
-        for bound in self._in_turn[held_back_by]:
-            refused = self._ask(bound, pod)
+        for hook in self._in_turn[held_back_by]:
+            refused = self._ask(hook, pod)
             if refused is not None:
-                return Gate(bound.name, refused.message)
+                return Gate(hook.name, refused.message)
         return None
 
-    def _ask(self, bound: Bound, pod: Pod) -> Rejection | None:
+    def _ask(self, hook: Hook, pod: Pod) -> Rejection | None:
         try:
-            answer: Rejection | None = self._profile.caller.call(bound, pod)
+            answer: Rejection | None = self._profile.caller.call(hook, pod)
         except PluginError as error:
             return Rejection((str(error),), Code.ERROR)
         return answer

@@ -1,4 +1,4 @@
-"""Which nodes are looked at closer, and which of them is harmed least."""
+"""Which nodes are looked at closer, and which of them costs least."""
 
 import numpy as np
 
@@ -23,9 +23,9 @@ def first_candidates(kinds: Kinds, wanted: int) -> tuple[IntArray, bool]:
     return np.concatenate((first, sparing)), len(sparing) > 0
 
 
-def least_harmed(harm: FloatArray, rows: IntArray, now: float) -> int:
-    """The row where evicting the victims harms least, what comes first counting first; of equals the first."""
-    columns = harm.take(rows, axis=1)
+def least_costly(cost: FloatArray, rows: IntArray, now: float) -> int:
+    """The row where evicting the victims costs least, what comes first counting first; of equals the first."""
+    columns = cost.take(rows, axis=1)
     if (columns == columns[:, :1]).all():
         return int(rows[0])
     left = np.arange(len(rows))

@@ -7,15 +7,15 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.framework.verdicts import Verdicts
-from kubestow.plugins.default_preemption.lineup import Lineup
 from kubestow.plugins.default_preemption.trials import Trial
+from kubestow.plugins.default_preemption.victims import PotentialVictims
 
 
 class FirstLook:
-    """What the filters say of the rows of a lineup once all who may be evicted are gone."""
+    """What the filters say of the rows of potential victims once all who may be evicted are gone."""
 
-    def __init__(self, lineup: Lineup, trials: Sequence[Trial]) -> None:
-        self._size = len(lineup.rows)
+    def __init__(self, victims: PotentialVictims, trials: Sequence[Trial]) -> None:
+        self._size = len(victims.rows)
         self._answers: Sequence[tuple[IntArray, Verdicts]] = [answer for trial in trials for answer in trial.judge()]
 
     def refused(self, save_by: Collection[str] = ()) -> BoolArray:
@@ -41,29 +41,29 @@ class FirstLook:
 
 
 class DryRun(NamedTuple):
-    """What was found for the rows of a lineup on which the pod fits once all are gone."""
+    """What was found for the rows of potential victims on which the pod fits once all are gone."""
 
-    lineup: Lineup
+    victims: PotentialVictims
     must_go: BoolArray
     """By turn and row, which of the pods cannot stay."""
 
     def by_rank(self) -> BoolArray:
         """The same by rank and row."""
-        by_rank = np.zeros((int(self.lineup.count.max()) + 1, len(self.lineup.rows)), np.bool_)
+        by_rank = np.zeros((int(self.victims.count.max()) + 1, len(self.victims.rows)), np.bool_)
         # Turns without a pod end up in the last of the ranks, which is nobody's.
-        np.put_along_axis(by_rank, self.lineup.ranks, self.must_go, axis=0)
+        np.put_along_axis(by_rank, self.victims.ranks, self.must_go, axis=0)
         return by_rank[:-1]
 
 
-def let_back(lineup: Lineup, trials: Sequence[Trial]) -> DryRun:
+def reprieve(victims: PotentialVictims, trials: Sequence[Trial]) -> DryRun:
     """Let pods come back, in all rows in step; those that take the room away leave again."""
-    must_go = np.zeros(lineup.filled.shape, np.bool_)
+    must_go = np.zeros(victims.filled.shape, np.bool_)
     for turn, refused in enumerate(must_go):
         for trial in trials:
-            trial.let_back(turn)
+            trial.reprieve(turn)
             refused[trial.of] |= ~trial.still_passing()
-        refused &= lineup.filled[turn]
+        refused &= victims.filled[turn]
         if refused.any():
             for trial in trials:
-                trial.send_away(turn, refused)
-    return DryRun(lineup, must_go)
+                trial.remove(turn, refused)
+    return DryRun(victims, must_go)

@@ -1,4 +1,4 @@
-"""What was found out about rows, in columns: where evicting pods helps a pod, who must go, and what harm that does.
+"""What was found out about rows, in columns: where evicting pods helps a pod, who must go, and what that costs.
 
 It is true of a row until something changes there. What it was found for is one pod, or all pods that are equal to it.
 """
@@ -30,7 +30,7 @@ class Findings:
         self.capacity = capacity
         """For how many rows there is room."""
         self.kind: Kinds = np.zeros(capacity, np.int8)
-        self.harm: FloatArray = np.empty((5, capacity), np.float64)
+        self.cost: FloatArray = np.empty((5, capacity), np.float64)
         """Of candidates, by column and row: how many budgets are broken; of the victims, the highest priority, the sum
         of priorities (each counted from the lowest there can be, so that more victims are never better), the number,
         and when the most important was started (NOT_STARTED: not yet)."""
@@ -64,20 +64,20 @@ class Findings:
 
     def note(self, run: DryRun) -> None:
         """Take over who must go."""
-        rows, ranking, harm = run.lineup.rows, run.lineup.ranking, self.harm
+        rows, ranking, cost = run.victims.rows, run.victims.ranking, self.cost
         by_rank = run.by_rank()
         number = run.must_go.sum(axis=0)
         # Ranks go by priority, then by how long a pod runs: the first victim is the most important.
         first = by_rank.argmax(axis=0)
-        harm[BUDGETS_BROKEN, rows] = 0
-        harm[HIGHEST_PRIORITY, rows] = ranking.priority[rows, first]
-        harm[PRIORITIES, rows] = ((run.lineup.priorities() - _LOWEST_PRIORITY) * run.must_go).sum(axis=0)
-        harm[VICTIMS, rows] = number
-        harm[START, rows] = ranking.start[rows, first]
+        cost[BUDGETS_BROKEN, rows] = 0
+        cost[HIGHEST_PRIORITY, rows] = ranking.priority[rows, first]
+        cost[PRIORITIES, rows] = ((run.victims.priorities() - _LOWEST_PRIORITY) * run.must_go).sum(axis=0)
+        cost[VICTIMS, rows] = number
+        cost[START, rows] = ranking.start[rows, first]
         self.kind[rows] = np.where(number > 0, CANDIDATE, FITS_ANYWAY)
-        if run.lineup.breaking is not None:
-            broken = (run.must_go & run.lineup.breaking).sum(axis=0)
-            harm[BUDGETS_BROKEN, rows] = broken
+        if run.victims.breaking is not None:
+            broken = (run.must_go & run.victims.breaking).sum(axis=0)
+            cost[BUDGETS_BROKEN, rows] = broken
             self.kind[rows[broken > 0]] = BREAKING_CANDIDATE
         if len(self._must_go) < len(by_rank):
             self._must_go = grown(self._must_go, ranking.priority.shape[1], axis=0)

@@ -11,7 +11,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import FailedEvaluation
 from kubestow.framework.results import Code, PostFilterResult, Rejection, unresolvable
 from kubestow.model.pod import Pod
-from kubestow.plugins.default_preemption.choice import least_harmed
+from kubestow.plugins.default_preemption.choice import least_costly
 from kubestow.plugins.default_preemption.eligibility import why_not_eligible
 from kubestow.plugins.default_preemption.findings import Findings
 from kubestow.plugins.default_preemption.memory import Memory
@@ -54,11 +54,11 @@ class DefaultPreemption:
         if len(rows):
             start = self._handle.rng.randrange(len(rows))
             rows = np.concatenate((rows[start:], rows[:start]))
-        findings = self._memory.findings(None if cycle.has_adapting_wants else cycle.signature)
+        findings = self._memory.findings(None if cycle.has_adapting_states else cycle.signature)
         search = Search(cluster, cycle, pod, self._memory.budgets(), findings, rows)
         candidates = search.run(self._candidates_wanted(len(rows)))
         if len(candidates):
-            row = least_harmed(findings.harm, candidates, self._handle.clock.now())
+            row = least_costly(findings.cost, candidates, self._handle.clock.now())
             return self._preempt(pod, row, findings)
         problems = search.problems()
         if problems:

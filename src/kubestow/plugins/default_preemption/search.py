@@ -14,10 +14,10 @@ from kubestow.framework.plugin import FailedEvaluation
 from kubestow.framework.results import Code
 from kubestow.plugins.default_preemption.budgets import Budgets
 from kubestow.plugins.default_preemption.choice import first_candidates
-from kubestow.plugins.default_preemption.dry_run import FirstLook, let_back
+from kubestow.plugins.default_preemption.dry_run import FirstLook, reprieve
 from kubestow.plugins.default_preemption.findings import FITS_ANYWAY, NO_VICTIMS, UNTRIED, Findings
-from kubestow.plugins.default_preemption.lineup import Lineup, line_up
 from kubestow.plugins.default_preemption.trials import Trial, adapting_to, set_up, would_pass
+from kubestow.plugins.default_preemption.victims import PotentialVictims, potential_victims
 
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -82,56 +82,58 @@ class Search:
 
     def _try(self, rows: IntArray) -> None:
         """Try rows, all in step."""
-        lineup = self._line_up(rows)
-        if lineup is None:
+        victims = self._potential_victims(rows)
+        if victims is None:
             return
-        adapting = adapting_to(self._cycle, lineup)
+        adapting = adapting_to(self._cycle, victims)
         if adapting or len(rows) <= _FEW:
-            lineup = self._without_hopeless(lineup, adapting)
-            if lineup is None:
+            victims = self._without_hopeless(victims, adapting)
+            if victims is None:
                 return
-        trials = set_up(self._cycle, self._table, lineup, adapting)
-        refused = FirstLook(lineup, trials).refused()
-        self._let_back(lineup, trials, ~refused, adapting)
-        self._findings.note_refused(lineup.rows[refused])
+        trials = set_up(self._cycle, self._table, victims, adapting)
+        refused = FirstLook(victims, trials).refused()
+        self._reprieve(victims, trials, ~refused, adapting)
+        self._findings.note_refused(victims.rows[refused])
 
-    def _let_back(self, lineup: Lineup, trials: Sequence[Trial], fits: BoolArray, adapting: Sequence[str]) -> None:
+    def _reprieve(
+        self, victims: PotentialVictims, trials: Sequence[Trial], fits: BoolArray, adapting: Sequence[str]
+    ) -> None:
         """Find out who must go where the pod fits; what is noted of other rows is to be overwritten."""
         number = int(np.count_nonzero(fits))
         if not number:
             return
         # A few rows too many cost less than to set up everything again.
-        fitting = (lineup if 2 * number > len(fits) else lineup.only(fits)).protected_by(self._budgets)
-        if fitting is lineup:
+        fitting = (victims if 2 * number > len(fits) else victims.only(fits)).protected_by(self._budgets)
+        if fitting is victims:
             trials = [trial for trial in trials if fits[trial.of].any()]
         else:
             trials = set_up(self._cycle, self._table, fitting, adapting)
-        self._findings.note(let_back(fitting, trials))
+        self._findings.note(reprieve(fitting, trials))
 
-    def _line_up(self, rows: IntArray) -> Lineup | None:
-        """The lineup of those of the rows that have victims."""
+    def _potential_victims(self, rows: IntArray) -> PotentialVictims | None:
+        """The potential victims of those of the rows that have victims."""
         self._ranking.refresh(rows)
         has_victims = self._ranking.lowest[rows] < self._priority
         if not has_victims.all():
             self._findings.note_no_victims(rows[~has_victims])
             rows = rows[has_victims]
-        return line_up(self._ranking, rows, self._priority) if len(rows) else None
+        return potential_victims(self._ranking, rows, self._priority) if len(rows) else None
 
-    def _without_hopeless(self, lineup: Lineup, adapting: Sequence[str]) -> Lineup | None:
+    def _without_hopeless(self, victims: PotentialVictims, adapting: Sequence[str]) -> PotentialVictims | None:
         """The rows that may pass, going by what can be seen at little cost with all gone that may be evicted.
 
         Where only a few rows are to be tried, they have changed since they were: most often, room was taken there. And
         filters that adapt need not do so where others refuse.
         """
         if adapting:
-            look = FirstLook(lineup, set_up(self._cycle, self._table, lineup))
+            look = FirstLook(victims, set_up(self._cycle, self._table, victims))
             hopeful = ~look.refused(save_by=adapting)
         else:
-            hopeful = would_pass(self._cycle, self._table, lineup)
+            hopeful = would_pass(self._cycle, self._table, victims)
         if hopeful.all():
-            return lineup
-        self._findings.note_refused(lineup.rows[~hopeful])
-        return lineup.only(hopeful) if hopeful.any() else None
+            return victims
+        self._findings.note_refused(victims.rows[~hopeful])
+        return victims.only(hopeful) if hopeful.any() else None
 
     # Words
 
@@ -152,9 +154,9 @@ class Search:
     def _explain(self, rows: IntArray) -> None:
         """Find out why rows were refused."""
         if len(rows):
-            lineup = line_up(self._ranking, rows, self._priority)
-            trials = set_up(self._cycle, self._table, lineup, adapting_to(self._cycle, lineup))
-            for reasons, refused in FirstLook(lineup, trials).reasons():
+            victims = potential_victims(self._ranking, rows, self._priority)
+            trials = set_up(self._cycle, self._table, victims, adapting_to(self._cycle, victims))
+            for reasons, refused in FirstLook(victims, trials).reasons():
                 self._findings.note_reasons(rows[refused], reasons)
 
 

@@ -57,7 +57,7 @@ class NodeVolumeLimits:
     def pre_filter(self, pod: PodInfo) -> Skip | None:
         return None if any(map(is_attachable, pod.pod.spec.volumes)) else SKIP
 
-    def filter_rows(self, want: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+    def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         try:
             # What the pod attaches depends on whether a node has a CSINode, and on nothing else of the node.
             with_csi_node = set(attachables_of(pod.pod, self._listers, with_csi_node=True))

@@ -27,7 +27,7 @@ _LATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")
 
 
 @dataclass(slots=True)
-class Want:
+class State:
     """A pod's claims and, once a node is chosen, what is to be done about them."""
 
     claims: PodClaims
@@ -66,7 +66,7 @@ class VolumeBinding:
     def sign(self, pod: PodInfo) -> Hashable | None:
         return None if pod.claim_names else ""
 
-    def pre_filter(self, pod: PodInfo) -> Want | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> State | Skip | Rejection:
         if not pod.pod.spec.volumes:
             return SKIP
         try:
@@ -75,51 +75,51 @@ class VolumeBinding:
         except UnusableClaimError as error:
             return unresolvable(str(error))
         claims = sort_claims(pod.pod, self._listers)
-        return _LATE if claims.late else Want(claims)
+        return _LATE if claims.late else State(claims)
 
-    def filter_rows(self, want: Want | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        if want is None:
+    def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        if state is None:
             raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
-        return Rejections(find(want.claims, view, rows, self._listers).problems, words)
+        return Rejections(find(state.claims, view, rows, self._listers).problems, words)
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> PodClaims | Skip:
         return SKIP if self._scorer is None else sort_claims(pod.pod, self._listers)
 
-    def score_rows(self, want: PodClaims, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+    def score_rows(self, state: PodClaims, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
         scores: IntArray = np.zeros(row_count(rows), np.int64)
-        if self._scorer is not None and want.delayed:
-            finding = find(want, view, rows, self._listers)
+        if self._scorer is not None and state.delayed:
+            finding = find(state, view, rows, self._listers)
             for position in np.flatnonzero(finding.problems == 0).tolist():
                 scores[position] = self._scorer.score(finding.matches_at(position), finding.provisions_at(position))
         return scores
 
     # Binding
 
-    def reserve(self, want: Want | None, pod: PodInfo, node: str) -> Rejection | None:
-        if want is None or not want.claims.delayed:
+    def reserve(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
+        if state is None or not state.claims.delayed:
             return None
         # Filter asked about all nodes; what to do is worked out for the one that was chosen.
         row = self._cluster.nodes.row_of.get(node)
         if row is None or not self._cluster.nodes.live[row]:
             raise binding.BindingError(f'node "{node}" not found')
-        finding = find(want.claims, self._cluster.nodes, np.array([row]), self._listers)
+        finding = find(state.claims, self._cluster.nodes, np.array([row]), self._listers)
         if finding.problems[0]:
             return words(int(finding.problems[0]))
-        want.reservation = binding.assume(node, finding.matches_at(0), finding.provisions_at(0), self._listers)
+        state.reservation = binding.assume(node, finding.matches_at(0), finding.provisions_at(0), self._listers)
         return None
 
-    def unreserve(self, want: Want | None, pod: PodInfo, node: str) -> None:
-        if want is not None and want.reservation is not None:
-            binding.undo(want.reservation, self._listers)
+    def unreserve(self, state: State | None, pod: PodInfo, node: str) -> None:
+        if state is not None and state.reservation is not None:
+            binding.undo(state.reservation, self._listers)
 
-    def pre_bind_needed(self, want: Want | None, pod: PodInfo, node: str) -> bool:
-        return want is not None and want.reservation is not None and not want.reservation.all_bound
+    def pre_bind_needed(self, state: State | None, pod: PodInfo, node: str) -> bool:
+        return state is not None and state.reservation is not None and not state.reservation.all_bound
 
-    async def pre_bind(self, want: Want | None, pod: PodInfo, node: str) -> Rejection | None:
-        if want is None or want.reservation is None or want.reservation.all_bound:
+    async def pre_bind(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
+        if state is None or state.reservation is None or state.reservation.all_bound:
             return None
-        await binding.write(want.reservation, self._handle)
-        await binding.wait_until_bound(want.reservation, pod, self._handle, self._seconds)
+        await binding.write(state.reservation, self._handle)
+        await binding.wait_until_bound(state.reservation, pod, self._handle, self._seconds)
         return None
 
     # Hints

@@ -9,7 +9,7 @@ from kubestow.model.lazily import lazy
 from kubestow.plugins.default_preemption.budgets import Budgets
 
 
-class Lineup:
+class PotentialVictims:
     """The pods of lower priority on some rows. `[turn, i]` is about the pod of row `i` that has this turn."""
 
     def __init__(self, ranking: PodRanking, rows: IntArray, number: IntArray) -> None:
@@ -51,9 +51,9 @@ class Lineup:
         pods = self.ranking.pods(int(self.rows[i]))
         return pods[len(pods) - int(self.number[i]) :]
 
-    def only(self, which: BoolArray) -> "Lineup":
+    def only(self, which: BoolArray) -> "PotentialVictims":
         """Some of the rows."""
-        return Lineup(self.ranking, self.rows[which], self.number[which])
+        return PotentialVictims(self.ranking, self.rows[which], self.number[which])
 
     def freed(self) -> IntArray:
         """By resource column and row, what all of them request."""
@@ -78,7 +78,7 @@ class Lineup:
         found: IntArray = freed.reshape(-1, freed.shape[2]).take(self.rows * freed.shape[1] + ranks, axis=0)
         return found
 
-    def protected_by(self, budgets: Budgets) -> "Lineup":
+    def protected_by(self, budgets: Budgets) -> "PotentialVictims":
         """Those whose eviction breaks a budget come first."""
         if not budgets:
             return self
@@ -89,14 +89,14 @@ class Lineup:
             return self
         # A stable sort keeps the order of importance among those that break a budget, and among the others.
         order = np.argsort(~breaking, axis=0, kind="stable")
-        protected = Lineup(self.ranking, self.rows, self.number)
+        protected = PotentialVictims(self.ranking, self.rows, self.number)
         protected.ranks = np.take_along_axis(self.ranks, order, axis=0)
         protected.breaking = np.take_along_axis(breaking, order, axis=0)
         return protected
 
 
-def line_up(ranking: PodRanking, rows: IntArray, priority: int) -> Lineup:
+def potential_victims(ranking: PodRanking, rows: IntArray, priority: int) -> PotentialVictims:
     """The pods below a priority on rows that were ranked and have some, most important first."""
     ranked = ranking.priority.take(rows, axis=0)[:, : int(ranking.count[rows].max())]
     # Columns of ranks are added up faster than short rows.
-    return Lineup(ranking, rows, (np.ascontiguousarray(ranked.T) < priority).sum(axis=0))
+    return PotentialVictims(ranking, rows, (np.ascontiguousarray(ranked.T) < priority).sum(axis=0))

@@ -1,7 +1,7 @@
-"""Pods that are expected on nodes, where room is being made for them: what they will add to each row.
+"""Pods that are nominated to nodes, where room is being made for them: what they will add to each row.
 
 Kept by priority, since a pod must leave room only for those that are at least as important. The sums follow each
-nomination, so that a cycle asks what is expected at no cost per expected pod. A row where that changes has changed:
+nomination, so that a cycle asks what is nominated at no cost per nominated pod. A row where that changes has changed:
 what was remembered about it is found out again.
 """
 
@@ -51,8 +51,8 @@ def _no_sums(table: NodeTable) -> RowSums:
     )
 
 
-class ExpectedPods:
-    """All expected pods, by row of a table."""
+class NominatedPods:
+    """All nominated pods, by row of a table."""
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
@@ -66,7 +66,7 @@ class ExpectedPods:
         return self.table is table and self._layout == table.layout
 
     def add(self, node: str, pod: PodInfo) -> None:
-        """A pod is expected on a node; one that has no row does not matter, nor does a pod that makes no sense."""
+        """A pod is nominated to a node; one that has no row does not matter, nor does a pod that makes no sense."""
         row = self.table.row_of.get(node)
         if row is None:
             return
@@ -84,7 +84,7 @@ class ExpectedPods:
         sums.account(row, pod, 1)
 
     def remove(self, uid: str) -> None:
-        """A pod is no longer expected."""
+        """A pod is no longer nominated."""
         row = self._row_of.pop(uid, None)
         if row is None:
             return
@@ -97,10 +97,10 @@ class ExpectedPods:
         if not self._row_of:
             self._sums.clear()
 
-    def expects(self, uid: str) -> bool:
+    def has(self, uid: str) -> bool:
         return uid in self._row_of
 
-    def beside(self, pod: PodInfo) -> "ExpectedBeside | None":
+    def beside(self, pod: PodInfo) -> "NominatedBeside | None":
         """The others that a pod must leave room for; None if there are none."""
         own_row = self._row_of.get(pod.uid)
         own = None if own_row is None else self._pods[own_row][pod.uid]
@@ -110,11 +110,11 @@ class ExpectedPods:
         if number == (own is not None):
             return None
         sums = [of for priority, of in self._sums.items() if priority >= pod.priority and of.pods]
-        return ExpectedBeside(pod, sums, self._pods, own, own_row)
+        return NominatedBeside(pod, sums, self._pods, own, own_row)
 
 
-class ExpectedBeside:
-    """The pods that are expected beside one pod and are at least as important."""
+class NominatedBeside:
+    """The pods that are nominated beside one pod and are at least as important."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class ExpectedBeside:
         self._own_row = own_row
 
     def are_on(self, rows: IntArray) -> BoolArray:
-        """On which of these rows pods are expected."""
+        """On which of these rows pods are nominated."""
         number = self._sums[0].pod_count[rows]
         for of in self._sums[1:]:
             number += of.pod_count[rows]
@@ -140,7 +140,7 @@ class ExpectedBeside:
         return number > 0
 
     def pods(self, row: int) -> Sequence[PodInfo]:
-        """The pods expected on a row, in the order they were nominated."""
+        """The pods nominated to a row, in the order they were nominated."""
         least, own = self._pod.priority, self._pod.uid
         return [pod for uid, pod in self._pods.get(row, _NOBODY).items() if pod.priority >= least and uid != own]
 
