@@ -233,14 +233,14 @@ def test_the_newest_version_of_a_pod_is_what_is_known(one: Pod, other: Pod) -> N
     cluster.assume(PodInfo(one), one.spec.nodeName)
     running = replace(one, status=replace(one.status, phase="Running", startTime="2026-01-01T00:00:00Z"))
     for version in (one, running, other):
-        before = cluster.nodes.last_version
+        before = cluster.nodes.changes.last
         cluster.set_pod(version)
         known = cluster.pod(one.metadata.uid)
         assert known is not None
         assert known.pod is version
         row = cluster.nodes.row_of[version.spec.nodeName]
         assert cluster.nodes.pods[row] == {known.uid: known}
-        assert (cluster.nodes.version[row] > before) == (version is not one)
+        assert (cluster.nodes.changes.version[row] > before) == (version is not one)
         assert not cluster.is_assumed(known.uid)
     fresh = Cluster()
     fresh.set_pod(other)

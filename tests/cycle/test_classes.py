@@ -12,9 +12,9 @@ from kubestow import config
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.cycle import classes
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
+from kubestow.cycle.sharing import sharing as sharing_module
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, Rejection, Rejections, unschedulable
@@ -96,7 +96,7 @@ def test_only_changed_rows_are_judged_again() -> None:
         assert isinstance(run(cycles, profile, f"p{number}"), Placed)
     assert plugin.judged == [50, 50]
     assert len(plugin.single) == 8
-    assert profile.filter[0].evaluations == 2 * 50 + 8
+    assert profile.filter[0].all_evaluations == 2 * 50 + 8
 
 
 def test_many_changed_rows_are_judged_together() -> None:
@@ -310,8 +310,8 @@ class Broken(Room):
         ("filter_rows", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
         ("row_rejection", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
         ("row_score", KeyError("x"), "running Score plugin \"Room\": 'x'"),
-        ("row_score", 101, 'running Score plugin "Room": score 101 of node '),
-        ("score_rows", 200, 'running Score plugin "Room": score 200 of node '),
+        ("row_score", 101, 'running Score plugin "Room": row_score must score from 0 to 100, not 101'),
+        ("score_rows", 200, 'running Score plugin "Room": score_rows must score from 0 to 100: score 200 of node '),
     ],
 )
 def test_failures_are_attributed(where: str, error: Any, words: str) -> None:
@@ -335,7 +335,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             return pod.name
 
     plugin, cluster = ByName(), nodes(5)
-    monkeypatch.setattr(classes, "_MOST_ROWS", 2 * cluster.nodes.capacity)
+    monkeypatch.setattr(sharing_module, "_MOST_ROWS", 2 * cluster.nodes.capacity)
     profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
     judged = []
     for name in "aabbaccab":

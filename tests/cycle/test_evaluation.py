@@ -295,7 +295,7 @@ def test_scores_must_be_in_range(score: int, normalizes: bool) -> None:
     made = (Normalizes if normalizes else Scores)("S", {"n1": score})
     evaluation = evaluation_of(nodes(3), made)
     with pytest.raises(
-        PluginError, match=f'running Score plugin "S": score {score} of node n1 is not between 0 and 100'
+        PluginError, match=f'plugin "S": .* must score from 0 to 100: score {score} of node n1 is out of range'
     ):
         evaluation.score(evaluation.filter())
 

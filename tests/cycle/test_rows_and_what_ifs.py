@@ -12,7 +12,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.whatif import what_if
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.framework.caller import Hook
+from kubestow.framework.hook import Hook
 from kubestow.framework.plugin import Change
 from kubestow.framework.results import SKIP, Narrowed, Rejection
 from kubestow.queue.nominator import Nominator
@@ -49,13 +49,13 @@ def test_filters_on_any_rows(cluster: Cluster, kind: str, profile: str, data: st
     made, pod, table = profile_on(cluster, Nominator(), profile), PodInfo(pod_of(kind, "p")), cluster.nodes
     live = live_rows(cluster).tolist()
     some = np.array(data.draw(st.lists(st.sampled_from(live), unique=True)) if live else [], np.int64)
-    version = table.last_version
+    version = table.changes.last
     for hook in made.filter:
         state = state_of(hook, pod)
         if state is not SKIP:
             everywhere = said(hook, state, pod, table, slice(0, table.size))
             assert said(hook, state, pod, table, some) == [everywhere[row] for row in some], hook.name
-    assert table.last_version == version
+    assert table.changes.last == version
 
 
 @given(cluster=clusters(), kind=kinds, profile=st.sampled_from(sorted(PROFILES)), data=st.data())
@@ -129,5 +129,5 @@ def _copy(cluster: Cluster) -> Cluster:
 
 def _contents(cluster: Cluster) -> Any:
     table = cluster.nodes
-    columns = (table.requested, table.non_zero, table.pod_count, table.version)
+    columns = (table.requested, table.non_zero, table.pod_count, table.changes.version)
     return [sorted(pods) for pods in table.pods], [column.tolist() for column in columns]

@@ -14,9 +14,9 @@ from kubestow.cluster import order
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.cycle.ahead import Upcoming
 from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
+from kubestow.cycle.sharing import Upcoming
 from kubestow.framework.results import SKIP
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod

@@ -10,7 +10,8 @@ from framework.troupe import Refuses, Scores, evaluation_of, nodes
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.outcome import Failed
 from kubestow.cycle.scheduling import SchedulingCycles
-from kubestow.framework.caller import Caller, Hook
+from kubestow.framework.caller import Caller, status_of
+from kubestow.framework.hook import Hook
 from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
 from kubestow.testing.builders import make_pod
 from kubestow.testing.handles import NoNominations
@@ -68,7 +69,7 @@ def caller() -> tuple[Caller, Notes]:
 
 def hook(answer: Any) -> Hook:
     plugin = Answers(answer)
-    return Hook(plugin, "Permit", plugin.permit)
+    return Hook(plugin, "permit")
 
 
 POD = PodInfo(make_pod("p"))
@@ -112,15 +113,20 @@ def test_calls_are_timed_only_when_asked(timing: bool, calls: list[Any]) -> None
         (unresolvable("never"), "UnschedulableAndUnresolvable"),
         (PostFilterResult(Code.UNSCHEDULABLE), "Unschedulable"),
         (PostFilterResult(Code.SUCCESS), "Success"),
-        (KeyError("x"), "Error"),
     ],
 )
 def test_what_an_answer_amounts_to(answer: Any, status: str) -> None:
-    """Timed calls are told with their status, failed ones too, whether they await or not."""
+    """Metrics name it so."""
+    assert status_of(answer).label == status
+
+
+@pytest.mark.parametrize(("answer", "status"), [(None, "Success"), (KeyError("x"), "Error")])
+def test_timed_calls_are_told_with_their_status(answer: Any, status: str) -> None:
+    """Failed ones too, whether they await or not."""
     call, notes = caller()
     call.timing = True
     plugin = Answers(answer)
-    permitting, binding = Hook(plugin, "Permit", plugin.permit), Hook(plugin, "Bind", plugin.bind)
+    permitting, binding = Hook(plugin, "permit"), Hook(plugin, "bind")
     with pytest.raises(PluginError) if status == "Error" else nullcontext():
         call.call(permitting, None, POD, "n0")
     with pytest.raises(PluginError) if status == "Error" else nullcontext():

@@ -158,9 +158,12 @@ class Careless:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (np.zeros(2, np.int64), "must return Rejections or None, not ndarray"),
-        (True, "must return Rejections or None, not bool"),
-        (Rejections(np.zeros(3, np.int64), lambda _: unresolvable("x")), "was asked about 2 rows and answered for 3"),
+        (np.zeros(2, np.int64), "filter_rows must return Rejections or None, not ndarray"),
+        (True, "filter_rows must return Rejections or None, not bool"),
+        (
+            Rejections(np.zeros(3, np.int64), lambda _: unresolvable("x")),
+            "filter_rows must answer for each of 2 rows, not with an array of shape \\(3,\\)",
+        ),
     ],
 )
 def test_vector_filters_must_answer_for_the_rows_asked(answer: Any, words: str) -> None:
@@ -194,14 +197,16 @@ class CarelessNormalized(Scores):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (np.zeros(2), "scores must be an array of int64, not float64"),
-        ([0, 0], "scores must be an array of int64, not list"),
-        (np.zeros(1, np.int64), "was asked about 2 rows and scored 1"),
+        (np.zeros(2), "must return an array of int64, not an array of float64"),
+        ([0, 0], "must return an array of int64, not list"),
+        (np.zeros(1, np.int64), "must answer for each of 2 rows"),
     ],
 )
 @pytest.mark.parametrize("careless", [CarelessRaw, CarelessNormalized])
 def test_vector_scores_must_be_whole_numbers_for_the_rows_asked(careless: Any, answer: Any, words: str) -> None:
     """The same for scores, raw and normalized."""
     evaluation = evaluation_of(nodes(2), careless(answer))
-    with pytest.raises(PluginError, match=f'running Score plugin "Careless": {words}'):
+    with pytest.raises(
+        PluginError, match=f'running (Score|normalize) plugin "Careless": (score_rows|normalize) {words}'
+    ):
         evaluation.score(evaluation.filter())

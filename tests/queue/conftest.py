@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from kubestow.cluster.events import Action, ClusterEvent, Registration, Resource, on
+from kubestow.framework.results import Rejection
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
-from kubestow.queue.queued_pod import Gate, QueuedPod
+from kubestow.queue.queued_pod import QueuedPod
 from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
 
 START = 1_000.0
@@ -33,11 +34,11 @@ class FakeRules:
     """Names of pods that the plugin Door holds back."""
     asked: int = 0
 
-    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
+    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
         self.asked += 1
         if pod.metadata.name in self.closed:
-            return Gate("Door", "closed")
-        return Gate("Gates", "waiting for gates") if pod.spec.schedulingGates else None
+            return Rejection(("closed",), plugin="Door")
+        return Rejection(("waiting for gates",), plugin="Gates") if pod.spec.schedulingGates else None
 
 
 class Recording:
@@ -57,7 +58,7 @@ class Recording:
     def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
         self.failures.append((plugin, str(error)))
 
-    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+    def sort_failed(self, plugin: str, pod: Pod, error: BaseException) -> None:
         self.failures.append((plugin, str(error)))
 
 

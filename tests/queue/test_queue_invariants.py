@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from kubestow.cluster.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
+from kubestow.framework.results import Rejection
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod, PodSchedulingGate, PodSpec
-from kubestow.queue.queued_pod import Gate, QueuedPod
+from kubestow.queue.queued_pod import QueuedPod
 from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
 
 EVENTS = (
@@ -41,8 +42,8 @@ class Time:
 class Profile:
     registrations = REGISTRATIONS
 
-    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
-        return Gate("Gates") if pod.spec.schedulingGates else None
+    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
+        return Rejection((), plugin="Gates") if pod.spec.schedulingGates else None
 
 
 class QueueMachine(RuleBasedStateMachine):

@@ -37,7 +37,7 @@ class Cluster:
 @dataclass
 class Hook:
     name: str
-    evaluations: int = 0
+    all_evaluations: int = 0
 
 
 @dataclass

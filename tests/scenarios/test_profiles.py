@@ -134,4 +134,6 @@ def test_a_pod_that_the_order_fails_for_is_scheduled_all_the_same(start: Start) 
     harness.cluster.add(make_node("n1"))
     harness.run_until_idle()
     assert list(harness.bindings) == ["default/pa", "default/pb", "default/p"]
-    assert harness.attempts.failures == ["place of default/p by Alphabet: 'letter'"]
+    assert harness.attempts.failures == [
+        "place of default/p by Alphabet: running QueueSort plugin \"Alphabet\": 'letter'"
+    ]

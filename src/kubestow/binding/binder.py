@@ -9,7 +9,8 @@ from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.cycle.scheduling import refusal
-from kubestow.framework.caller import Hook
+from kubestow.framework.caller import Caller
+from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Skip
 from kubestow.queue.queued_pod import QueuedPod
@@ -22,10 +23,6 @@ class Attempt(NamedTuple):
     profile: Profile
     started: float
     """On the stopwatch."""
-
-
-class PreFlightError(Exception):
-    """A plugin could not say whether it has something to do before a pod is bound."""
 
 
 class BindingObserver(Protocol):
@@ -203,19 +200,17 @@ def _needed(profile: Profile, placed: Placed) -> list[Hook]:
     """The plugins that have something to do before the pod is bound."""
     caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
     try:
-        needed = [hook for hook in profile.pre_bind if _is_needed(hook, placed)]
+        needed = [hook for hook in profile.pre_bind if _is_needed(caller, hook, placed)]
         status = Code.SUCCESS if needed else Code.SKIP
     finally:
         caller.finished("PreBindPreFlight", status, start)
     return needed
 
 
-def _is_needed(hook: Hook, placed: Placed) -> bool:
-    try:
-        needed: bool = hook.plugin.pre_bind_needed(placed.states.get(hook.name), placed.pod, placed.node)
-    except Exception as error:
-        raise PreFlightError(f'running PreBindPreFlight "{hook.name}": {error}') from error
-    return needed
+def _is_needed(caller: Caller, hook: Hook, placed: Placed) -> bool:
+    assert hook.pre_bind_needed is not None
+    state = placed.states.get(hook.name)
+    return bool(caller.call(hook.pre_bind_needed, state, placed.pod, placed.node))
 
 
 def _failure_of(task: asyncio.Task[Failed | None]) -> Failed | None:

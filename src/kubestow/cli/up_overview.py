@@ -62,7 +62,7 @@ class Overview:
     def version(self) -> Hashable:
         """Differs whenever there is something new to see."""
         newest = next(iter(self._scheduler.decisions), None)
-        return self._changes, self._nodes.last_version, newest, tuple(self.queue.values())
+        return self._changes, self._nodes.changes.last, newest, tuple(self.queue.values())
 
     @property
     def queue(self) -> dict[str, int]:

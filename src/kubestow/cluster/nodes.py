@@ -1,8 +1,8 @@
 """The node table: a row per node, a NumPy column per property.
 
 A row is taken when a node, or a pod bound to a node not seen yet, first names it; `live` tells whether the node itself
-is known. A row is given back when neither node nor pods remain. `version[row]` grows with every change of the row, so
-that a result remembered at some version knows which rows to look at again.
+is known. A row is given back when neither node nor pods remain. `changes` tells which rows have changed since when, and
+`node_changes` of which the node itself has.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IdArray, IntArray, grown
+from kubestow.cluster.change_log import ChangeLog
 from kubestow.cluster.labels import LabelColumns
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
@@ -23,7 +24,6 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 FIXED_RESOURCES = (CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME)
 
 _FIRST_CAPACITY = 64
-_REMEMBERED_CHANGES = 4_096
 
 
 class TaintSets:
@@ -72,13 +72,9 @@ class NodeTable:
         self.taint_set: IdArray = np.zeros(capacity, np.int32)
         self.taint_sets = TaintSets()
         self.ports = PortIndex()
-        self.version: IntArray = np.zeros(capacity, np.int64)
-        self.node_version: IntArray = np.zeros(capacity, np.int64)
-        """The version at which the node itself last changed, as opposed to the pods on it."""
-        self.last_version = 0
-        self.last_node_version = 0
-        self._touched: list[int] = []
-        """The rows of the last versions, one each, in order."""
+        self.changes = ChangeLog(capacity)
+        self.node_changes = ChangeLog(capacity)
+        """Those of the nodes themselves, as opposed to the pods on them."""
         self.labels = LabelColumns(self._labels_by_row)
         self.labels.grow(capacity)
         self._free: list[int] = []
@@ -138,30 +134,15 @@ class NodeTable:
             "allowed_pods",
             "unschedulable",
             "taint_set",
-            "version",
-            "node_version",
         ):
             setattr(self, column, grown(getattr(self, column), capacity))
+        self.changes.grow(capacity)
+        self.node_changes.grow(capacity)
         self.labels.grow(capacity)
 
-    def touch(self, row: int) -> None:
-        self.last_version += 1
-        self.version[row] = self.last_version
-        self._touched.append(row)
-        if len(self._touched) > 2 * _REMEMBERED_CHANGES:
-            del self._touched[:_REMEMBERED_CHANGES]
-
     def _touch_node(self, row: int) -> None:
-        self.touch(row)
-        self.node_version[row] = self.last_node_version = self.last_version
-
-    def changed_since(self, version: int) -> list[int]:
-        """The rows that have changed since a version, each once."""
-        number = self.last_version - version
-        if number <= len(self._touched):
-            return list(dict.fromkeys(self._touched[len(self._touched) - number :]))
-        changed: list[int] = np.flatnonzero(self.version[: self.size] > version).tolist()
-        return changed
+        self.changes.touch(row)
+        self.node_changes.touch(row)
 
     def _release_if_empty(self, row: int) -> None:
         if self.nodes[row] is None and not self.pods[row]:
@@ -219,7 +200,7 @@ class NodeTable:
         self._account(row, pod, 1)
 
     def replace_pod(self, row: int, pod: PodInfo) -> None:
-        """A pod has a new version that counts like the one before; `touch` the row if it is to be judged again."""
+        """A pod has a new version that counts like the one before; touch the row if it is to be judged again."""
         self.pods[row][pod.uid] = pod
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:
@@ -239,4 +220,4 @@ class NodeTable:
         self.pod_count[row] += sign
         if pod.ports:
             self.ports.add(row, pod, sign)
-        self.touch(row)
+        self.changes.touch(row)

@@ -77,7 +77,7 @@ class NominatedPods:
             return
         self._row_of[pod.uid] = row
         self._pods.setdefault(row, {})[pod.uid] = pod
-        self.table.touch(row)
+        self.table.changes.touch(row)
         sums = self._sums.get(pod.priority)
         if sums is None:
             sums = self._sums[pod.priority] = _no_sums(self.table)
@@ -88,7 +88,7 @@ class NominatedPods:
         row = self._row_of.pop(uid, None)
         if row is None:
             return
-        self.table.touch(row)
+        self.table.changes.touch(row)
         pods = self._pods[row]
         pod = pods.pop(uid)
         if not pods:

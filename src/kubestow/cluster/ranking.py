@@ -38,19 +38,19 @@ class PodRanking:
     def refresh(self, rows: IntArray) -> None:
         """Rank the pods of these rows; to be called before any of them is looked at."""
         self._make_room(rows)
-        for row in rows[self._version[rows] != self._table.version[rows]].tolist():
+        for row in rows[self._version[rows] != self._table.changes.version[rows]].tolist():
             pods = list(self._table.pods[row].values())
             # Rows also change by what happens to the node, or is expected there.
             if pods != self._listed[row]:
                 self._listed[row] = pods
                 self._rank(row, pods)
-            self._version[row] = self._table.version[row]
+            self._version[row] = self._table.changes.version[row]
 
     def known_above(self, rows: IntArray, priority: int) -> BoolArray:
         """Which of the rows are known to have no pod below a priority, without ranking any."""
         if len(self._version) < self._table.size:
             return np.zeros(len(rows), np.bool_)
-        above: BoolArray = (self.lowest[rows] >= priority) & (self._version[rows] == self._table.version[rows])
+        above: BoolArray = (self.lowest[rows] >= priority) & (self._version[rows] == self._table.changes.version[rows])
         return above
 
     def pods(self, row: int) -> list[PodInfo]:

@@ -100,7 +100,7 @@ class Cluster:
                 placed.assumed, placed.pod = False, info
                 self.nodes.replace_pod(placed.row, info)
                 if not confirmed:
-                    self.nodes.touch(placed.row)
+                    self.nodes.changes.touch(placed.row)
                 return
             self._take_off(placed)
         self._put_on(info, pod.spec.nodeName, assumed=False)

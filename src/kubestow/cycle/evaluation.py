@@ -3,23 +3,24 @@
 All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
 """
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows
 from kubestow.cluster.nominated import NominatedBeside
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
-from kubestow.framework.caller import Hook
+from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse, run_filters
 from kubestow.framework.handle import Nominator
+from kubestow.framework.hook import Hook
 from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import MAX_SCORE, Code, Narrowed, PluginError, Rejection, Skip, unresolvable
+from kubestow.framework.results import Code, Narrowed, PluginError, Rejection, Skip, unresolvable
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.lazily import lazy
 
@@ -60,8 +61,26 @@ class Evaluation:
         self.signature: Hashable | None = None
         """Equal for pods that may share what was found out about rows."""
         self.scores: list[PluginScore] = []
+        self._answers: dict[str, Any] = {}
+
+    def of(self, pod: PodInfo) -> "Evaluation":
+        """An evaluation of another pod."""
+        return Evaluation(self.profile, self.cluster, self._nominator, pod)
 
     # PreFilter
+
+    def pre_filter_answer(self, hook: Hook, *, counted: bool = True) -> Any:
+        """What a plugin's PreFilter says of the pod: asked once, whoever wants to know."""
+        answers = self._answers
+        if hook.name not in answers:
+            try:
+                answers[hook.name] = self.profile.caller.call(hook, self.pod, rows=int(counted))
+            except PluginError as error:
+                answers[hook.name] = error
+        answer = answers[hook.name]
+        if isinstance(answer, PluginError):
+            raise answer
+        return answer
 
     def pre_filter(self) -> bool:
         """Run PreFilter; False if a plugin refused the pod as a whole."""
@@ -73,8 +92,9 @@ class Evaluation:
         return self.rejected is None
 
     def _pre_filter(self) -> Code:
+        self.states, self.skipped = {}, set()
         for hook in self.profile.pre_filter:
-            result = self.profile.caller.call(hook, self.pod)
+            result = self.pre_filter_answer(hook)
             if isinstance(result, Skip):
                 self.skipped.add(hook.name)
                 continue
@@ -127,10 +147,9 @@ class Evaluation:
         skipped = self.skipped.union(passed)
         positions = verdicts.forget(rows)
         filters = [hook for hook in self.profile.filter if hook.name not in skipped]
-        asking = [(hook, hook.row_rejection) for hook in filters if hook.row_rejection is not None]
-        if len(rows) <= FEW_ROWS and len(asking) == len(filters) and not self.has_adapting_states:
+        if len(rows) <= FEW_ROWS and all(hook.row for hook in filters) and not self.has_adapting_states:
             for position, row in zip(positions.tolist(), rows.tolist(), strict=True):
-                rejection = self._row_rejection(asking, row)
+                rejection = self._row_rejection(filters, row)
                 if rejection is not None:
                     verdicts.override(position, rejection)
             return
@@ -143,17 +162,20 @@ class Evaluation:
             for rejection, refused in newer.kinds():
                 verdicts.override(positions[refused], rejection)
 
-    def _row_rejection(self, filters: Sequence[tuple[Hook, Callable[..., Any]]], row: int) -> Rejection | None:
+    def _row_rejection(self, filters: Sequence[Hook], row: int) -> Rejection | None:
         """Why one row is refused, with the pods that are nominated there or without them."""
         nodes = self.cluster.nodes
         views: list[tuple[NodeView, int]] = [(nodes, row)]
         if self.nominated is not None and self.nominated.pods(row):
             views.insert(0, (what_if(nodes, [row], self.nominated), 0))
         for view, number in views:
-            for hook, ask in filters:
-                rejection = self.profile.caller.call_row(hook, ask, self.states.get(hook.name), view, number)
+            for hook in filters:
+                assert hook.row is not None
+                rejection: Rejection | None = self.profile.caller.call(
+                    hook.row, self.states.get(hook.name), view, number
+                )
                 if rejection is not None:
-                    return rejection._replace(plugin=hook.name)  # type: ignore[no-any-return]
+                    return rejection._replace(plugin=hook.name)
         return None
 
     def _judge_with_nominated(self, verdicts: Verdicts, positions: IntArray, skipped: Collection[str]) -> None:
@@ -167,7 +189,7 @@ class Evaluation:
         said = run_filters(self.profile, self.states, skipped, self.pod, together, None)
         if self.has_adapting_states:
             # A filter that adapts may say something else of each row; unless one before it has refused the row.
-            is_final = said.refused_before(self.profile.adapting.intersection(self.states))
+            is_final = said.refused_before(self.profile.adapting.keys() & self.states.keys())
             for position in positions[~is_final].tolist():
                 self._judge_adapted(verdicts, position, skipped)
         else:
@@ -223,28 +245,26 @@ class Evaluation:
     def states_after(self, changes: Sequence[Change]) -> dict[str, Any]:
         """The states of all plugins as they would be after some changes."""
         states = dict(self.states)
-        for hook in self.profile.pre_filter:
-            if hook.name in states and hook.name in self.profile.adapting:
-                state = states[hook.name]
-                states[hook.name] = self.profile.caller.call_aside(
-                    hook.plugin, "with_changes", state, self.pod, changes
-                )
+        for name, hook in self.profile.adapting.items():
+            if name in states:
+                assert hook.with_changes is not None
+                states[name] = self.profile.caller.call(hook.with_changes, states[name], self.pod, changes)
         return states
 
     @lazy
     def has_adapting_states(self) -> bool:
         """Whether a change of pods on one node may change what a filter says of another."""
-        return not self.profile.adapting.isdisjoint(self.states)
+        return not self.profile.adapting.keys().isdisjoint(self.states)
 
     @lazy
     def counted_rows(self) -> BoolArray:
         """By row, whether there may be pods that a filter's state counts."""
         counted: BoolArray = np.zeros(self.cluster.nodes.size, np.bool_)
-        for name in self.profile.adapting.intersection(self.states):
-            plugin = self.profile.plugins[name]
-            if not hasattr(plugin, "counted_rows"):
+        for name in self.profile.adapting.keys() & self.states.keys():
+            ask = self.profile.adapting[name].counted_rows
+            if ask is None:
                 return np.ones(self.cluster.nodes.size, np.bool_)
-            counted |= self.profile.caller.call_aside(plugin, "counted_rows", self.states[name], self.pod)
+            counted |= self.profile.caller.call(ask, self.states[name], self.pod)
         return counted
 
     @lazy
@@ -256,7 +276,7 @@ class Evaluation:
     @lazy
     def _filters_if_only_pods_changed(self) -> list[Hook]:
         blind = {name for name, reads in self.profile.pods_read.items() if reads is PodsRead.NOTHING}
-        skipped = self.skipped | (blind - self.profile.adapting)
+        skipped = self.skipped | (blind - self.profile.adapting.keys())
         return [hook for hook in self.profile.filter if hook.name not in skipped]
 
     def refuses(self, states: dict[str, Any], view: NodeView) -> Verdicts:
@@ -272,10 +292,8 @@ class Evaluation:
         for hook in self._filters_if_only_pods_changed:
             if hook.name in but:
                 continue
-            rows: Rows = np.flatnonzero(passing) if hook.costly_rows else slice(0, view.size)
-            judged = passing[rows]
-            refuse(judged, self.profile.caller, hook, states.get(hook.name), self.pod, view, rows)
-            passing[rows] = judged
+            rows = slice(0, view.size)
+            refuse(passing, self.profile.caller, hook, states.get(hook.name), self.pod, view, rows)
         return passing
 
     # Score
@@ -320,15 +338,12 @@ class Evaluation:
         everywhere = 2 * len(rows) > view.size and not hook.costly_rows
         scored: Rows = slice(0, view.size) if everywhere else rows
         raw = self.profile.caller.call(hook, state, self.pod, view, scored, rows=len(rows))
-        check_form(hook, raw, row_count(scored))
         if everywhere and not (len(rows) == view.size and self.verdicts is not None and rows is self.verdicts.rows):
             raw = raw[rows]
-        normalized = raw
-        if hook.normalizes:
-            normalized = self.profile.caller.call_aside(hook.plugin, "normalize", state, self.pod, view, rows, raw)
-            check_form(hook, normalized, len(rows))
-        check_range(hook, normalized, view, rows)
-        return raw, normalized
+        if hook.normalize is None:
+            in_range(hook, raw, view, rows)
+            return raw, raw
+        return raw, self.profile.caller.call(hook.normalize, state, self.pod, view, rows, raw)
 
     # Words
 
@@ -361,24 +376,3 @@ class Evaluation:
     def left_out_reason(self) -> str:
         """Why a node that PreFilter did not even let in will not do."""
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
-
-
-def check_form(hook: Hook, scores: Any, count: int) -> None:
-    """Raises PluginError unless scores are so many whole numbers."""
-    if not isinstance(scores, np.ndarray) or scores.dtype != np.int64:
-        found = scores.dtype if isinstance(scores, np.ndarray) else type(scores).__name__
-        raise PluginError(hook.name, hook.point, f"scores must be an array of int64, not {found}")
-    if len(scores) != count:
-        raise PluginError(hook.name, hook.point, f"was asked about {count} rows and scored {len(scores)}")
-
-
-def check_range(hook: Hook, scores: IntArray, view: NodeView, rows: IntArray) -> None:
-    """Raises PluginError if a score is not between 0 and MAX_SCORE."""
-    # As unsigned numbers, negative ones are larger than any score.
-    if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
-        position = int(np.flatnonzero((scores > MAX_SCORE) | (scores < 0))[0])
-        raise PluginError(
-            hook.name,
-            hook.point,
-            f"score {int(scores[position])} of node {view.names[int(rows[position])]} is not between 0 and {MAX_SCORE}",
-        )

@@ -15,11 +15,10 @@ from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.order import enough_nodes, first_passing
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.cycle.ahead import Search, Upcoming
-from kubestow.cycle.classes import PodClasses, SharingObserver, Untold
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
+from kubestow.cycle.sharing import Search, Sharing, SharingObserver, Upcoming
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
@@ -76,7 +75,7 @@ class SchedulingCycles:
         self._choose = choose
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
-        self._classes = PodClasses(sharing_observer or Untold(), upcoming) if share_among_equal_pods else None
+        self._sharing = Sharing(sharing_observer, upcoming) if share_among_equal_pods else None
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome:
         """Schedule one pod. A failure of a plugin is an outcome, not an exception."""
@@ -109,12 +108,11 @@ class SchedulingCycles:
 
     def _begin(self, profile: Profile, pod: PodInfo, search: Search) -> tuple[Evaluation, Judge | None]:
         """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
-        if self._classes is not None:
-            evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
-            judge = self._classes.evaluate(evaluation, search)
+        evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
+        if self._sharing is not None:
+            judge = self._sharing.evaluate(evaluation, search)
             if judge is not None:
                 return evaluation, judge
-        evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
         return evaluation, evaluation if evaluation.pre_filter() else None
 
     def _find(self, evaluation: Evaluation, judge: Judge, search: Search) -> tuple[str, int, int] | None:
@@ -232,8 +230,9 @@ class SchedulingCycles:
         """Undo Reserve, last plugin first, and forget the pod; False if it had no place any more to be forgotten."""
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         for hook in reversed(profile.reserve):
+            assert hook.unreserve is not None
             try:
-                caller.call_aside(hook.plugin, "unreserve", placed.states.get(hook.name), placed.pod, placed.node)
+                caller.call(hook.unreserve, placed.states.get(hook.name), placed.pod, placed.node)
             except PluginError as error:
                 # Unreserve must not fail; a plugin that does must not keep the others from cleaning up.
                 status = Code.ERROR

@@ -1,12 +1,17 @@
-"""The one place from which plugins are called: it counts, times and attributes every call.
+"""The one place from which plugins are called: it counts, times, checks and attributes every call.
 
-Timing every call of every cycle would cost more than some plugins do; a caller is told at the start of a cycle whether
-this is one of the few to time.
+Whatever goes wrong in a plugin, or with what it answers, comes out as a PluginError that names it. Timing every call of
+every cycle would cost more than some plugins do; a caller is told at the start of a cycle whether this is one of the
+few to time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.view import NodeView
+from kubestow.framework.contract import WrongAnswerError, check_scores, rejection
+from kubestow.framework.hook import Hook
 from kubestow.framework.results import Code, PluginError, PostFilterResult, Rejection, Rejections, Skip, Wait
 
 _CODED = (Rejection, PostFilterResult)
@@ -23,33 +28,28 @@ class CallObserver(Protocol):
         """A plugin failed where nothing comes of it: nobody else is told."""
 
 
-class Hook:
-    """A plugin at one of its points."""
+def failure(plugin: str, point: str, method: str, error: BaseException) -> PluginError:
+    """What went wrong in a plugin, attributed; raises it as it is where it is none of the plugin's business."""
+    if isinstance(error, PluginError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    if isinstance(error, WrongAnswerError):
+        return PluginError(plugin, point, f"{method} {error}")
+    # An exception without a message says nothing but its type.
+    return PluginError(plugin, point, error if str(error) else repr(error))
 
-    __slots__ = (
-        "costly_rows",
-        "evaluations",
-        "function",
-        "name",
-        "normalizes",
-        "plugin",
-        "point",
-        "row_rejection",
-        "row_score",
-    )
 
-    def __init__(self, plugin: Any, point: str, function: Callable[..., Any], *, costly_rows: bool = False) -> None:
-        self.plugin = plugin
-        self.name: str = plugin.name
-        self.point = point
-        self.function = function
-        self.evaluations = 0
-        """How often it was called; for filters and scores, counted per node."""
-        self.costly_rows = costly_rows
-        """Whether it is to be asked only about rows that still matter."""
-        self.normalizes = hasattr(plugin, "normalize")
-        self.row_rejection: Callable[..., Any] | None = getattr(plugin, "row_rejection", None)
-        self.row_score: Callable[..., Any] | None = getattr(plugin, "row_score", None)
+def _failure(hook: Hook, error: BaseException) -> PluginError:
+    return failure(hook.name, hook.point, hook.method, error)
+
+
+def _checked(hook: Hook, answer: Any, args: tuple[Any, ...]) -> Any:
+    if answer is not None:
+        hook.check(answer, args)
+    elif hook.must_answer:
+        raise WrongAnswerError("must return something, not None")
+    return answer
 
 
 class Caller:
@@ -62,49 +62,32 @@ class Caller:
         self.timing = False
 
     def call(self, hook: Hook, *args: Any, rows: int = 1) -> Any:
-        """Call a plugin at a point; whatever it raises comes out as a PluginError that names it."""
+        """Call a plugin. What concerns no rows, and no pod whose turn it is, is neither counted nor timed."""
+        if self.timing and hook.is_timed and rows:
+            return self._call_timed(hook, args, rows)
         hook.evaluations += rows
-        if not self.timing:
-            try:
-                return hook.function(*args)
-            except PluginError:
-                raise
-            except Exception as error:
-                raise PluginError(hook.name, hook.point, error) from error
-        return self._call_timed(hook, hook.function, *args)
-
-    def call_row(self, hook: Hook, function: Callable[..., Any], *args: Any) -> Any:
-        """Ask a plugin about a single row in plain numbers: counted, timed and attributed like a call at its point."""
-        hook.evaluations += 1
-        if self.timing:
-            return self._call_timed(hook, function, *args)
         try:
-            return function(*args)
-        except Exception as error:
-            raise PluginError(hook.name, hook.point, error) from error
+            answer = hook.function(*args)
+            if answer is not None:
+                hook.check(answer, args)
+            elif hook.must_answer:
+                raise WrongAnswerError("must return something, not None")
+        except BaseException as error:
+            raise _failure(hook, error) from error
+        return answer
 
-    def _call_timed(self, hook: Hook, function: Callable[..., Any], *args: Any) -> Any:
+    def _call_timed(self, hook: Hook, args: tuple[Any, ...], rows: int) -> Any:
+        hook.evaluations += rows
         start = self._stopwatch()
         status = Code.ERROR
         try:
-            result = function(*args)
-            status = status_of(result)
-        except PluginError:
-            raise
-        except Exception as error:
-            raise PluginError(hook.name, hook.point, error) from error
+            answer = _checked(hook, hook.function(*args), args)
+            status = status_of(answer)
+        except BaseException as error:
+            raise _failure(hook, error) from error
         finally:
             self._observer.plugin_called(hook.point, hook.name, status.label, self._stopwatch() - start)
-        return result
-
-    def call_aside(self, plugin: Any, method: str, *args: Any) -> Any:
-        """Call a method that belongs to a point but is none itself: attributed, neither counted nor timed."""
-        try:
-            return getattr(plugin, method)(*args)
-        except PluginError:
-            raise
-        except Exception as error:
-            raise PluginError(plugin.name, method, error) from error
+        return answer
 
     async def call_async(self, hook: Hook, *args: Any) -> Any:
         """The same for a plugin that awaits."""
@@ -112,15 +95,22 @@ class Caller:
         start = self._stopwatch()
         status = Code.ERROR
         try:
-            result = await hook.function(*args)
-            status = status_of(result)
-        except PluginError:
-            raise
-        except Exception as error:
-            raise PluginError(hook.name, hook.point, error) from error
+            answer = _checked(hook, await hook.function(*args), args)
+            status = status_of(answer)
+        except (Exception, SystemExit) as error:
+            # What else there is has come from outside: the call was cancelled.
+            raise _failure(hook, error) from error
         finally:
             self._observer.plugin_called(hook.point, hook.name, status.label, self._stopwatch() - start)
-        return result
+        return answer
+
+    def sign(self, hooks: Sequence[Hook], pod: Any) -> tuple[Hashable, ...]:
+        """What each of some plugins signs; asked of every pod, so it is one step for all."""
+        try:
+            return tuple([hook.function(pod) for hook in hooks])
+        except BaseException:
+            # Once more, to name the one that fails.
+            return tuple([self.call(hook, pod) for hook in hooks])
 
     def failed(self, error: PluginError) -> None:
         """A plugin failed, and the caller goes on as if it had not."""
@@ -135,14 +125,32 @@ class Caller:
         self._observer.point_ran(self._profile, point, status.label, end - start)
 
 
-def status_of(result: Any) -> Code:
+def in_range(hook: Hook, scores: IntArray, view: NodeView, rows: IntArray) -> None:
+    """Raises PluginError if the score that a plugin gave a row is not between 0 and MAX_SCORE."""
+    try:
+        check_scores(scores, view, rows)
+    except WrongAnswerError as error:
+        raise _failure(hook, error) from error
+
+
+def worded(plugin: str, answer: Rejections, kind: int) -> Rejection:
+    """A refusal in the words of the filter that gave it."""
+    try:
+        words = answer.words(kind)
+        rejection(words, (kind,))
+    except BaseException as error:
+        raise failure(plugin, "Filter", "words", error) from error
+    return words._replace(plugin=plugin)
+
+
+def status_of(answer: Any) -> Code:
     """What a plugin's answer amounts to."""
-    if isinstance(result, _CODED):
-        return result.code
-    if isinstance(result, Skip):
+    if isinstance(answer, _CODED):
+        return answer.code
+    if isinstance(answer, Skip):
         return Code.SKIP
-    if isinstance(result, Wait):
+    if isinstance(answer, Wait):
         return Code.WAIT
-    if isinstance(result, Rejections) and result.kinds.any():
+    if isinstance(answer, Rejections) and answer.kinds.any():
         return Code.UNSCHEDULABLE
     return Code.SUCCESS

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
-from kubestow.framework.caller import Caller, Hook
+from kubestow.framework.caller import Caller
+from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import PluginError, Rejections
 from kubestow.framework.verdicts import Verdicts
 
 _COMPRESS_BELOW = 0.5
@@ -48,7 +48,7 @@ def run_filters(
             positions = np.flatnonzero(verdicts.passing)
             judged = verdicts.rows[positions]
             passing = len(positions)
-        answer = ask_filter(profile.caller, hook, states.get(hook.name), pod, view, judged, passing)
+        answer = profile.caller.call(hook, states.get(hook.name), pod, view, judged, rows=passing)
         if answer is not None:
             passing -= verdicts.add(number, answer, positions)
     return verdicts if alive is None else verdicts.only(alive)
@@ -58,25 +58,15 @@ def refuse(
     passing: BoolArray, caller: Caller, hook: Hook, state: Any, pod: PodInfo, view: NodeView, rows: Rows
 ) -> None:
     """Take from `passing` the rows that a filter refuses, whatever its reasons."""
-    if state is not None and hasattr(hook.plugin, "passing_rows") and not caller.timing:
-        hook.evaluations += len(passing)
-        passing &= caller.call_aside(hook.plugin, "passing_rows", state, pod, view, rows)
-        return
-    answer = ask_filter(caller, hook, state, pod, view, rows, len(passing))
-    if answer is not None:
-        passing &= answer.kinds == 0
-
-
-def ask_filter(
-    caller: Caller, hook: Hook, state: Any, pod: PodInfo, view: NodeView, rows: Rows, counted: int
-) -> Rejections | None:
-    """What a filter says of rows, of which `counted` matter; raises PluginError if that is no answer for these rows."""
-    answer = caller.call(hook, state, pod, view, rows, rows=counted)
-    if answer is None:
-        return None
-    if not isinstance(answer, Rejections):
-        raise PluginError(hook.name, hook.point, f"must return Rejections or None, not {type(answer).__name__}")
-    if len(answer.kinds) != row_count(rows):
-        problem = f"was asked about {row_count(rows)} rows and answered for {len(answer.kinds)}"
-        raise PluginError(hook.name, hook.point, problem)
-    return answer
+    if hook.costly_rows:
+        positions = np.flatnonzero(passing)
+        if len(positions):
+            answer = caller.call(hook, state, pod, view, row_numbers(rows)[positions], rows=len(positions))
+            if answer is not None:
+                passing[positions] = answer.kinds == 0
+    elif state is not None and hook.passing_rows is not None and not caller.timing:
+        passing &= caller.call(hook.passing_rows, state, pod, view, rows, rows=len(passing))
+    else:
+        answer = caller.call(hook, state, pod, view, rows, rows=len(passing))
+        if answer is not None:
+            passing &= answer.kinds == 0

@@ -14,8 +14,9 @@ class OnlyEvenNodes:
 `state` is what the plugin's `pre_filter` (or `pre_score`) returned; `node` is a `NodeRow`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from operator import index
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 from kubestow.cluster.arrays import IntArray, Rows, row_numbers
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
+from kubestow.framework.contract import WrongAnswerError
 from kubestow.framework.results import Rejection, Rejections, unschedulable
 from kubestow.model.node import Node
 
@@ -47,8 +49,8 @@ class NodeRow:
         return node
 
     @property
-    def labels(self) -> dict[str, str]:
-        return self.node.metadata.labels
+    def labels(self) -> Mapping[str, str]:
+        return MappingProxyType(self.node.metadata.labels)
 
     @property
     def pods(self) -> Collection[PodInfo]:
@@ -82,7 +84,7 @@ class _Reasons:
             return 0
         rejection = unschedulable(answer) if isinstance(answer, str) else answer
         if not isinstance(rejection, Rejection):
-            raise TypeError(f"filter must return a reason (str), a Rejection or None, not {type(answer).__name__}")
+            raise WrongAnswerError(f"must return a reason (str), a Rejection or None, not {type(answer).__name__}")
         found = self._number_of.get(rejection)
         if found is None:
             self._rejections.append(rejection)
@@ -128,4 +130,4 @@ def _whole(score: Any) -> int:
     try:
         return index(score)
     except TypeError:
-        raise TypeError(f"score must return a whole number (int), not {type(score).__name__}") from None
+        raise WrongAnswerError(f"must return a whole number (int), not {type(score).__name__}") from None

@@ -1,15 +1,20 @@
 """A profile: the plugins of one scheduler name, made from its configuration, at each point in order."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kubestow.cluster.events import ANYTHING, Registration
 from kubestow.config import configuration, expansion
 from kubestow.framework import plain
-from kubestow.framework.caller import Caller, CallObserver, Hook
+from kubestow.framework.caller import Caller, CallObserver
+from kubestow.framework.guard import Guard
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import POINTS, AdaptsToChanges, PodsRead, Signs, pods_read_by
+from kubestow.framework.hook import Hook
+from kubestow.framework.plugin import POINTS, PodsRead, Signs, pods_read_by
 from kubestow.framework.registry import Registry, RegistryError, points_of
+from kubestow.framework.results import PluginError
 
 _METHOD = {"queueSort": "sort_key", "filter": "filter_rows", "score": "score_rows"}
 """Where the method is not simply named as the point."""
@@ -37,8 +42,11 @@ class Profile:
         self.plugins = _make_plugins(config, registry, handle)
         points = _resolve(config, self.plugins)
 
+        guard = Guard()
+        guards = {name: None if registry.trusts(name) else guard for name in self.plugins}
+
         def hooks(point: str) -> tuple[Hook, ...]:
-            return tuple(_bind(self.plugins[entry.name], point) for entry in points[point])
+            return tuple(_hook(self.plugins[entry.name], point, guards[entry.name]) for entry in points[point])
 
         self.pre_enqueue = hooks("preEnqueue")
         self.queue_sort = hooks("queueSort")
@@ -56,20 +64,46 @@ class Profile:
         acting = self.reserve + self.permit + self.pre_bind + self.post_bind
         self.acting = frozenset(of.name for of in acting)
         """The plugins that do something once a node is chosen."""
-        signing = _signing(self.plugins, points)
-        self.node_signing = tuple(of for of in signing if pods_read_by(of[1]) is PodsRead.NOTHING)
+        signing = _signing(self.plugins, points, guards)
+        self.node_signing = tuple(hook for hook in signing if pods_read_by(hook.plugin) is PodsRead.NOTHING)
         """The plugins that let equal pods share results, and look at a node alone."""
-        self.sum_signing = tuple(of for of in signing if pods_read_by(of[1]) is PodsRead.SUMS)
+        self.sum_signing = tuple(hook for hook in signing if pods_read_by(hook.plugin) is PodsRead.SUMS)
         """Those that look at what the pods on it add up to, too."""
-        self.pod_signing = tuple(of for of in signing if pods_read_by(of[1]) is PodsRead.ALL)
+        self.pod_signing = tuple(hook for hook in signing if pods_read_by(hook.plugin) is PodsRead.ALL)
         """Those that look at the pods themselves."""
         self.filter_names = tuple(entry.name for entry in self.filter)
-        self.adapting = frozenset(name for name, plugin in self.plugins.items() if isinstance(plugin, AdaptsToChanges))
+        self.adapting = {hook.name: hook for hook in self.pre_filter if hook.with_changes is not None}
         """Plugins whose state counts pods on many nodes."""
-        self.pods_read = {entry.name: getattr(entry.plugin, "reads_pods", PodsRead.ALL) for entry in self.filter}
+        self.pods_read = {entry.name: pods_read_by(entry.plugin) for entry in self.filter}
         """What each filter reads of the pods on a node."""
-        self.registrations = _registrations(self.plugins, points)
+        self.registrations = self._registrations(points, guards)
         """What is worth another attempt, by the plugin that rejected a pod."""
+
+    def _registrations(
+        self, points: expansion.ResolvedPlugins, guards: Mapping[str, Guard | None]
+    ) -> dict[str, tuple[Registration, ...]]:
+        rejecting = {entry.name for point in _REJECTING for entry in points[point]}
+        found: dict[str, tuple[Registration, ...]] = {}
+        for name, plugin in self.plugins.items():
+            if name not in rejecting:
+                continue
+            if not hasattr(plugin, "requeue_on"):
+                found[name] = ANYTHING
+                continue
+            wishes = self._ask_once(Hook(plugin, "requeue_on", None, guards[name]))
+            found[name] = tuple(self._through_caller(plugin, wish, guards[name]) for wish in wishes)
+        return found
+
+    def _ask_once(self, hook: Hook) -> Any:
+        try:
+            return self.caller.call(hook)
+        except PluginError as error:
+            raise ProfileError(f"profile {self.name}: {error}") from error
+
+    def _through_caller(self, plugin: Any, wish: Registration, guard: Guard | None) -> Registration:
+        if wish.hint is None:
+            return wish
+        return replace(wish, hint=partial(self.caller.call, Hook(plugin, "hint", wish.hint, guard)))
 
     def points(self) -> Mapping[str, tuple[Hook, ...]]:
         """Every point, as metrics name it, with its plugins in order."""
@@ -92,8 +126,11 @@ def _make_plugins(config: configuration.Profile, registry: Registry, handle: Han
             made[name] = registry.make(name, config.args_of(name), handle)
         except RegistryError as error:
             raise ProfileError(f"profile {config.schedulerName}: {error}") from None
-        except Exception as error:
-            raise ProfileError(f"profile {config.schedulerName}: initializing plugin {name}: {error}") from error
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            cause = str(error) or repr(error)
+            raise ProfileError(f"profile {config.schedulerName}: initializing plugin {name}: {cause}") from error
     return made
 
 
@@ -104,27 +141,24 @@ def _resolve(config: configuration.Profile, plugins: Mapping[str, Any]) -> expan
     return expanded.points
 
 
-def _bind(plugin: Any, point: str) -> Hook:
+def _hook(plugin: Any, point: str, guard: Guard | None) -> Hook:
     method = _METHOD.get(point) or _snake(point)
-    function = getattr(plugin, method, None)
-    if function is None:
-        # In plain form every row costs a call.
-        function = plain.filter_rows_of(plugin) if point == "filter" else plain.score_rows_of(plugin)
-        return Hook(plugin, _title(point), function, costly_rows=True)
-    return Hook(plugin, _title(point), function, costly_rows=getattr(plugin, "costly_rows", False))
+    if hasattr(plugin, method):
+        return Hook(plugin, method, None, guard)
+    plain_form = plain.filter_rows_of(plugin) if point == "filter" else plain.score_rows_of(plugin)
+    hook = Hook(plugin, method, plain_form, guard)
+    hook.method = point
+    # In plain form every row costs a call.
+    hook.costly_rows = True
+    return hook
 
 
-def _signing(plugins: Mapping[str, Any], points: expansion.ResolvedPlugins) -> tuple[tuple[str, Signs], ...]:
+def _signing(
+    plugins: Mapping[str, Any], points: expansion.ResolvedPlugins, guards: Mapping[str, Guard | None]
+) -> tuple[Hook, ...]:
     judging = {entry.name for point in ("preFilter", "filter", "preScore", "score") for entry in points[point]}
-    return tuple((name, plugin) for name, plugin in plugins.items() if name in judging and isinstance(plugin, Signs))
-
-
-def _registrations(
-    plugins: Mapping[str, Any], points: expansion.ResolvedPlugins
-) -> dict[str, tuple[Registration, ...]]:
-    rejecting = {entry.name for point in _REJECTING for entry in points[point]}
-    return {
-        name: tuple(plugin.requeue_on()) if hasattr(plugin, "requeue_on") else ANYTHING
+    return tuple(
+        Hook(plugin, "sign", None, guards[name])
         for name, plugin in plugins.items()
-        if name in rejecting
-    }
+        if name in judging and isinstance(plugin, Signs)
+    )

@@ -23,15 +23,24 @@ class RegistryError(ValueError):
 
 
 class Registry:
-    """Plugin factories by name."""
+    """Plugin factories by name.
+
+    Those it begins with are the scheduler's own, which are trusted with its own objects; what is registered later is
+    not.
+    """
 
     def __init__(self, factories: Mapping[str, Factory] | None = None) -> None:
         self._factories: dict[str, Factory] = dict(factories or {})
+        self._own = frozenset(self._factories)
 
     def register(self, name: str, factory: Factory) -> None:
         if name in self._factories:
             raise RegistryError(f"a plugin named {name} is already registered")
         self._factories[name] = factory
+
+    def trusts(self, name: str) -> bool:
+        """Whether a plugin is the scheduler's own."""
+        return name in self._own
 
     def __contains__(self, name: str) -> bool:
         return name in self._factories

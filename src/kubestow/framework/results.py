@@ -110,6 +110,8 @@ class PluginError(Exception):
     """A plugin failed; says which, and where."""
 
     def __init__(self, plugin: str, point: str, cause: BaseException | str) -> None:
-        super().__init__(f'running {point} plugin "{plugin}": {cause}')
+        # kube-scheduler's words, which leave out a word for this one.
+        what = point if point == "PreBindPreFlight" else f"{point} plugin"
+        super().__init__(f'running {what} "{plugin}": {cause}')
         self.plugin = plugin
         self.point = point

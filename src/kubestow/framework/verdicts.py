@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.framework.caller import worded
 from kubestow.framework.results import Code, Rejection, Rejections
 
 NOBODY = -1
@@ -109,7 +110,7 @@ class Verdicts:
         return self._worded(plugin, int(self._kinds[position])) if override == NOBODY else self._overrides[override]
 
     def _worded(self, plugin: int, kind: int) -> Rejection:
-        return self._answers[plugin].words(kind)._replace(plugin=self._plugins[plugin])
+        return worded(self._plugins[plugin], self._answers[plugin], kind)
 
     def kinds(self) -> Sequence[tuple[Rejection, IntArray]]:
         """Every distinct refusal, with the positions it was given for."""

@@ -15,7 +15,7 @@ class QueueObserver(Protocol):
     def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
         """A hint raised; the pod is tried again as if it had said yes."""
 
-    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+    def sort_failed(self, plugin: str, pod: Pod, error: BaseException) -> None:
         """A queue sort plugin could not tell a pod's place; it goes after the others."""
 
 
@@ -31,5 +31,5 @@ class SilentObserver:
     def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
         pass
 
-    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+    def sort_failed(self, plugin: str, pod: Pod, error: BaseException) -> None:
         pass

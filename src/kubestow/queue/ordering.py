@@ -5,16 +5,29 @@ way the failure is told, and no pod is lost: a place in the wrong order is bette
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from kubestow.framework.profile import Profile
 from kubestow.model.pod import Pod
+from kubestow.queue.observer import QueueObserver
 from kubestow.queue.queued_pod import priority_order
+
+
+def queue_order(profile: Profile, observer: QueueObserver) -> Callable[[Pod, float], Any]:
+    """The order of a profile's queue sort plugin."""
+    (sort,) = profile.queue_sort
+    if sort.is_trusted:
+        # It does not fail, and is asked for every pod.
+        return sort.function
+    call = partial(profile.caller.call, sort)
+    return GuardedOrder(call, lambda pod, error: observer.sort_failed(sort.name, pod, error))
 
 
 class GuardedOrder:
     """A plugin's order; `failed` is told what the plugin raises, and for which pod."""
 
-    def __init__(self, sort_key: Callable[[Pod, float], Any], failed: Callable[[Pod, Exception], None]) -> None:
+    def __init__(self, sort_key: Callable[[Pod, float], Any], failed: Callable[[Pod, BaseException], None]) -> None:
         self._sort_key = sort_key
         self.failed = failed
 
@@ -23,7 +36,7 @@ class GuardedOrder:
         try:
             # As tuples compare: those with a key by it, those without one after them.
             return _Place(self, pod, (0, self._sort_key(pod, waiting_since)), usual)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.failed(pod, error)
             return _Place(self, pod, (1, usual), usual)
 
@@ -40,7 +53,7 @@ class _Place:
     def __lt__(self, other: "_Place") -> bool:
         try:
             return self._key < other._key
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._order.failed(self._pod, error)
             return self._usual < other._usual
 

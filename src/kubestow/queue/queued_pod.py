@@ -6,17 +6,10 @@ from dataclasses import dataclass
 import msgspec
 
 from kubestow.cluster.pods import PodInfo
+from kubestow.framework.results import Rejection
 from kubestow.model.pod import Pod
 
 NOBODY: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Why a pod may not enter the queue: the PreEnqueue plugin that holds it back, and its words."""
-
-    plugin: str
-    message: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,7 +33,8 @@ class QueuedPod:
     """Who rejected it for now only: when one of these sees the event it waits for, the pod skips its backoff."""
     rejectors: frozenset[str] = NOBODY
     """All of the above."""
-    gate: Gate | None = None
+    gate: Rejection | None = None
+    """Why it may not enter the queue: the refusal of a PreEnqueue plugin."""
     backoff_expiry: float | None = None
     """When its backoff ends, once somebody asked."""
     was_flushed: bool = False
@@ -77,7 +71,7 @@ class QueuedPod:
         self.rejectors = self.unschedulable_plugins | self.pending_plugins
         self.gate = None
 
-    def hold_back(self, gate: Gate) -> None:
+    def hold_back(self, gate: Rejection) -> None:
         """Records the gate, beside whoever rejected the pod before."""
         self.gate = gate
         self.unschedulable_plugins |= {gate.plugin}

@@ -24,6 +24,7 @@ from kubestow.cluster.events import (
     Registration,
 )
 from kubestow.cluster.pods import PodInfo
+from kubestow.framework.results import Rejection
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 from kubestow.queue.backoff import Backoff
@@ -32,7 +33,7 @@ from kubestow.queue.in_flight import InFlight
 from kubestow.queue.nominator import Nominator
 from kubestow.queue.observer import QueueObserver, SilentObserver
 from kubestow.queue.pool import Pool
-from kubestow.queue.queued_pod import Gate, QueuedPod, priority_order
+from kubestow.queue.queued_pod import QueuedPod, priority_order
 from kubestow.queue.retry import Judge, Retry
 
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
@@ -62,7 +63,7 @@ class QueueRules(Protocol):
     def registrations(self) -> Mapping[str, Sequence[Registration]]:
         """By plugin: the events that may let in a pod the plugin rejected."""
 
-    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Gate | None:
+    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
         """Asks the PreEnqueue plugins, that which holds the pod back now first; None lets the pod in."""
 
 
@@ -357,7 +358,7 @@ class SchedulingQueue:
         queued.hold_back(gate)
         return True
 
-    def _is_still_held_back(self, queued: QueuedPod, gate: Gate) -> bool:
+    def _is_still_held_back(self, queued: QueuedPod, gate: Rejection) -> bool:
         """Whether the plugin that holds a pod back still does: whatever its hints say, it would come back here."""
         found = self._rules[queued.profile].pre_enqueue(queued.pod, gate.plugin)
         return found is not None and found.plugin == gate.plugin

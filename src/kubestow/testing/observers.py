@@ -32,7 +32,7 @@ class QuietObserver:
     def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
         self.failures.append(f"hint of {plugin} on {event} for {pod.key}: {error}")
 
-    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+    def sort_failed(self, plugin: str, pod: Pod, error: BaseException) -> None:
         self.failures.append(f"place of {pod.key} by {plugin}: {error}")
 
     def event_handled(self, label: str, seconds: float) -> None:

@@ -11,11 +11,12 @@ from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
-from kubestow.cycle.classes import SharingObserver
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
+from kubestow.cycle.sharing import SharingObserver
 from kubestow.framework.caller import CallObserver
 from kubestow.framework.handle import ApiPort, Handle, Recorder
 from kubestow.framework.profile import Profile
+from kubestow.framework.queueing import QueueRules
 from kubestow.framework.registry import Registry
 from kubestow.intake import Intake, IntakeObserver
 from kubestow.model.clock import Clock
@@ -23,10 +24,10 @@ from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
 from kubestow.queue.nominator import Nominator
 from kubestow.queue.observer import QueueObserver
+from kubestow.queue.ordering import queue_order
 from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from kubestow.scheduler import AttemptObserver, Scheduler
 from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.rules import ProfileRules, queue_order
 
 
 class CoreObserver(
@@ -97,7 +98,7 @@ def build_core(
     profiles = build_profiles(configuration, registry, handle, outside.observer, outside.stopwatch)
     queue = SchedulingQueue(
         outside.clock,
-        {name: ProfileRules(profile) for name, profile in profiles.items()},
+        {name: QueueRules(profile) for name, profile in profiles.items()},
         QueueSettings(
             float(configuration.podInitialBackoffSeconds),
             float(configuration.podMaxBackoffSeconds),

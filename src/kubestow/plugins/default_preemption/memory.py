@@ -49,12 +49,12 @@ class Memory:
         table, budgets = self._cluster.nodes, self.budgets()
         known = self._remembered.pop(signature, None)
         if known is None or known.findings.capacity < table.size:
-            known = _Remembered(Findings(table.capacity), table.last_version, budgets)
+            known = _Remembered(Findings(table.capacity), table.changes.last, budgets)
         if known.budgets is not budgets:
             known.findings.forget(slice(None))
-        elif known.version < table.last_version:
-            known.findings.forget(table.changed_since(known.version))
-        known.version, known.budgets = table.last_version, budgets
+        elif known.version < table.changes.last:
+            known.findings.forget(table.changes.since(known.version))
+        known.version, known.budgets = table.changes.last, budgets
         if signature is not None:
             self._remembered[signature] = known
             if len(self._remembered) > _KEPT_SIGNATURES:

@@ -88,8 +88,8 @@ class AttachedCounts:
         for driver in self._drivers.values():
             if len(driver.limit) < nodes.capacity:
                 driver.grow(nodes.capacity)
-        dirty = set(np.flatnonzero(nodes.version[: nodes.size] > self._row_version).tolist())
-        self._row_version = nodes.last_version
+        dirty = set(nodes.changes.since(self._row_version))
+        self._row_version = nodes.changes.last
         everything = False
         for name, rows_of in (
             ("claims", self._rows_using_claim),

@@ -21,12 +21,12 @@ PLUGIN_BUCKETS = exponential_buckets(0.00001, 1.5, 20)
 _COUNTED_POINTS = ("PreFilter", "Filter", "PreScore", "Score")
 
 
-class BoundLike(Protocol):
+class HookLike(Protocol):
     @property
     def name(self) -> str: ...
 
     @property
-    def evaluations(self) -> int: ...
+    def all_evaluations(self) -> int: ...
 
 
 class ProfileLike(Protocol):
@@ -35,7 +35,7 @@ class ProfileLike(Protocol):
     @property
     def name(self) -> str: ...
 
-    def points(self) -> Mapping[str, Iterable[BoundLike]]: ...
+    def points(self) -> Mapping[str, Iterable[HookLike]]: ...
 
 
 class FrameworkMetrics:
@@ -85,10 +85,10 @@ class FrameworkMetrics:
         def evaluations() -> dict[Key, float]:
             points = profile.points()
             return {
-                (point, bound.name, profile.name): bound.evaluations
+                (point, hook.name, profile.name): hook.all_evaluations
                 for point in _COUNTED_POINTS
-                for bound in points.get(point, ())
-                if bound.evaluations
+                for hook in points.get(point, ())
+                if hook.all_evaluations
             }
 
         self._evaluations.watch(evaluations)

@@ -81,7 +81,7 @@ class QueueMetrics:
             "Queueing hint failed; the pod will be tried again", err=error, plugin=plugin, event=event, pod=pod.key
         )
 
-    def sort_failed(self, plugin: str, pod: Pod, error: Exception) -> None:
+    def sort_failed(self, plugin: str, pod: Pod, error: BaseException) -> None:
         log.unexpected("Queue sort plugin failed; the pod goes after the others", err=error, plugin=plugin, pod=pod.key)
 
     def watch_queue(self, queue: QueueLike) -> None:

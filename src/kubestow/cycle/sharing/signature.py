@@ -1,12 +1,10 @@
 """A pod's signature: what of it the answers depend on that plugins give about a row, as far as they say so."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from kubestow.cluster.pods import PodInfo
-from kubestow.framework.plugin import Signs
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import PluginError
 
 
 class Signature(NamedTuple):
@@ -27,25 +25,11 @@ _NOBODY: frozenset[str] = frozenset()
 
 def sign(profile: Profile, pod: PodInfo) -> Signature:
     """Ask all plugins of a profile that sign."""
-    nodes, pods, sums = (
-        _parts(signing, pod) for signing in (profile.node_signing, profile.pod_signing, profile.sum_signing)
-    )
+    ask = profile.caller.sign
+    nodes, pods, sums = ask(profile.node_signing, pod), ask(profile.pod_signing, pod), ask(profile.sum_signing, pod)
     declined = _NOBODY
     if None in nodes or None in pods or None in sums:
         signing = profile.node_signing + profile.pod_signing + profile.sum_signing
-        declined = frozenset(name for (name, _), part in zip(signing, nodes + pods + sums, strict=True) if part is None)
+        declined = frozenset(of.name for of, part in zip(signing, nodes + pods + sums, strict=True) if part is None)
     of_nodes, of_pods = (profile.name, nodes), (profile.name, pods)
     return Signature(of_nodes, of_pods, (of_nodes, pods, sums, pod.priority), declined)
-
-
-def _parts(signing: Sequence[tuple[str, Signs]], pod: PodInfo) -> tuple[Hashable, ...]:
-    try:
-        return tuple([plugin.sign(pod) for _, plugin in signing])
-    except Exception:
-        # Once more, to name the one that fails.
-        for name, plugin in signing:
-            try:
-                plugin.sign(pod)
-            except Exception as error:
-                raise PluginError(name, "sign", error) from error
-        raise

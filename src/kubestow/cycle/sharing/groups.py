@@ -8,7 +8,7 @@ nothing but what they request. The others say nothing of what their answers depe
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kubestow.framework.caller import Hook
+from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
 
 
@@ -34,7 +34,7 @@ class Groups(NamedTuple):
 def groups_of(profile: Profile, declined: frozenset[str]) -> Groups:
     """Some plugins may have declined to sign: they are among the others then."""
     nodes, pods, sums = (
-        {name for name, _ in signing} - declined
+        {hook.name for hook in signing} - declined
         for signing in (profile.node_signing, profile.pod_signing, profile.sum_signing)
     )
     others = profile.plugins.keys() - nodes - pods - sums

@@ -1,0 +1,192 @@
+"""Rows as they were judged before, judged again only where something has changed."""
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
+from kubestow.cluster.change_log import ChangeLog
+from kubestow.cycle.evaluation import FEW_ROWS, Evaluation
+from kubestow.cycle.sharing.ready import Ready, Scoring
+from kubestow.framework.caller import in_range
+from kubestow.framework.hook import Hook
+from kubestow.framework.verdicts import Verdicts
+
+_NO_ROWS: IntArray = np.zeros(0, np.int64)
+_NOWHERE: BoolArray = np.zeros(0, np.bool_)
+
+
+class Cached:
+    """What ready plugins say, on top of what others do, remembered for all rows."""
+
+    def __init__(self, ready: Ready, changes: ChangeLog, below: "Cached | None" = None) -> None:
+        """`changes` are those that may make a difference to these plugins."""
+        self.ready = ready
+        self._changes = changes
+        self._below = below
+        self._seen = -1
+        self.row_passes = _NOWHERE
+        self.row_sum = _NO_ROWS
+        """The weighted scores of all plugins, also below, that do not normalize."""
+        self._raw = [_NO_ROWS for _ in ready.normalizing]
+        """The scores that the others gave."""
+        self._even = 0
+        """What those come to that gave all rows the same."""
+        self._uneven: list[tuple[Scoring, IntArray]] = []
+
+    def catch_up(self, evaluation: Evaluation) -> None:
+        if self._below is not None:
+            self._below.catch_up(evaluation)
+        table, last = evaluation.cluster.nodes, self._changes.last
+        has_room = len(self.row_passes) >= table.size
+        if self._seen == last and has_room:
+            return
+        if self._seen < 0 or not has_room:
+            self._make_room(table.capacity)
+            self._judge(evaluation, slice(0, table.size))
+        else:
+            changed = self._changes.since(self._seen)
+            if len(changed) > FEW_ROWS or self.ready.normalizing:
+                self._judge(evaluation, np.array(changed))
+            else:
+                for row in changed:
+                    self._judge_row(evaluation, row)
+        self._seen = last
+        if self.ready.normalizing:
+            self._look_for_even_scores(evaluation)
+
+    def _make_room(self, capacity: int) -> None:
+        self.row_passes = grown(self.row_passes, capacity)
+        self.row_sum = grown(self.row_sum, capacity)
+        self._raw = [grown(raw, capacity) for raw in self._raw]
+
+    def _judge(self, evaluation: Evaluation, rows: Rows) -> None:
+        below = self._below
+        passing = (evaluation.cluster.nodes.live if below is None else below.row_passes)[rows].copy()
+        self.ready.refuse(evaluation, passing, rows)
+        self.row_passes[rows] = passing
+        scores = self.ready.score(evaluation, rows, passing)
+        self.row_sum[rows] = scores if below is None else scores + below.row_sum[rows]
+        for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
+            raw[rows] = scoring.judge(evaluation, rows)
+
+    def _look_for_even_scores(self, evaluation: Evaluation) -> None:
+        """Where all rows have the same score, and the plugin looks at scores alone, normalizing is done once."""
+        self._even, self._uneven = 0, []
+        rows = np.flatnonzero(self.row_passes)
+        for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
+            scores = raw[rows] if getattr(scoring.hook.plugin, "normalizes_scores_alone", False) else _NO_ROWS
+            if len(scores) and (scores == scores[0]).all():
+                self._even += int(scoring.normalized(evaluation, rows[:1], scores[:1])[0])
+            else:
+                self._uneven.append((scoring, raw))
+
+    # One row, in plain numbers where plugins can
+
+    def _judge_row(self, evaluation: Evaluation, row: int) -> None:
+        below = self._below
+        passes = bool(evaluation.cluster.nodes.live[row] if below is None else below.row_passes[row])
+        if passes:
+            passes = all(self._passes(evaluation, hook, row) for hook in self.ready.filters)
+        self.row_passes[row] = passes
+        if passes:
+            total = 0 if below is None else int(below.row_sum[row])
+            for scoring in self.ready.scores:
+                total += scoring.weight * _score(evaluation, scoring, row)
+            self.row_sum[row] = total
+
+    def _passes(self, evaluation: Evaluation, hook: Hook, row: int) -> bool:
+        call, table = evaluation.profile.caller.call, evaluation.cluster.nodes
+        state = self.ready.states.get(hook.name)
+        if hook.row is not None:
+            return call(hook.row, state, table, row) is None
+        answer = call(hook, state, evaluation.pod, table, np.array([row]))
+        return answer is None or not answer.kinds[0]
+
+    # Answers
+
+    def passing(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:  # noqa: ARG002
+        return self.row_passes[rows]
+
+    def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
+        totals = self.row_sum[rows]
+        self.add_normalized(evaluation, rows, totals)
+        return totals
+
+    def add_normalized(self, evaluation: Evaluation, rows: IntArray, totals: IntArray) -> None:
+        if self._below is not None:
+            self._below.add_normalized(evaluation, rows, totals)
+        if self._even:
+            totals += self._even
+        for scoring, raw in self._uneven:
+            totals += scoring.normalized(evaluation, rows, raw[rows])
+
+    def let_all_pass(self, rows: IntArray) -> frozenset[str]:
+        """The plugins below of which it is known that they let all of these rows pass."""
+        below = self._below
+        if below is None or not below.row_passes[rows].all():
+            return frozenset()
+        return frozenset(hook.name for hook in below.ready.filters)
+
+
+def _score(evaluation: Evaluation, scoring: Scoring, row: int) -> int:
+    hook = scoring.hook
+    if hook.row is not None:
+        found = evaluation.profile.caller.call(hook.row, scoring.state, evaluation.cluster.nodes, row)
+        if found is not None:
+            return int(found)
+    only = np.array([row])
+    scores = scoring.judge(evaluation, only)
+    in_range(hook, scores, evaluation.cluster.nodes, only)
+    return int(scores[0])
+
+
+class CachedRoom:
+    """Which rows pass with the pods that are nominated there, too, for pods that are not nominated themselves.
+
+    Where pods come to be nominated, or no longer are, the row has changed.
+    """
+
+    def __init__(self) -> None:
+        self._room = _NOWHERE
+        self._seen = -1
+
+    def passing(self, evaluation: Evaluation, rows: IntArray, alone: Cached) -> BoolArray:
+        """`alone` knows which pass without them."""
+        if evaluation.nominated is None:
+            return alone.passing(evaluation, rows)
+        table = evaluation.cluster.nodes
+        changes = table.changes
+        if self._seen < 0 or len(self._room) < table.size:
+            self._room = np.zeros(table.capacity, np.bool_)
+            self._judge(evaluation, np.arange(table.size), alone)
+        elif self._seen < changes.last:
+            self._judge(evaluation, np.array(changes.since(self._seen)), alone)
+        self._seen = changes.last
+        return self._room[rows]
+
+    def _judge(self, evaluation: Evaluation, rows: IntArray, alone: Cached) -> None:
+        passing = alone.passing(evaluation, rows)
+        evaluation.refuse_for_nominated(passing, rows)
+        self._room[rows] = passing
+
+
+class CachedVerdicts:
+    """Why rows are refused, once a pod has found none."""
+
+    def __init__(self) -> None:
+        self._verdicts: Verdicts | None = None
+        self._seen = -1
+        self._nodes_seen = -1
+
+    def of(self, evaluation: Evaluation, results: Cached) -> Verdicts:
+        """The verdicts on all rows, for a pod to which only plugins that sign have anything to say."""
+        table = evaluation.cluster.nodes
+        if self._verdicts is None or self._nodes_seen != table.node_changes.last:
+            self._verdicts = evaluation.judge(None)
+            self._nodes_seen = table.node_changes.last
+        else:
+            changed = [row for row in table.changes.since(self._seen) if table.live[row]]
+            if changed:
+                rows = np.array(changed)
+                evaluation.judge_again(self._verdicts, rows, results.let_all_pass(rows))
+        self._seen = table.changes.last
+        return self._verdicts

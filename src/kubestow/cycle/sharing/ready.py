@@ -1,0 +1,110 @@
+"""Plugins ready to judge rows for a pod: their PreFilter and PreScore have run."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count, row_numbers
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.sharing.groups import Group
+from kubestow.framework.caller import in_range
+from kubestow.framework.filtering import refuse
+from kubestow.framework.hook import Hook
+from kubestow.framework.results import MAX_SCORE, Narrowed, Rejection, Skip
+
+_NO_ROWS: IntArray = np.zeros(0, np.int64)
+
+
+class Scoring(NamedTuple):
+    """A plugin that scores, with what its PreScore computed."""
+
+    hook: Hook
+    weight: int
+    state: Any
+
+    def judge(self, evaluation: Evaluation, rows: Rows) -> IntArray:
+        """The scores of rows as the plugin gives them."""
+        table = evaluation.cluster.nodes
+        scores: IntArray = evaluation.profile.caller.call(
+            self.hook, self.state, evaluation.pod, table, rows, rows=row_count(rows)
+        )
+        return scores
+
+    def normalized(self, evaluation: Evaluation, rows: IntArray, raw: IntArray) -> IntArray:
+        """The weighted scores of rows, from those that the plugin gave them."""
+        table = evaluation.cluster.nodes
+        assert self.hook.normalize is not None
+        scores: IntArray = evaluation.profile.caller.call(
+            self.hook.normalize, self.state, evaluation.pod, table, rows, raw
+        )
+        return scores * self.weight
+
+
+class Ready(NamedTuple):
+    """The plugins of a group that have something to say, with what their PreFilter computed."""
+
+    states: dict[str, Any]
+    skipped: set[str]
+    filters: list[Hook]
+    scores: list[Scoring]
+    """Those that do not normalize."""
+    normalizing: list[Scoring]
+
+    def refuse(self, evaluation: Evaluation, passing: BoolArray, rows: Rows) -> None:
+        """Take from the rows that pass those that are refused."""
+        caller, pod, table = evaluation.profile.caller, evaluation.pod, evaluation.cluster.nodes
+        for hook in self.filters:
+            refuse(passing, caller, hook, self.states.get(hook.name), pod, table, rows)
+
+    def score(self, evaluation: Evaluation, rows: Rows, passing: BoolArray | None = None) -> IntArray:
+        """The weighted scores of those that do not normalize; if not all rows pass, those of others mean nothing."""
+        total: IntArray = np.zeros(row_count(rows), np.int64)
+        for scoring in self.scores:
+            scores = scoring.judge(evaluation, rows)
+            # As unsigned numbers, negative ones are larger than any score.
+            if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
+                counted = scores if passing is None else np.where(passing, scores, 0)
+                in_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))
+            total += scores if scoring.weight == 1 else scores * scoring.weight
+        return total
+
+    def and_also(self, others: "Ready") -> "Ready":
+        """Together with others."""
+        return Ready(
+            {**self.states, **others.states},
+            self.skipped | others.skipped,
+            self.filters + others.filters,
+            self.scores + others.scores,
+            self.normalizing + others.normalizing,
+        )
+
+
+def prepare(evaluation: Evaluation, group: Group, *, counted: bool = True) -> Ready | None:
+    """Run what comes before rows; None if a PreFilter refuses the pod or narrows the nodes."""
+    states: dict[str, Any] = {}
+    skipped: set[str] = set()
+    for hook in group.pre_filter:
+        answer = evaluation.pre_filter_answer(hook, counted=counted)
+        if isinstance(answer, Rejection | Narrowed):
+            return None
+        if isinstance(answer, Skip):
+            skipped.add(hook.name)
+        else:
+            states[hook.name] = answer
+    filters = [hook for hook in group.filter if hook.name not in skipped]
+    scorings = prepare_scores(evaluation, group, _NO_ROWS, counted=counted)
+    return Ready(
+        states,
+        skipped,
+        filters,
+        [scoring for scoring in scorings if scoring.hook.normalize is None],
+        [scoring for scoring in scorings if scoring.hook.normalize is not None],
+    )
+
+
+def prepare_scores(evaluation: Evaluation, group: Group, rows: IntArray, *, counted: bool = True) -> list[Scoring]:
+    """Run PreScore for the rows that passed; plugins that sign do not look at them."""
+    call, pod, table = evaluation.profile.caller.call, evaluation.pod, evaluation.cluster.nodes
+    states = {hook.name: call(hook, pod, table, rows, rows=int(counted)) for hook in group.pre_score}
+    scorings = (Scoring(hook, weight, states.get(hook.name)) for hook, weight in group.score)
+    return [scoring for scoring in scorings if not isinstance(scoring.state, Skip)]

@@ -1,0 +1,106 @@
+"""One pod judged by what pods like it share, and by the plugins that have to be asked every time."""
+
+from typing import Any, NamedTuple
+
+from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
+from kubestow.cycle.sharing.groups import Group
+from kubestow.cycle.sharing.ready import prepare_scores
+from kubestow.cycle.sharing.results import RowResults
+from kubestow.cycle.sharing.signature import Signature
+from kubestow.framework.filtering import refuse
+from kubestow.framework.hook import Hook
+from kubestow.framework.results import Code, Narrowed, Rejection, Skip
+
+
+class Shared(NamedTuple):
+    """What a pod may use."""
+
+    results: RowResults
+    states: dict[str, Any]
+    """What PreFilter of the plugins that sign computed."""
+    skipped: set[str]
+    of: "PodClass | None" = None
+
+
+class PodClass(NamedTuple):
+    """What pods of one signature have in common."""
+
+    results: Cached
+    states: dict[str, Any]
+    skipped: set[str]
+    room: CachedRoom
+    verdicts: CachedVerdicts
+
+    def shared(self) -> Shared:
+        return Shared(self.results, self.states, self.skipped, self)
+
+
+class SharedEvaluation:
+    """An evaluation by shared results; a Judge for the cycle."""
+
+    def __init__(self, evaluation: Evaluation, shared: Shared, others: Group) -> None:
+        self._evaluation = evaluation
+        self._shared = shared
+        self._others = others
+        self._class = shared.of
+        self._filters: list[Hook] = []
+        """The filters that have to be asked."""
+
+    def begin(self, signature: Signature) -> bool:
+        """PreFilter of the plugins that did not sign; False if one of them refuses or narrows."""
+        evaluation = self._evaluation
+        states, skipped = self._shared.states.copy(), self._shared.skipped.copy()
+        for hook in self._others.pre_filter:
+            answer = evaluation.pre_filter_answer(hook)
+            if isinstance(answer, Skip):
+                skipped.add(hook.name)
+            elif isinstance(answer, Rejection | Narrowed):
+                return False
+            else:
+                states[hook.name] = answer
+        evaluation.states, evaluation.skipped = states, skipped
+        self._filters = [hook for hook in self._others.filter if hook.name not in skipped]
+        if self._filters:
+            # What is remembered of why rows are refused is not all there is to it.
+            self._class = None
+        if self._class is not None:
+            evaluation.signature = signature.whole
+        return True
+
+    def catch_up(self) -> None:
+        """Follow what has changed since the last pod."""
+        self._shared.results.catch_up(self._evaluation)
+
+    def passing(self, rows: IntArray) -> BoolArray:
+        """Which rows pass."""
+        evaluation, shared = self._evaluation, self._class
+        if shared is not None:
+            return shared.room.passing(evaluation, rows, shared.results)
+        passing = self._shared.results.passing(evaluation, rows)
+        caller, pod, table = evaluation.profile.caller, evaluation.pod, evaluation.cluster.nodes
+        for hook in self._filters:
+            refuse(passing, caller, hook, evaluation.states.get(hook.name), pod, table, rows)
+        evaluation.refuse_for_nominated(passing, rows)
+        return passing
+
+    def explain(self) -> None:
+        """After a search for rows that pass has found none: finds out why."""
+        if self._class is not None:
+            self._evaluation.verdicts = self._class.verdicts.of(self._evaluation, self._class.results)
+        else:
+            self._evaluation.explain()
+
+    def score(self, rows: IntArray) -> IntArray:
+        """The totals of some of the rows that pass."""
+        evaluation = self._evaluation
+        caller, start = evaluation.profile.caller, evaluation.profile.caller.started()
+        others = prepare_scores(evaluation, self._others, rows)
+        scoring = caller.started()
+        caller.finished("PreScore", Code.SUCCESS, start, scoring)
+        totals = self._shared.results.totals(evaluation, rows)
+        for other in others:
+            totals += other.weight * evaluation.score_with(other.hook, other.state, rows)[1]
+        caller.finished("Score", Code.SUCCESS, scoring)
+        return totals

@@ -1,0 +1,73 @@
+"""A method of a plugin, ready to be called at its extension point."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kubestow.framework.contract import CONTRACT
+from kubestow.framework.guard import Guard
+
+
+class Hook:
+    """What a caller calls. Methods that go with the one of an extension point hang on it as hooks of their own."""
+
+    __slots__ = (
+        "check",
+        "costly_rows",
+        "counted_rows",
+        "evaluations",
+        "function",
+        "is_timed",
+        "is_trusted",
+        "join",
+        "method",
+        "must_answer",
+        "name",
+        "normalize",
+        "passing_rows",
+        "plugin",
+        "point",
+        "pre_bind_needed",
+        "row",
+        "unreserve",
+        "with_changes",
+    )
+
+    def __init__(
+        self, plugin: Any, method: str, function: Callable[..., Any] | None = None, guard: Guard | None = None
+    ) -> None:
+        """`function` stands in for the method; a guard protects the scheduler from a plugin that is not its own."""
+        contract = CONTRACT[method]
+        self.plugin = plugin
+        self.name: str = plugin.name
+        self.point = contract.point
+        self.method = method
+        called = getattr(plugin, method) if function is None else function
+        self.function: Callable[..., Any] = (
+            called if guard is None else guard.around(called, method, columns=function is None)
+        )
+        self.is_trusted = guard is None
+        self.check = contract.check
+        self.must_answer = contract.must_answer
+        self.is_timed = contract.is_timed
+        self.costly_rows: bool = getattr(plugin, "costly_rows", False)
+        """Whether it is to be asked only about rows that still matter."""
+        self.evaluations = 0
+        """How often it was called; for filters and scores, counted per node."""
+
+        def beside(*methods: str) -> Hook | None:
+            names = [name for name in methods if name in contract.beside and hasattr(plugin, name)]
+            return Hook(plugin, names[0], None, guard) if names else None
+
+        self.passing_rows = beside("passing_rows")
+        self.row = beside("row_rejection", "row_score")
+        self.join = beside("join_states", "join_score_states")
+        self.with_changes = beside("with_changes")
+        self.counted_rows = beside("counted_rows")
+        self.normalize = beside("normalize")
+        self.unreserve = beside("unreserve")
+        self.pre_bind_needed = beside("pre_bind_needed")
+
+    @property
+    def all_evaluations(self) -> int:
+        """How often the plugin was asked at this point, one way or the other."""
+        return self.evaluations + sum(hook.evaluations for hook in (self.passing_rows, self.row) if hook is not None)

@@ -1,0 +1,35 @@
+"""A profile as the queue sees it: what may keep pods out of the queue, and what may let rejected pods try again."""
+
+from collections.abc import Mapping, Sequence
+
+from kubestow.cluster.events import ANYTHING, Registration
+from kubestow.framework.hook import Hook
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Code, PluginError, Rejection
+from kubestow.model.pod import Pod
+
+EXTENDER = "Extender"
+"""Stands for all HTTP extenders: what they rejected may change its mind at any event."""
+
+
+class QueueRules:
+    """PreEnqueue and the registrations of a profile's plugins."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        # The plugin that holds a pod back most likely still does: it is asked first.
+        self._in_turn: dict[str | None, tuple[Hook, ...]] = {None: profile.pre_enqueue}
+        for first in profile.pre_enqueue:
+            self._in_turn[first.name] = (first, *(hook for hook in profile.pre_enqueue if hook is not first))
+        self.registrations: Mapping[str, Sequence[Registration]] = {**profile.registrations, EXTENDER: ANYTHING}
+
+    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
+        """Why a pod may not enter the queue; a plugin that fails holds it back as well."""
+        for hook in self._in_turn[held_back_by]:
+            try:
+                refused: Rejection | None = self._profile.caller.call(hook, pod)
+            except PluginError as error:
+                refused = Rejection((str(error),), Code.ERROR)
+            if refused is not None:
+                return refused._replace(plugin=hook.name)
+        return None
