@@ -24,6 +24,7 @@ from kubestow.framework.results import Code, Narrowed, PluginError, Rejection, S
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.lazily import lazy
 
+_UNKNOWN = object()
 FEW_ROWS = 4
 """So many are judged one by one."""
 
@@ -71,14 +72,14 @@ class Evaluation:
 
     def pre_filter_answer(self, hook: Hook, *, counted: bool = True) -> Any:
         """What a plugin's PreFilter says of the pod: asked once, whoever wants to know."""
-        answers = self._answers
-        if hook.name not in answers:
+        answer = self._answers.get(hook.name, _UNKNOWN)
+        if answer is _UNKNOWN:
             try:
-                answers[hook.name] = self.profile.caller.call(hook, self.pod, rows=int(counted))
+                answer = self._answers[hook.name] = self.profile.caller.call(hook, self.pod, rows=int(counted))
             except PluginError as error:
-                answers[hook.name] = error
-        answer = answers[hook.name]
-        if isinstance(answer, PluginError):
+                self._answers[hook.name] = error
+                raise
+        elif isinstance(answer, PluginError):
             raise answer
         return answer
 

@@ -46,7 +46,8 @@ def _failure(hook: Hook, error: BaseException) -> PluginError:
 
 def _checked(hook: Hook, answer: Any, args: tuple[Any, ...]) -> Any:
     if answer is not None:
-        hook.check(answer, args)
+        if hook.check is not None:
+            hook.check(answer, args)
     elif hook.must_answer:
         raise WrongAnswerError("must return something, not None")
     return answer
@@ -69,7 +70,8 @@ class Caller:
         try:
             answer = hook.function(*args)
             if answer is not None:
-                hook.check(answer, args)
+                if hook.check is not None:
+                    hook.check(answer, args)
             elif hook.must_answer:
                 raise WrongAnswerError("must return something, not None")
         except BaseException as error:

@@ -42,10 +42,6 @@ def _expected(what: str, answer: Any) -> WrongAnswerError:
     return WrongAnswerError(f"must return {what}, not {type(answer).__name__}")
 
 
-def anything(_answer: Any, _args: Args) -> None:
-    """Nobody but the plugin itself looks at it."""
-
-
 def rejection(answer: Any, _args: Args) -> None:
     """A Rejection, or None."""
     if not isinstance(answer, Rejection):
@@ -61,10 +57,11 @@ def _well_formed(answer: Any) -> None:
 
 
 def _pre_filter(answer: Any, _args: Args) -> None:
-    if isinstance(answer, Rejection):
+    kind = type(answer)
+    if kind is Rejection:
         _well_formed(answer)
-    elif isinstance(answer, Narrowed):
-        nodes: Any = answer.nodes
+    elif kind is Narrowed:
+        nodes = answer.nodes
         if not isinstance(nodes, frozenset) or not all(isinstance(name, str) for name in nodes):
             raise WrongAnswerError(f"must return Narrowed with a frozenset of node names, not {nodes!r:.100}")
 
@@ -172,7 +169,8 @@ class Method(NamedTuple):
 
     point: str
     """The extension point, as messages and metrics name it."""
-    check: Check
+    check: Check | None
+    """None: nobody but the plugin itself looks at the answer."""
     must_answer: bool = False
     """Whether None is no answer."""
     is_timed: bool = True
@@ -182,22 +180,22 @@ class Method(NamedTuple):
 
 CONTRACT: dict[str, Method] = {
     "pre_enqueue": Method("PreEnqueue", rejection),
-    "sort_key": Method("QueueSort", anything, is_timed=False),
+    "sort_key": Method("QueueSort", None, is_timed=False),
     "pre_filter": Method("PreFilter", _pre_filter, beside=("with_changes", "counted_rows")),
     "filter_rows": Method("Filter", _filter_rows, beside=("passing_rows", "row_rejection", "join_states")),
     "passing_rows": Method("passing_rows", _passing_rows, must_answer=True, is_timed=False),
     "row_rejection": Method("Filter", rejection),
-    "join_states": Method("join_states", anything, is_timed=False),
-    "with_changes": Method("with_changes", anything, is_timed=False),
+    "join_states": Method("join_states", None, is_timed=False),
+    "with_changes": Method("with_changes", None, is_timed=False),
     "counted_rows": Method("counted_rows", _counted_rows, must_answer=True, is_timed=False),
     "post_filter": Method("PostFilter", _post_filter, must_answer=True),
-    "pre_score": Method("PreScore", anything),
+    "pre_score": Method("PreScore", None),
     "score_rows": Method(
         "Score", _score_rows, must_answer=True, beside=("normalize", "row_score", "join_score_states")
     ),
     "normalize": Method("normalize", _normalize, must_answer=True, is_timed=False),
     "row_score": Method("Score", _row_score),
-    "join_score_states": Method("join_score_states", anything, is_timed=False),
+    "join_score_states": Method("join_score_states", None, is_timed=False),
     "reserve": Method("Reserve", rejection, beside=("unreserve",)),
     "unreserve": Method("unreserve", _nothing, is_timed=False),
     "permit": Method("Permit", _permit),

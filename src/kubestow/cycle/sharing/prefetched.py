@@ -69,7 +69,7 @@ class Prefetched:
         self.ready = ready
         self._number = number
         self._batch = batch
-        self._below: RowResults | None = None
+        self._below: RowResults
         self._judged: IntArray | None = None
         """The rows that were asked about last, if they were judged ahead."""
 
@@ -83,13 +83,8 @@ class Prefetched:
         self._below = below
         return self
 
-    @property
-    def below(self) -> RowResults:
-        assert self._below is not None
-        return self._below
-
     def catch_up(self, evaluation: Evaluation) -> None:
-        self.below.catch_up(evaluation)
+        self._below.catch_up(evaluation)
         pod_of, number = self._batch.pod_of.item, self._number
         own = [row for row in evaluation.cluster.nodes.changes.since(self._batch.seen) if pod_of(row) == number]
         if own:
@@ -101,7 +96,7 @@ class Prefetched:
         return self._judged is not None
 
     def passing(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:
-        passing = self.below.passing(evaluation, rows)
+        passing = self._below.passing(evaluation, rows)
         if self._was_judged_on(rows):
             passing &= self._batch.passing[rows]
         else:
@@ -109,7 +104,7 @@ class Prefetched:
         return passing
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
-        totals = self.below.totals(evaluation, rows)
+        totals = self._below.totals(evaluation, rows)
         totals += self._batch.scores[rows] if self._was_judged_on(rows) else self.ready.score(evaluation, rows)
         return totals
 

@@ -91,20 +91,18 @@ def prepare(evaluation: Evaluation, group: Group, *, counted: bool = True) -> Re
             skipped.add(hook.name)
         else:
             states[hook.name] = answer
-    filters = [hook for hook in group.filter if hook.name not in skipped]
-    scorings = prepare_scores(evaluation, group, _NO_ROWS, counted=counted)
-    return Ready(
-        states,
-        skipped,
-        filters,
-        [scoring for scoring in scorings if scoring.hook.normalize is None],
-        [scoring for scoring in scorings if scoring.hook.normalize is not None],
-    )
+    ready = Ready(states, skipped, [hook for hook in group.filter if hook.name not in skipped], [], [])
+    for scoring in prepare_scores(evaluation, group, _NO_ROWS, counted=counted):
+        (ready.scores if scoring.hook.normalize is None else ready.normalizing).append(scoring)
+    return ready
 
 
 def prepare_scores(evaluation: Evaluation, group: Group, rows: IntArray, *, counted: bool = True) -> list[Scoring]:
     """Run PreScore for the rows that passed; plugins that sign do not look at them."""
     call, pod, table = evaluation.profile.caller.call, evaluation.pod, evaluation.cluster.nodes
     states = {hook.name: call(hook, pod, table, rows, rows=int(counted)) for hook in group.pre_score}
-    scorings = (Scoring(hook, weight, states.get(hook.name)) for hook, weight in group.score)
-    return [scoring for scoring in scorings if not isinstance(scoring.state, Skip)]
+    return [
+        Scoring(hook, weight, state)
+        for hook, weight in group.score
+        if not isinstance(state := states.get(hook.name), Skip)
+    ]
