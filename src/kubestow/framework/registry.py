@@ -10,8 +10,8 @@ from kubestow.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, R
 Factory = Callable[[Any, Handle], Any]
 """Makes a plugin from its arguments and a handle; a plugin's class is one."""
 
-_PLAIN = {"filter": "filter_rows", "score": "score_rows"}
-"""The methods of the plain form, named as their points, and those of the vector form that they stand in for."""
+_PLAIN = ("filter", "score")
+"""The methods of the plain form, named as their points. Beside those of the vector form they are not called."""
 _PLAIN_PARAMETERS = ("state", "pod", "node")
 _OPTIONAL = (NormalizeScore, AdaptsToChanges, Signs, Requeues)
 """What a plugin may have beside its points."""
@@ -81,10 +81,8 @@ def check_signatures(plugin: Any) -> None:
         for method in present:
             wanted = tuple(inspect.signature(getattr(protocol, method)).parameters)[1:]
             _check_method(plugin, method, wanted)
-    for method, vector in _PLAIN.items():
+    for method in _PLAIN:
         if hasattr(plugin, method):
-            if hasattr(plugin, vector):
-                raise RegistryError(f"plugin {plugin.name} has both {method} and {vector}: keep one")
             _check_method(plugin, method, _PLAIN_PARAMETERS)
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kubestow.testing.agreement import check_forms
     from kubestow.testing.builders import make_node, make_pod
     from kubestow.testing.event_log import EventLog, RecordedEvent
     from kubestow.testing.fake_cluster import Binding, FakeCluster
@@ -24,6 +25,7 @@ _HOMES = {
     "SchedulerHarness": "harness",
     "StuckError": "virtual_loop",
     "VirtualLoop": "virtual_loop",
+    "check_forms": "agreement",
     "make_node": "builders",
     "make_pod": "builders",
     "offline_handle": "handles",
@@ -38,6 +40,7 @@ __all__ = [
     "SchedulerHarness",
     "StuckError",
     "VirtualLoop",
+    "check_forms",
     "make_node",
     "make_pod",
     "offline_handle",

@@ -1,0 +1,52 @@
+"""For people who write plugins: all the names that a plugin needs.
+
+    from kubestow.plugin import unschedulable
+
+    class OnlySsd:
+        name = "OnlySsd"
+
+        def __init__(self, args, handle): ...
+
+        def filter(self, state, pod, node):
+            return None if node.labels.get("disk") == "ssd" else "node has no SSD"
+
+What only serves speed is in `kubestow.plugin.fast`; what tries a plugin without a cluster in `kubestow.testing`.
+
+Promise: these names, and what a plugin is handed, change only with a line in the changelog.
+"""
+
+from kubestow.cluster.events import Action, Resource, on
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.handle import Handle
+from kubestow.framework.plain import NodeRow
+from kubestow.framework.results import (
+    MAX_SCORE,
+    SKIP,
+    Code,
+    Narrowed,
+    PluginError,
+    PostFilterResult,
+    Rejection,
+    Wait,
+    unresolvable,
+    unschedulable,
+)
+
+__all__ = [
+    "MAX_SCORE",
+    "SKIP",
+    "Action",
+    "Code",
+    "Handle",
+    "Narrowed",
+    "NodeRow",
+    "PluginError",
+    "PodInfo",
+    "PostFilterResult",
+    "Rejection",
+    "Resource",
+    "Wait",
+    "on",
+    "unresolvable",
+    "unschedulable",
+]

@@ -1,0 +1,66 @@
+"""The public face for people who write plugins is small, and changes only on purpose."""
+
+import kubestow.plugin
+import kubestow.plugin.fast
+import kubestow.testing
+
+
+def test_names_for_every_plugin() -> None:
+    """A plugin needs no other import."""
+    assert sorted(kubestow.plugin.__all__) == [
+        "Action",
+        "Code",
+        "Handle",
+        "MAX_SCORE",
+        "Narrowed",
+        "NodeRow",
+        "PluginError",
+        "PodInfo",
+        "PostFilterResult",
+        "Rejection",
+        "Resource",
+        "SKIP",
+        "Wait",
+        "on",
+        "unresolvable",
+        "unschedulable",
+    ]
+
+
+def test_names_for_fast_plugins() -> None:
+    """What only serves speed is apart."""
+    assert sorted(kubestow.plugin.fast.__all__) == [
+        "BoolArray",
+        "Change",
+        "IntArray",
+        "NodeView",
+        "PodsRead",
+        "Rejections",
+        "Rows",
+        "RowsOfPods",
+    ]
+
+
+def test_names_for_trying_plugins() -> None:
+    """What is needed to test one without a cluster."""
+    assert sorted(kubestow.testing.__all__) == [
+        "Binding",
+        "EventLog",
+        "FakeCluster",
+        "Faults",
+        "RecordedEvent",
+        "SchedulerHarness",
+        "StuckError",
+        "VirtualLoop",
+        "check_forms",
+        "make_node",
+        "make_pod",
+        "offline_handle",
+    ]
+
+
+def test_all_names_are_there() -> None:
+    """Also those that are imported when first asked for."""
+    for module in (kubestow.plugin, kubestow.plugin.fast, kubestow.testing):
+        for name in module.__all__:
+            assert getattr(module, name) is not None
