@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubestow.binding.dispatcher import Dispatcher
-from kubestow.client.errors import ConflictError
+from kubestow.model.failures import ConflictError
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.reporting.conditions import status_patch
 from kubestow.testing import FakeCluster, VirtualLoop, make_pod

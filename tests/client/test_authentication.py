@@ -18,13 +18,14 @@ from client.doubles import FixedClock, Noted, middle, pod
 from client.scripted import Answer, Request, Script, client_of, opened, serving
 from client.virtualtime import run
 from kubestow.client.access import Access, Identity, open_channel
-from kubestow.client.errors import CredentialsError, UnauthorizedError
+from kubestow.client.errors import CredentialsError
 from kubestow.client.execplugin import ExecPlugin
 from kubestow.client.informer import Informer
 from kubestow.client.oidc import OidcSettings
 from kubestow.client.reflector import Reflector
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
+from kubestow.model.failures import UnauthorizedError
 
 
 def guarded(*accepted: str) -> Script:

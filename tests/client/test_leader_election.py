@@ -13,9 +13,10 @@ from client.leasehouse import LeaseHouse
 from client.scripted import ScriptedServer, opened, serving
 from client.virtualtime import run
 from kubestow.client.api import ApiClient
-from kubestow.client.election import Elector, LeaseLostError, Terms
+from kubestow.client.election import Elector, Terms
 from kubestow.client.leases import LeaseLock
 from kubestow.client.requests import Requests
+from kubestow.model.failures import LeaseLostError
 
 
 class Contender:

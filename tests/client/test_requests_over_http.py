@@ -7,7 +7,9 @@ import pytest
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
 from kubestow.client.api import ApiClient
-from kubestow.client.errors import (
+from kubestow.client.errors import api_error
+from kubestow.client.ratelimit import TokenBucket
+from kubestow.model.failures import (
     AlreadyExistsError,
     ApiError,
     BadAnswerError,
@@ -20,9 +22,7 @@ from kubestow.client.errors import (
     ServerFailedError,
     TimedOutError,
     TooManyRequestsError,
-    api_error,
 )
-from kubestow.client.ratelimit import TokenBucket
 
 
 async def echo(request: Request, answer: Answer) -> None:
@@ -268,7 +268,7 @@ def test_errors_are_typed_and_carry_the_status(code: int, reason: str, kind: typ
                 with pytest.raises(kind, match="because") as caught:
                     await client_of(channel).request("PUT", "/a/b", b"{}")
                 assert type(caught.value) is kind
-                assert (caught.value.code, caught.value.reason) == (code, reason)
+                assert (caught.value.code, caught.value.status.reason) == (code, reason)
                 assert caught.value.status.message == "because"
 
     run(main())

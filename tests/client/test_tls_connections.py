@@ -10,8 +10,9 @@ from client.authority import Authority
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
 from kubestow.client.access import Access
-from kubestow.client.errors import ConnectError, CredentialsError
+from kubestow.client.errors import CredentialsError
 from kubestow.client.tls import Certificate, TlsContexts, TlsSettings
+from kubestow.model.failures import ConnectError
 
 
 async def accept(request: Request, answer: Answer) -> None:

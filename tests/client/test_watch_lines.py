@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from client.doubles import pod
 from client.scripted import line
-from kubestow.client.errors import BadAnswerError
 from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
+from kubestow.model.failures import BadAnswerError
 from kubestow.model.pod import Pod
 from kubestow.model.storage import PersistentVolumeClaim
 

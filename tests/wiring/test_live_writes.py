@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.client.election import LeaseLostError
 from kubestow.model import codec
 from kubestow.model.devices import ResourceClaim
+from kubestow.model.failures import LeaseLostError
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.wiring.api import LiveApi, merged

@@ -12,9 +12,9 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from kubestow.client.errors import NotFoundError, ServerFailedError, TooManyRequestsError, TransportError
 from kubestow.framework.handle import ApiPort
 from kubestow.model.devices import ResourceClaim
+from kubestow.model.failures import RETRIABLE, NotFoundError
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.conditions import with_condition
@@ -182,9 +182,8 @@ class Dispatcher:
         for _ in range(MOST_ATTEMPTS - 1):
             try:
                 return await call(*args, **kw)
-            except (TransportError, ServerFailedError, TooManyRequestsError) as error:
-                asked: float = getattr(error, "retry_after", None) or 0.0
-                await asyncio.sleep(max(pause, asked))
+            except RETRIABLE as error:
+                await asyncio.sleep(max(pause, error.retry_after or 0.0))
                 pause = min(2 * pause, LONGEST_PAUSE)
         return await call(*args, **kw)
 

@@ -15,11 +15,10 @@ import click
 from kubestow.cli.scheduler_flags import FLAGS
 from kubestow.cli.scheduler_serving import listening_of, serving_of, written
 from kubestow.cli.scheduler_settings import Flags, SettingsError
-from kubestow.client.election import LeaseLostError
-from kubestow.client.errors import ClientError
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.profile import ProfileError
 from kubestow.http.server import ListenError
+from kubestow.model.failures import CallError, LeaseLostError
 from kubestow.reporting.build import KUBERNETES, BuildInfo
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import get_logger
@@ -55,7 +54,7 @@ def run(
         )
     try:
         access = access_of(configuration, flags["master"])
-    except ClientError as error:
+    except CallError as error:
         raise SettingsError(str(error)) from None
     output = LogOutput(log_options)
     listening = listening_of(flags)
@@ -116,7 +115,7 @@ class _Process:
             return 0
         except LeaseLostError as error:
             log.error("Leaderelection lost", err=error)
-        except (ClientError, ProfileError, ListenError, TlsError) as error:
+        except (CallError, ProfileError, ListenError, TlsError) as error:
             log.error("The scheduler cannot run", err=error)
         except Exception as error:
             log.unexpected("The scheduler has failed", err=error)

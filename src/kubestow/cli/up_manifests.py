@@ -15,9 +15,9 @@ import msgspec
 
 from kubestow.apiserver.resources import BY_KIND, Resource
 from kubestow.client.api import JSON, ApiClient
-from kubestow.client.errors import ApiError
 from kubestow.config import ConfigError
 from kubestow.config.document import parse
+from kubestow.model.failures import ApiError
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)

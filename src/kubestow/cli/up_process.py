@@ -28,10 +28,10 @@ from kubestow.cli.up_manifests import Manifest, ManifestError
 from kubestow.cli.up_overview import Overview
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
-from kubestow.client.errors import ClientError
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features, SchedulerConfiguration
 from kubestow.framework.profile import ProfileError
+from kubestow.model.failures import CallError
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.wiring.clients import user_agent
 from kubestow.wiring.live import LiveOptions, LiveScheduler, WallClock
@@ -112,7 +112,7 @@ async def _main(
         await serving
     except asyncio.CancelledError:
         click.echo("stopped")
-    except (StartError, ManifestError, ProfileError, ClientError) as error:
+    except (StartError, ManifestError, ProfileError, CallError) as error:
         raise UpError(str(error)) from None
 
 

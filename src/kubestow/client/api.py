@@ -14,10 +14,11 @@ from contextlib import asynccontextmanager
 from kubestow.client.auth import Auth
 from kubestow.client.connection import Connection, Response, Sink
 from kubestow.client.dialing import Endpoint
-from kubestow.client.errors import ConnectionLostError, TimedOutError, api_error
+from kubestow.client.errors import api_error
 from kubestow.client.observers import UNOBSERVED, RequestObserver
 from kubestow.client.pool import Pool
 from kubestow.client.ratelimit import TokenBucket
+from kubestow.model.failures import ConnectionLostError, TimedOutError
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 import httptools
 
-from kubestow.client.errors import BadAnswerError, ConnectionLostError, TimedOutError, TransportError
+from kubestow.model.failures import BadAnswerError, ConnectionLostError, TimedOutError, TransportError
 
 
 class Sink(Protocol):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from kubestow.client.connection import Connection
-from kubestow.client.errors import ConnectError, CredentialsError
+from kubestow.client.errors import CredentialsError
 from kubestow.client.proxies import Handshake, Proxy
 from kubestow.client.tls import TlsContexts
+from kubestow.model.failures import ConnectError
 
 CONNECT_SECONDS = 10.0
 # A peer that vanished without a word is noticed by the kernel after about a minute.

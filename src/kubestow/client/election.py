@@ -13,19 +13,15 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from kubestow.client.errors import ClientError, NotFoundError
 from kubestow.client.leases import LeaseLock, Record
 from kubestow.client.observers import UNOBSERVED, ElectionObserver
 from kubestow.model.clock import Clock
+from kubestow.model.failures import CallError, LeaseLostError, NotFoundError
 from kubestow.model.timestamps import format_micro_time
 
 logger = logging.getLogger(__name__)
 
 JITTER = 1.2
-
-
-class LeaseLostError(ClientError):
-    """This instance led and must not act any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +159,7 @@ class Elector:
                 now = format_micro_time(self._clock.now())
                 released = Record("", 1, now, now, held.transitions)
                 await self._lock.update(released)
-        except (ClientError, TimeoutError) as error:
+        except (CallError, TimeoutError) as error:
             logger.error("Failed to release lease %s: %s", self._lock, error)
         else:
             self._observe(released)
@@ -176,13 +172,13 @@ class Elector:
         if self.leads and self._is_valid(started):
             try:
                 return await self._take(mine, self._observed, started)
-            except ClientError as error:
+            except CallError as error:
                 logger.info("Lease %s could not be renewed at once, reading it: %s", self._lock, error)
         try:
             found = await self._lock.read()
         except NotFoundError:
             return await self._create(mine, started)
-        except ClientError as error:
+        except CallError as error:
             logger.error("Error retrieving lease %s: %s", self._lock, error)
             return False
         if found != self._last_read:
@@ -195,14 +191,14 @@ class Elector:
             self._observer.slow_renewal(self._lock.name)
         try:
             return await self._take(mine, found, started)
-        except ClientError as error:
+        except CallError as error:
             logger.error("Failed to update lease %s: %s", self._lock, error)
             return False
 
     async def _create(self, mine: Record, started: float) -> bool:
         try:
             await self._lock.create(mine)
-        except ClientError as error:
+        except CallError as error:
             logger.error("Error creating lease %s: %s", self._lock, error)
             return False
         self._hold(mine, started)

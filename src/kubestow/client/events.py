@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from kubestow.client.errors import AlreadyExistsError, ApiError, ClientError, NotFoundError
 from kubestow.client.leases import LeaseLock
 from kubestow.client.observers import UNOBSERVED, WorkObserver
 from kubestow.client.requests import Requests
 from kubestow.model.clock import Clock
+from kubestow.model.failures import AlreadyExistsError, ApiError, CallError, NotFoundError
 from kubestow.model.meta import ObjectReference
 from kubestow.model.timestamps import format_micro_time, format_time
 
@@ -276,7 +276,7 @@ class EventRecorder:
             except ApiError as error:
                 logger.warning("The server refused an event, it is dropped: %s", error)
                 return
-            except ClientError as error:
+            except CallError as error:
                 logger.warning("An event could not be written, trying again later: %s", error)
         logger.error("An event could not be written %d times, it is dropped", MOST_TRIES)
 

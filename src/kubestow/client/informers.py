@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kubestow.client.api import ApiClient
-from kubestow.client.errors import TimedOutError
 from kubestow.client.informer import Handler, Informer
 from kubestow.client.reflector import Reflector
 from kubestow.client.resources import ApiObject, Resource
+from kubestow.model.failures import TimedOutError
 
 T = TypeVar("T", bound=ApiObject)
 

@@ -10,11 +10,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kubestow.client.api import ApiClient
-from kubestow.client.errors import BadAnswerError, GoneError
 from kubestow.client.resources import ApiObject, Resource
 from kubestow.client.watchlines import Unreadable, keeps_source, metadata_of
 from kubestow.model import codec
 from kubestow.model.envelopes import ListMeta, RawList
+from kubestow.model.failures import BadAnswerError, GoneError
 from kubestow.model.meta import Base
 
 PAGE = 500

@@ -21,10 +21,11 @@ import yaml
 from kubestow.client.auth import Expiring, bearer
 from kubestow.client.connection import Response
 from kubestow.client.dialing import Dialer, parse_server
-from kubestow.client.errors import CredentialsError, TransportError
+from kubestow.client.errors import CredentialsError
 from kubestow.client.proxies import proxy_from_environment
 from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.model.clock import Clock
+from kubestow.model.failures import TransportError
 
 logger = logging.getLogger(__name__)
 

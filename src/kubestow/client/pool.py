@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from kubestow.client.connection import Connection
-from kubestow.client.errors import TimedOutError
+from kubestow.model.failures import TimedOutError
 
 IDLE_SECONDS = 90.0
 AGE_SECONDS = 600.0

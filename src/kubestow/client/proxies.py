@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from kubestow.client.errors import ConnectError, CredentialsError
+from kubestow.client.errors import CredentialsError
+from kubestow.model.failures import ConnectError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 _LONGEST_ANSWER = 65536

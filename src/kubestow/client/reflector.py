@@ -14,21 +14,22 @@ from typing import Generic, TypeVar
 
 from kubestow.client.api import ApiClient
 from kubestow.client.backoff import Backoff
-from kubestow.client.errors import (
+from kubestow.client.informer import Informer
+from kubestow.client.lists import PAGE, Lister
+from kubestow.client.resources import ApiObject
+from kubestow.client.watching import Watch
+from kubestow.model.failures import (
     ApiError,
     BadRequestError,
-    ClientError,
+    CallError,
     ForbiddenError,
     GoneError,
     InvalidError,
     NotFoundError,
     ServerFailedError,
     TimedOutError,
+    VersionTooLargeError,
 )
-from kubestow.client.informer import Informer
-from kubestow.client.lists import PAGE, Lister
-from kubestow.client.resources import ApiObject
-from kubestow.client.watching import Watch
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Reflector(Generic[T]):
             started = self._loop.time()
             try:
                 brought_something = await self._once()
-            except ClientError as error:
+            except CallError as error:
                 if self._loop.time() - started >= HEALTHY_SECONDS:
                     self._backoff.reset()
                 await asyncio.sleep(self._delay_after(error))
@@ -76,7 +77,7 @@ class Reflector(Generic[T]):
                     await asyncio.sleep(self._backoff.next())
 
     async def _once(self) -> bool:
-        """One list or one watch, until it ends; tells whether it brought anything. Raises ClientError."""
+        """One list or one watch, until it ends; tells whether it brought anything. Raises CallError."""
         if not self._must_list:
             return await self._follow(Watch(self._informer, self._position), {"resourceVersion": self._position})
         if self._streams_lists:
@@ -89,7 +90,7 @@ class Reflector(Generic[T]):
             try:
                 return await self._follow(watch, query)
             except (BadRequestError, InvalidError, ServerFailedError, TimedOutError) as error:
-                if watch.has_all or _is_too_large(error):
+                if watch.has_all or isinstance(error, VersionTooLargeError):
                     raise
                 self._streams_lists = not isinstance(error, BadRequestError | InvalidError)
                 logger.info("%s: no list by streaming (%s), trying a plain one", self._resource.name, error)
@@ -124,11 +125,11 @@ class Reflector(Generic[T]):
             self._refusal = None
             logger.info("%s: available now", self._resource.name)
 
-    def _delay_after(self, error: ClientError) -> float:
+    def _delay_after(self, error: CallError) -> float:
         name = self._resource.name
         if isinstance(error, ForbiddenError | NotFoundError):
             self._refused(error)
-        elif isinstance(error, GoneError) or _is_too_large(error):
+        elif isinstance(error, GoneError | VersionTooLargeError):
             # A list refused for its version means that even "not older than the position" asks too much.
             self._position_is_gone = self._must_list
             self._must_list = True
@@ -137,7 +138,7 @@ class Reflector(Generic[T]):
             self._failures += 1
             self._must_list |= self._failures >= MOST_RESUMES
             logger.warning("%s: %s again: %s", name, "listing" if self._must_list else "watching", error)
-        return self._backoff.next(getattr(error, "retry_after", None) or 0.0)
+        return self._backoff.next(error.retry_after or 0.0)
 
     def _refused(self, error: ApiError) -> None:
         lacking = isinstance(error, NotFoundError)
@@ -154,10 +155,3 @@ class Reflector(Generic[T]):
             )
         if goes_on:
             self._informer.mark_synced()
-
-
-def _is_too_large(error: ClientError) -> bool:
-    """Whether the server has not yet reached the version asked for, and may never, e.g. after a restore."""
-    return isinstance(error, ApiError) and (
-        error.has_cause("ResourceVersionTooLarge") or "Too large resource version" in error.status.message
-    )

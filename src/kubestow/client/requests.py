@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from kubestow.client.api import JSON, STRATEGIC_MERGE, ApiClient
-from kubestow.client.errors import BadAnswerError
 from kubestow.client.reviews import (
     AccessReviewStatus,
     ReviewedUser,
@@ -21,6 +20,7 @@ from kubestow.client.reviews import (
 from kubestow.config.durations import Duration
 from kubestow.model import codec
 from kubestow.model.devices import ResourceClaim
+from kubestow.model.failures import BadAnswerError
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 
 Body = bytes | Mapping[str, Any] | msgspec.Struct

@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from kubestow.client.errors import BadAnswerError
 from kubestow.client.resources import ApiObject
 from kubestow.model import codec
 from kubestow.model.envelopes import Bookmark, WatchEvent
+from kubestow.model.failures import BadAnswerError
 from kubestow.model.meta import Base
 
 LONGEST_LINE = 64 * 1024 * 1024

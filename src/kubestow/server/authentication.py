@@ -12,12 +12,12 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
-from kubestow.client.errors import ClientError
 from kubestow.client.requests import Requests
 from kubestow.client.reviews import ReviewedUser, TokenReviewStatus
 from kubestow.http.connection import COMMON_HEADERS, Connection
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request
+from kubestow.model.failures import CallError
 from kubestow.reporting.logs import get_logger
 from kubestow.server.remembering import Remembered
 
@@ -121,7 +121,7 @@ class Authenticator:
     async def _user_of_token(self, token: str) -> ReviewedUser:
         try:
             answer = await self._tokens.get(token)
-        except ClientError as error:
+        except CallError as error:
             log.error("Unable to authenticate the request", err=error)
             raise _unauthorized() from None
         if not answer.authenticated:

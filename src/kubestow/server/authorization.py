@@ -1,10 +1,10 @@
 """Who may read: some paths everybody, all paths `system:masters`, the others whom the API server allows."""
 
-from kubestow.client.errors import ClientError
 from kubestow.client.requests import Requests
 from kubestow.client.reviews import AccessReviewStatus, ReviewedUser
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request
+from kubestow.model.failures import CallError
 from kubestow.reporting.logs import get_logger
 from kubestow.server.remembering import Remembered
 
@@ -65,7 +65,7 @@ class Authorizer:
         if self._reviews is not None:
             try:
                 answer = await self._answers.get(_Question(user, verb, path))
-            except ClientError as error:
+            except CallError as error:
                 log.error("Unable to authorize the request", err=error, user=user.username, path=path)
                 raise ApiError(500, "InternalError", "the API server could not be asked whether you may") from None
             if answer.allowed and not answer.denied:

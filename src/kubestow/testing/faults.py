@@ -10,45 +10,41 @@ faults.fail("*", "NotFound", times=5)                    the next five calls, wh
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgspec
-
-from kubestow.client.errors import ConnectError, ConnectionLostError, TimedOutError, api_error
 from kubestow.model.envelopes import Status
+from kubestow.model.failures import (
+    REASONS,
+    BadAnswerError,
+    CallError,
+    ConnectError,
+    ConnectionLostError,
+    TimedOutError,
+    failure_of,
+)
 
 ANY_CALL = "*"
 TIMEOUT_SECONDS = 10.0
 """How long a call takes that is not answered."""
 
-_CODES = {
-    "BadRequest": 400,
-    "Unauthorized": 401,
-    "Forbidden": 403,
-    "NotFound": 404,
-    "Conflict": 409,
-    "Invalid": 422,
-    "TooManyRequests": 429,
-    "InternalError": 500,
-    "ServiceUnavailable": 503,
-}
-_TRANSPORT: dict[str, Callable[[str], Exception]] = {
+_TRANSPORT: dict[str, Callable[[str], CallError]] = {
     "Timeout": lambda call: TimedOutError(f"{call}: no answer within {TIMEOUT_SECONDS:g} s"),
     "ConnectionLost": lambda call: ConnectionLostError(f"{call}: the connection was lost"),
     "ConnectionRefused": lambda call: ConnectError(f"{call}: connection refused"),
+    "BadAnswer": lambda call: BadAnswerError(f"{call}: the answer is not HTTP/1.1"),
 }
 
-PROBLEMS = (*_CODES, *_TRANSPORT)
+PROBLEMS = tuple({**REASONS, **_TRANSPORT})
 """The kinds of failure, by name."""
 
 
-def failure(call: str, problem: str, message: str = "") -> Exception:
+def failure(call: str, problem: str, message: str = "") -> CallError:
     """The exception by which the API client reports a problem."""
     if problem in _TRANSPORT:
         return _TRANSPORT[problem](call)
-    code = _CODES.get(problem)
-    if code is None:
+    if problem not in REASONS:
         raise ValueError(f"no such problem: {problem!r}; there are: {', '.join(PROBLEMS)}")
+    code, _ = REASONS[problem]
     status = Status(status="Failure", reason=problem, code=code, message=message or f"{problem} was asked for")
-    return api_error(call, code, msgspec.json.encode(status))
+    return failure_of(call, code, status)
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from kubestow.client.election import LeaseLostError
 from kubestow.client.requests import Requests
 from kubestow.model.devices import ResourceClaim
+from kubestow.model.failures import LeaseLostError
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.conditions import status_patch

@@ -5,9 +5,9 @@ Differences may be no mistake: changes that are still on their way. Those that s
 
 from collections import Counter
 
-from kubestow.client.errors import ClientError
 from kubestow.client.lists import Lister
 from kubestow.client.resources import NODES, PODS
+from kubestow.model.failures import CallError
 from kubestow.reporting.logs import get_logger
 from kubestow.wiring.live import LiveScheduler
 
@@ -33,7 +33,7 @@ async def compare_with_server(live: LiveScheduler) -> list[str]:
     try:
         nodes = await Lister(live.clients.watches, NODES).fetch("")
         pods = await Lister(live.clients.watches, PODS).fetch("")
-    except ClientError as error:
+    except CallError as error:
         log.error("The API server cannot be asked what there is", err=error)
         return [str(error)]
     cluster, queue = live.core.cluster, live.core.queue

@@ -10,10 +10,10 @@ from cryptography import x509
 
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient, Channel
-from kubestow.client.errors import ClientError
 from kubestow.client.incluster import in_cluster_access, runs_in_cluster
 from kubestow.client.kubeconfig import load_kubeconfig
 from kubestow.client.requests import Requests
+from kubestow.model.failures import CallError
 from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator, FrontProxies
 from kubestow.server.authorization import Authorizer
@@ -78,7 +78,7 @@ class Serving:
         return 0 if self._server is None else self._server.port
 
     async def start(self) -> None:
-        """Listen; raises TlsError, ListenError, ClientError."""
+        """Listen; raises TlsError, ListenError, CallError."""
         options = self._options
         authentication = self._client(options.authentication_kubeconfig, "authentication")
         authorization = self._client(options.authorization_kubeconfig, "authorization")
@@ -172,7 +172,7 @@ class Serving:
         try:
             answer = await client.request("GET", _LOOKED_UP)
             found: dict[str, str] = msgspec.json.decode(answer.body).get("data") or {}
-        except ClientError as error:
+        except CallError as error:
             if not options.tolerates_lookup_failure:
                 raise
             log.warning("Unable to look up in the cluster whose certificates to trust; going on without", err=error)
