@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kubestow.binding.binder import Attempt, Binder
 from kubestow.binding.dispatcher import Dispatcher
-from kubestow.binding.evictions import EvictionObserver, Evictions
+from kubestow.binding.evictions import EvictionObserver, Evictions, Preemption
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.events import ASSIGNED_POD_DELETE
 from kubestow.cluster.pods import PodInfo
@@ -172,7 +172,8 @@ class Scheduler:
             return
         if failed.victims and failed.nominated_node:
             # Before the pod is back in the queue: while its victims are evicted it is to be held back there.
-            self.evictions.start(PodInfo(latest), failed.nominated_node, failed.victims, failed.to_unnominate)
+            preemption = Preemption(PodInfo(latest), failed.nominated_node, failed.preempting_plugin)
+            self.evictions.start(preemption, failed.victims, failed.to_unnominate)
         self._requeue(queued, latest, failed)
         self._report(latest, failed)
 

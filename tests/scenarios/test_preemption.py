@@ -8,6 +8,8 @@ import pytest
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import FailedEvaluation
+from kubestow.framework.results import Code, PostFilterResult
 from kubestow.model.pod import Pod
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import stages
@@ -258,3 +260,37 @@ def test_a_preemptor_that_is_deleted_leaves_its_victims_to_their_fate(start: Sta
     harness.run_until_idle()
     assert harness.cluster.node_of("next") == "n0"
     assert len(harness.core.queue.nominator) == 0
+
+
+class Bouncer:
+    """Throws out everybody else."""
+
+    name = "Bouncer"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._cluster = handle.cluster
+
+    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult:
+        victims = tuple(victim for _, victim in self._cluster.placed_pods())
+        return PostFilterResult(Code.SUCCESS, nominated_node="n1", victims=victims)
+
+
+WITHOUT_DEFAULT = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}
+"""
+
+
+def test_whoever_preempts_is_named(start: Start) -> None:
+    """Any plugin's PostFilter may choose victims; they are told its name."""
+    harness = start(WITHOUT_DEFAULT, plugins=[stages.Slow, Bouncer])
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("low", cpu="1"))
+    harness.run_for(stages.PRE_BINDING)
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.run_for(0.5)
+    assert harness.cluster.conditions("low")["PodScheduled"].message == (
+        'running PreBind plugin "Slow": preempted by Bouncer'
+    )

@@ -6,7 +6,7 @@ before there can be room.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kubestow.binding.dispatcher import ERROR, SUCCESS, Dispatcher
 from kubestow.binding.waiting import WaitingPods
@@ -16,7 +16,13 @@ from kubestow.framework.handle import Recorder
 from kubestow.model.pod import Pod
 from kubestow.reporting.conditions import disruption_target
 
-PLUGIN = "DefaultPreemption"
+
+class Preemption(NamedTuple):
+    """Who makes room for which pod, and where."""
+
+    preemptor: PodInfo
+    node: str
+    plugin: str
 
 
 class PreBinding(Protocol):
@@ -79,9 +85,7 @@ class Evictions:
         victim = self._cluster.pod(last)
         return victim is not None and not victim.terminating
 
-    def start(
-        self, preemptor: PodInfo, node: str, victims: Collection[PodInfo], to_unnominate: Iterable[PodInfo]
-    ) -> None:
+    def start(self, preemption: Preemption, victims: Collection[PodInfo], to_unnominate: Iterable[PodInfo]) -> None:
         """Evict victims; where all are on their way out already, nothing is done, nor taken from other pods."""
         to_evict = [victim for victim in victims if not victim.terminating]
         if not to_evict:
@@ -90,18 +94,19 @@ class Evictions:
         for pod in to_unnominate:
             if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
-        self._preempting[preemptor.uid] = None
+        uid = preemption.preemptor.uid
+        self._preempting[uid] = None
         # Many may preempt at a time: what happens to the victims of one is nothing to the others.
-        self._wait_only_for(preemptor.uid, to_evict[-1].uid)
-        task = asyncio.get_running_loop().create_task(self._run(preemptor, node, to_evict))
+        self._wait_only_for(uid, to_evict[-1].uid)
+        task = asyncio.get_running_loop().create_task(self._run(preemption, to_evict))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, preemptor: PodInfo, node: str, victims: list[PodInfo]) -> None:
-        time, result = asyncio.get_running_loop().time, SUCCESS
+    async def _run(self, preemption: Preemption, victims: list[PodInfo]) -> None:
+        preemptor, time, result = preemption.preemptor, asyncio.get_running_loop().time, SUCCESS
         started = time()
         try:
-            waking_event_follows = await self._evict_all(preemptor, node, victims)
+            waking_event_follows = await self._evict_all(preemption, victims)
         except Exception as error:
             self._observer.preemption_failed(preemptor.pod, error)
             waking_event_follows, result = False, ERROR
@@ -111,28 +116,29 @@ class Evictions:
         if not waking_event_follows:
             self._activate([preemptor.pod])
 
-    async def _evict_all(self, preemptor: PodInfo, node: str, victims: list[PodInfo]) -> bool:
+    async def _evict_all(self, preemption: Preemption, victims: list[PodInfo]) -> bool:
         """Evict the victims, the last one after the others: its deletion is what lets the preemptor try again.
 
         False if it was gone already: what its deletion would have woken was still held back then.
         """
         *others, last = victims
         for failure in await asyncio.gather(
-            *(self._evict(preemptor, node, victim) for victim in others), return_exceptions=True
+            *(self._evict(preemption, victim) for victim in others), return_exceptions=True
         ):
             if isinstance(failure, BaseException):
                 raise failure
-        self._preempting[preemptor.uid] = last.uid
-        return await self._evict(preemptor, node, last)
+        self._preempting[preemption.preemptor.uid] = last.uid
+        return await self._evict(preemption, last)
 
-    async def _evict(self, preemptor: PodInfo, node: str, victim: PodInfo) -> bool:
+    async def _evict(self, preemption: Preemption, victim: PodInfo) -> bool:
         """False if the victim was gone already."""
+        preemptor, node, plugin = preemption
         note = f"Preempted by pod {preemptor.uid} on node {node}"
         waiting = self._waiting.get(victim.uid)
         if waiting is not None:
-            in_memory = waiting.preempt(PLUGIN, "preempted")
+            in_memory = waiting.preempt(plugin, "preempted")
         else:
-            in_memory = self._pre_binding.cancel_pre_bind(victim.uid, f"preempted by {PLUGIN}")
+            in_memory = self._pre_binding.cancel_pre_bind(victim.uid, f"preempted by {plugin}")
         if in_memory:
             note += " (in kube-scheduler memory)."
         else:

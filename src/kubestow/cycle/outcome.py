@@ -38,6 +38,8 @@ class Failed:
     victims: tuple[PodInfo, ...] = ()
     """Pods to evict from the nominated node."""
     to_unnominate: tuple[PodInfo, ...] = ()
+    preempting_plugin: str = ""
+    """Who chose the victims."""
 
     @property
     def is_rejection(self) -> bool:

@@ -24,7 +24,7 @@ def _run(profile: Profile, evaluation: Evaluation) -> PostFilterResult:
         except PluginError as error:
             return PostFilterResult(Code.ERROR, str(error))
         if result.code in (Code.SUCCESS, Code.UNRESOLVABLE):
-            return result
+            return result._replace(plugin=hook.name)
         if result.code not in _REJECTED:
             return PostFilterResult(Code.ERROR, result.message)
         if result.nominated_node is not None:

@@ -167,6 +167,7 @@ class SchedulingCycles:
             nominated_node=result.nominated_node,
             victims=result.victims,
             to_unnominate=result.to_unnominate,
+            preempting_plugin=result.plugin,
         )
 
     # Taking it

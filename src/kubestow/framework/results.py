@@ -104,6 +104,8 @@ class PostFilterResult(NamedTuple):
     """None leaves an earlier nomination as it is; an empty name clears it."""
     victims: tuple[PodInfo, ...] = ()
     to_unnominate: tuple[PodInfo, ...] = ()
+    plugin: str = ""
+    """Whose result it is; filled in by the framework."""
 
 
 class PluginError(Exception):

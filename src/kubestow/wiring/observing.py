@@ -5,10 +5,10 @@ Most of it goes straight to the part of the metrics it concerns; such methods ar
 
 from typing import Any
 
-from kubestow.binding.evictions import PLUGIN as PREEMPTION
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
+from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.reporting.decisions import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, Decisions
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.catalogue import Metrics
@@ -105,4 +105,4 @@ class LiveObserver:
 
 def _preemptions_tried(core: Core) -> int:
     post_filters = [hook for profile in core.profiles.values() for hook in profile.post_filter]
-    return sum(hook.evaluations for hook in post_filters if hook.name == PREEMPTION)
+    return sum(hook.evaluations for hook in post_filters if hook.name == DefaultPreemption.name)
