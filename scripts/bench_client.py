@@ -34,6 +34,7 @@ from kubestow.client.requests import Requests
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
 from kubestow.model.pod import Pod
+from kubestow.running.clock import WallClock
 
 EVENTS = 20_000
 REQUESTS = 10_000
@@ -168,11 +169,6 @@ async def cpu_per_call(call: Callable[[], Awaitable[object]], count: int) -> flo
     started = time.process_time()
     await asyncio.gather(*(worker(count // AT_A_TIME) for _ in range(AT_A_TIME)))
     return (time.process_time() - started) / (count // AT_A_TIME * AT_A_TIME) * 1e6
-
-
-class WallClock:
-    def now(self) -> float:
-        return time.time()
 
 
 async def ours(url: str, ca: bytes, count: int) -> float:

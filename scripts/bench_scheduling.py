@@ -20,12 +20,11 @@ from bench_rows import MILLIS, Row, peak_memory
 from kubestow import config
 from kubestow.intake import Intake
 from kubestow.model.pod import Pod, PodCondition
+from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.testing.handles import ListRecorder
 from kubestow.testing.harness import WallClock
 from kubestow.testing.observers import QuietObserver
 from kubestow.wiring.core import Core, Outside, build_core
-from kubestow.wiring.live import GC_THRESHOLDS
-from kubestow.wiring.memory import keep_freed_memory
 from kubestow.wiring.registry import in_tree_registry
 from workloads import WORKLOADS, Workload
 

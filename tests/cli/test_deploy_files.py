@@ -8,7 +8,7 @@ import yaml
 
 from kubestow import config
 from kubestow.cli.scheduler_flags import FLAGS
-from kubestow.wiring.watches import WATCHED
+from kubestow.client.resources import WATCHED
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = yaml.safe_load((DEPLOY / "helm/kubestow/files/rules.yaml").read_text())

@@ -3,10 +3,10 @@
 import pytest
 
 from kubestow.client import resources
-from kubestow.client.resources import NODES, PODS, Resource, key_of
+from kubestow.client.resources import NODES, PODS, WATCHED, Resource, key_of
 from kubestow.model.node import Node
 
-WATCHED = """
+PATHS = """
 /api/v1/pods
 /api/v1/nodes
 /api/v1/namespaces
@@ -31,7 +31,7 @@ WATCHED = """
 def test_same_paths_as_kube_scheduler() -> None:
     """Every resource that kube-scheduler watches by default is there, and no other."""
     known = {found.path for found in vars(resources).values() if isinstance(found, Resource)}
-    assert known == set(WATCHED.split())
+    assert known == {resource.path for resource in WATCHED} == set(PATHS.split())
 
 
 def test_only_pods_are_selected() -> None:

@@ -24,12 +24,11 @@ from integration.misbehaviour import OF_WATCHES, Misbehaving, refuse
 from kubestow.apiserver import ControlPlane, Options
 from kubestow.client.access import Access, Identity
 from kubestow.client.tls import TlsSettings
-from kubestow.wiring.inspection import compare_with_server
 from kubestow.wiring.live import LiveOptions, LiveScheduler
 
 
 async def _knows_the_truth(instance: Instance) -> bool:
-    return not await compare_with_server(instance.live)
+    return not await instance.live.inspection.compare_with_server()
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -15,9 +15,10 @@ from kubestow.framework.registry import points_of
 from kubestow.framework.results import Wait
 from kubestow.reporting.decisions import Decisions
 from kubestow.reporting.metrics.catalogue import Metrics
+from kubestow.running.observing import LiveObserver
 from kubestow.testing import EventLog, FakeCluster, VirtualLoop, make_node, make_pod
 from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.observing import LiveObserver
+from kubestow.wiring.gauges import connect_gauges
 from kubestow.wiring.registry import in_tree_registry
 
 
@@ -59,7 +60,7 @@ class Watched:
         events, chance = EventLog(self.loop.time), random.Random(0)
         outside = Outside(self.loop.clock, self.loop.time, chance, self.cluster, events, observer)
         self.core = build_core(configuration, FEATURES, registry, outside)
-        observer.watch(self.core)
+        connect_gauges(self.metrics, self.core)
         self.cluster.feed.listen(self.core.intake)
         self.running = self.loop.create_task(self.core.scheduler.run())
 

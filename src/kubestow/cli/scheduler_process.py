@@ -24,11 +24,11 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.options import MetricOptions
+from kubestow.server.options import ServingOptions
 from kubestow.server.tls import TlsError
 from kubestow.wiring.clients import access_of
-from kubestow.wiring.inspection import compare_with_server, tell_what_is_known
 from kubestow.wiring.live import LiveOptions, LiveScheduler
-from kubestow.wiring.serving import Serving, ServingOptions
+from kubestow.wiring.serving import Serving
 
 log = get_logger(__name__)
 
@@ -153,9 +153,11 @@ class _Process:
             asyncio.get_running_loop().add_signal_handler(number, stop, number.name)
 
     def _inspect(self, live: LiveScheduler) -> None:
-        tell_what_is_known(live)
+        live.inspection.tell_what_is_known()
         if self._comparing is None or self._comparing.done():
-            self._comparing = asyncio.create_task(compare_with_server(live), name="compare with the API server")
+            self._comparing = asyncio.create_task(
+                live.inspection.compare_with_server(), name="compare with the API server"
+            )
 
     async def _flush(self) -> None:
         while True:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from kubestow.cli.scheduler_flags import FLAGS
 from kubestow.cli.scheduler_settings import Flags, SettingsError
 from kubestow.server.authentication import FrontProxies
+from kubestow.server.options import ServingOptions
 from kubestow.server.serving import Listening
 from kubestow.server.tls import ServerTls
-from kubestow.wiring.serving import ServingOptions
 
 
 def listening_of(flags: Flags) -> Listening | None:

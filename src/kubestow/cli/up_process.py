@@ -33,8 +33,9 @@ from kubestow.config import ConfigError, Features, SchedulerConfiguration
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.reporting.log_setup import LogOptions, LogOutput
+from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
-from kubestow.wiring.live import LiveOptions, LiveScheduler, WallClock
+from kubestow.wiring.live import LiveOptions, LiveScheduler
 
 DEFAULT_NODES = 10
 COMMANDS = (

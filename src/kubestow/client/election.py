@@ -72,6 +72,11 @@ class Elector:
         observer.leading(lock.name, False)
 
     @property
+    def lease(self) -> str:
+        """The lease's name."""
+        return self._lock.name
+
+    @property
     def leader(self) -> str:
         """The identity last seen to hold the lease; empty where nobody does."""
         return self._observed.holder

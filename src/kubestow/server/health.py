@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
+from kubestow.client.election import Elector
 from kubestow.http.messages import Request, Response
 from kubestow.reporting.logs import get_logger
 
@@ -24,6 +25,30 @@ class Check(NamedTuple):
 
 
 PING = Check("ping", lambda: None)
+
+OVERDUE_SECONDS = 20.0
+"""How long after the end of its lease a leader that has not stopped is still taken for healthy."""
+
+
+def lease_check(elector: Elector) -> Check:
+    """Whether an instance goes on leading without a lease."""
+
+    def problem() -> str | None:
+        overdue = elector.overdue(OVERDUE_SECONDS)
+        return f"failed election to renew leadership on lease {elector.lease}" if overdue else None
+
+    return Check("leaderElection", problem)
+
+
+def sync_check(is_synced: Callable[[], bool], unsynced: Callable[[], list[str]]) -> Check:
+    """Whether everything that must be known before scheduling is known."""
+
+    def problem() -> str | None:
+        if is_synced():
+            return None
+        return f"handlers are not fully synchronized: {', '.join(unsynced()) or 'almost'}"
+
+    return Check("sched-handler-sync", problem)
 
 
 class HealthPage:

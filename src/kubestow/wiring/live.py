@@ -1,14 +1,5 @@
-"""A scheduler at a real API server, from its options to the end.
+"""A scheduler at a real API server, put together: clients, core, watches, lease, and the life that runs them."""
 
-    clients -> core -> what it serves -> watches, until all is known -> lease -> scheduling
-
-Whoever does not get the lease keeps watching, so that it knows everything the moment it does (unless the configuration
-delays that). Cancelling `run` is the orderly way to stop: no more pods are taken, bindings under way may finish, what
-is left to write is written, the lease is released. A lost lease is the opposite: nothing is written any more.
-"""
-
-import asyncio
-import gc
 import random
 import socket
 import time
@@ -21,40 +12,22 @@ from kubestow.client.election import Elector, Terms
 from kubestow.client.events import QUEUE, EventRecorder
 from kubestow.client.informers import Informers
 from kubestow.client.leases import LeaseLock
+from kubestow.client.recording import PodRecorder
+from kubestow.client.writes import LiveApi
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.registry import Registry
 from kubestow.model.clock import Clock
 from kubestow.reporting.decisions import Decisions
-from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.wiring.api import LiveApi
+from kubestow.running.clock import WallClock
+from kubestow.running.lifecycle import Lifecycle, Permission
+from kubestow.running.observing import LiveObserver
+from kubestow.server.inspection import Inspection
 from kubestow.wiring.clients import open_clients
 from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.memory import keep_freed_memory
-from kubestow.wiring.observing import LiveObserver
-from kubestow.wiring.recording import LiveRecorder
+from kubestow.wiring.gauges import connect_gauges
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.watches import watch_everything
-
-log = get_logger(__name__)
-
-BINDING_SECONDS = 10.0
-"""How long bindings under way may take when the scheduler is asked to stop."""
-WRITING_SECONDS = 5.0
-"""How long what is left to write (conditions, evictions, events) may take then."""
-
-GC_THRESHOLDS = (200_000, 12, 1_000)
-"""Scheduling leaves no cycles behind, and each of thousands of bindings under way is some thirty objects to look at."""
-
-
-class WallClock:
-    """The time of day."""
-
-    def now(self) -> float:
-        return time.time()
-
-
-WALL_CLOCK = WallClock()
 
 
 def _identity() -> str:
@@ -74,7 +47,7 @@ class LiveOptions:
     seed: int | None = None
     """Makes the choice among equally good nodes repeatable."""
     identity: str = field(default_factory=_identity)
-    clock: Clock = WALL_CLOCK
+    clock: Clock = field(default_factory=WallClock)
 
 
 class LiveScheduler:
@@ -82,30 +55,22 @@ class LiveScheduler:
 
     def __init__(self, options: LiveOptions, metrics: Metrics | None = None) -> None:
         self.options = options
-        self.metrics = Metrics(options.features) if metrics is None else metrics
+        self.metrics = metrics = Metrics(options.features) if metrics is None else metrics
         self.decisions = Decisions()
-        self.synced = asyncio.Event()
         self.stopping = False
+        """Whether it was asked to stop."""
         configuration, clock, chance = options.configuration, options.clock, random.Random()
-        self.clients = open_clients(
-            configuration, options.access, clock, self.metrics.requests, self.metrics.credentials
+        self.clients = clients = open_clients(
+            configuration, options.access, clock, metrics.requests, metrics.credentials
         )
-        for _ in range(self.clients.ways):
-            self.metrics.transports.transport_created(cached=False)
-        self.metrics.transports.watch_transports(lambda: self.clients.ways)
-        self.events = EventRecorder(
-            self.clients.events,
-            hostname=socket.gethostname(),
-            clock=clock,
-            random=chance.random,
-            observer=self.metrics.workqueues,
-        )
-        self.metrics.workqueues.watch_workqueue(QUEUE, lambda: self.events.pending, self.events.being_written)
-        self.elector = self._elector(clock, chance.random) if configuration.leaderElection.leaderElect else None
-        self._recorder = LiveRecorder(self.events)
-        self._writes = True
-        observer = LiveObserver(self.metrics, self.decisions, clock)
-        self.core = build_core(
+        for _ in range(clients.ways):
+            metrics.transports.transport_created(cached=False)
+        metrics.transports.watch_transports(lambda: clients.ways)
+        events = self._events(clock, chance.random)
+        electing = configuration.leaderElection.leaderElect
+        self.elector = self._elector(events, clock, chance.random) if electing else None
+        may_write, recorder = Permission(self.elector), PodRecorder(events)
+        self.core = core = build_core(
             configuration,
             options.features,
             options.registry,
@@ -113,17 +78,37 @@ class LiveScheduler:
                 clock=clock,
                 stopwatch=time.perf_counter,
                 rng=random.Random(options.seed),
-                api=LiveApi(self.clients.writes, self._may_write),
-                recorder=self._recorder,
-                observer=observer,
+                api=LiveApi(clients.writes, may_write),
+                recorder=recorder,
+                observer=LiveObserver(metrics, self.decisions, clock),
             ),
             longest_unschedulable=options.longest_unschedulable,
         )
-        observer.watch(self.core)
-        self.informers = Informers(self.clients.watches, chance.random)
-        self.stores = watch_everything(self.informers, self.core.intake)
+        connect_gauges(metrics, core)
+        self.informers = Informers(clients.watches, chance.random)
+        self.stores = watch_everything(self.informers, core.intake)
+        self.inspection = Inspection(core.cluster, core.queue, core.profiles.keys(), clients.watches)
+        self._life = Lifecycle(
+            scheduler=core.scheduler,
+            dispatcher=core.dispatcher,
+            informers=self.informers,
+            events=events,
+            recorder=recorder,
+            elector=self.elector,
+            may_write=may_write,
+            delays_watching=electing and configuration.delayCacheUntilActive,
+        )
+        self.synced = self._life.synced
 
-    def _elector(self, clock: Clock, chance: Callable[[], float]) -> Elector:
+    def _events(self, clock: Clock, chance: Callable[[], float]) -> EventRecorder:
+        queues = self.metrics.workqueues
+        events = EventRecorder(
+            self.clients.events, hostname=socket.gethostname(), clock=clock, random=chance, observer=queues
+        )
+        queues.watch_workqueue(QUEUE, lambda: events.pending, events.being_written)
+        return events
+
+    def _elector(self, events: EventRecorder, clock: Clock, chance: Callable[[], float]) -> Elector:
         election = self.options.configuration.leaderElection
         lock = LeaseLock(self.clients.leases, election.resourceNamespace, election.resourceName, self.options.identity)
         terms = Terms(election.leaseDuration.seconds, election.renewDeadline.seconds, election.retryPeriod.seconds)
@@ -133,12 +118,9 @@ class LiveScheduler:
             terms,
             clock=clock,
             random=chance,
-            announce=lambda held, what: self.events.announce(speaker, held, what),
+            announce=lambda held, what: events.announce(speaker, held, what),
             observer=self.metrics.election,
         )
-
-    def _may_write(self) -> bool:
-        return self._writes and (self.elector is None or self.elector.may_act)
 
     @property
     def leads(self) -> bool:
@@ -148,58 +130,6 @@ class LiveScheduler:
     async def run(self) -> None:
         """Schedule until cancelled; raises LeaseLostError when the lease is lost."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self.events.run(), name="write events")
-                if not self._delays_watching:
-                    self._start_watching(tasks)
-                    await self._all_known()
-                if self.elector is None:
-                    await self._schedule(tasks)
-                else:
-                    await self.elector.run(lambda: self._schedule(tasks))
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
+            await self._life.run()
         finally:
             self.clients.close()
-
-    @property
-    def _delays_watching(self) -> bool:
-        return self.elector is not None and self.options.configuration.delayCacheUntilActive
-
-    def _start_watching(self, tasks: asyncio.TaskGroup) -> None:
-        keep_freed_memory()
-        gc.set_threshold(*GC_THRESHOLDS)
-        tasks.create_task(self.informers.run(), name="watch")
-
-    async def _all_known(self) -> None:
-        await self.informers.wait_synced()
-        # What was just listed lives as long as the process: the collector need not look at it, not even once.
-        gc.freeze()
-        self.synced.set()
-        log.info("Handlers synced", v=3)
-
-    async def _schedule(self, tasks: asyncio.TaskGroup) -> None:
-        if self._delays_watching:
-            self._start_watching(tasks)
-            await self._all_known()
-        try:
-            await self.core.scheduler.run()
-        finally:
-            await self._finish()
-
-    async def _finish(self) -> None:
-        """End in good order what is under way, as far as it is still allowed; give up the rest without a word."""
-        scheduler = self.core.scheduler
-        if self._may_write():
-            if not await scheduler.binder.drain(BINDING_SECONDS):
-                log.warning("Bindings did not end in time", seconds=BINDING_SECONDS, bindings=len(scheduler.binder))
-            try:
-                async with asyncio.timeout(WRITING_SECONDS):
-                    await scheduler.evictions.drain()
-                    await self.core.dispatcher.drain()
-            except TimeoutError:
-                log.warning("Not everything could be written in time", seconds=WRITING_SECONDS)
-            await self.events.drain(WRITING_SECONDS)
-        self._writes = False
-        self._recorder.close()
-        scheduler.binder.abandon()

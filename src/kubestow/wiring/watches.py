@@ -1,32 +1,11 @@
-"""What the scheduler lists and watches, and how changes reach it."""
+"""How changes of what is watched reach the scheduler."""
 
 from typing import Any
 
-from kubestow.client import resources
 from kubestow.client.informer import Informer
 from kubestow.client.informers import Informers
+from kubestow.client.resources import WATCHED
 from kubestow.intake import Intake
-
-WATCHED: tuple[resources.Resource[Any], ...] = (
-    resources.PODS,
-    resources.NODES,
-    resources.NAMESPACES,
-    resources.SERVICES,
-    resources.REPLICATION_CONTROLLERS,
-    resources.PERSISTENT_VOLUMES,
-    resources.PERSISTENT_VOLUME_CLAIMS,
-    resources.REPLICA_SETS,
-    resources.STATEFUL_SETS,
-    resources.POD_DISRUPTION_BUDGETS,
-    resources.STORAGE_CLASSES,
-    resources.CSI_NODES,
-    resources.CSI_DRIVERS,
-    resources.CSI_STORAGE_CAPACITIES,
-    resources.VOLUME_ATTACHMENTS,
-    resources.RESOURCE_CLAIMS,
-    resources.RESOURCE_SLICES,
-    resources.DEVICE_CLASSES,
-)
 
 
 class _IntoIntake:

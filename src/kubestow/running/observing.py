@@ -8,11 +8,9 @@ from typing import Any
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
-from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.reporting.decisions import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, Decisions
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.wiring.core import Core
 
 log = get_logger(__name__)
 
@@ -21,8 +19,7 @@ class LiveObserver:
     """Everything the core tells."""
 
     def __init__(self, metrics: Metrics, decisions: Decisions, clock: Clock) -> None:
-        self.metrics = metrics
-        self.decisions = decisions
+        self._decisions = decisions
         self._clock = clock
 
         self.plugin_called = metrics.framework.plugin_called
@@ -69,7 +66,7 @@ class LiveObserver:
                 log.info("Node chosen for pod", v=3, pod=pod.key, node=outcome.node, feasibleNodes=outcome.feasible)
         else:
             record = self._failure(pod, outcome, seconds)
-        self.decisions.record(record)
+        self._decisions.record(record)
 
     def _failure(self, pod: Pod, failed: Failed, seconds: float) -> DecisionRecord:
         if failed.is_rejection:
@@ -90,19 +87,3 @@ class LiveObserver:
 
     def preemption_failed(self, pod: Pod, error: Exception) -> None:
         log.error("Preemption failed; the pod will be tried again", err=error, pod=pod.key)
-
-    def watch(self, core: Core) -> None:
-        """Take the numbers that others keep anyway from there, when metrics are asked for."""
-        metrics = self.metrics
-        metrics.scheduler.watch_cluster(core.cluster)
-        metrics.scheduler.watch_tasks(lambda: {"binding": len(core.scheduler.binder)})
-        metrics.scheduler.watch_preemptions(lambda: _preemptions_tried(core))
-        metrics.queue.watch_queue(core.queue)
-        metrics.api_calls.watch_waiting(core.dispatcher.waiting)
-        for profile in core.profiles.values():
-            metrics.framework.watch_profile(profile)
-
-
-def _preemptions_tried(core: Core) -> int:
-    post_filters = [hook for profile in core.profiles.values() for hook in profile.post_filter]
-    return sum(hook.evaluations for hook in post_filters if hook.name == DefaultPreemption.name)

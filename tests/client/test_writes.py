@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubestow.client.writes import LiveApi, merged
 from kubestow.model import codec
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.failures import LeaseLostError
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.wiring.api import LiveApi, merged
 
 POD = codec.convert(
     Pod, {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "status": {"nominatedNodeName": "n"}}

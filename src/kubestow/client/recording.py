@@ -1,11 +1,11 @@
-"""The scheduler's events, in the form the API server takes them."""
+"""Events about pods, in the form that the event recorder takes them."""
 
 from kubestow.client.events import EventRecorder
 from kubestow.model.meta import ObjectReference
 from kubestow.model.pod import Pod
 
 
-class LiveRecorder:
+class PodRecorder:
     """Notes events about pods, in the name of the profile that schedules them."""
 
     def __init__(self, events: EventRecorder) -> None:

@@ -1,10 +1,13 @@
-"""Memory that has been freed stays with the process.
+"""Memory that has been freed stays with the process, and is seldom searched for garbage.
 
 Every cycle uses arrays of some hundred kilobytes for a moment. The C library would give such memory back to the system
 each time and take it again page by page, which costs several times what is done with it.
 """
 
 import ctypes
+
+GC_THRESHOLDS = (200_000, 12, 1_000)
+"""Scheduling leaves no cycles behind, and each of thousands of bindings under way is some thirty objects to look at."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's mallopt."""

@@ -1,0 +1,100 @@
+"""Whose certificates are trusted: the authorities that the flags name, or else those that the cluster has written down.
+
+Kubernetes keeps them in the ConfigMap extension-apiserver-authentication, for every server that stands beside the API
+server.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from cryptography import x509
+
+from kubestow.client.api import ApiClient
+from kubestow.model.failures import CallError
+from kubestow.reporting.logs import get_logger
+from kubestow.server.authentication import FrontProxies
+from kubestow.server.options import ServingOptions
+from kubestow.server.tls import TlsError
+
+log = get_logger(__name__)
+
+_CLIENTS, _PROXIES = "--client-ca-file", "--requestheader-client-ca-file"
+_LOOKED_UP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+
+
+@dataclass(frozen=True, slots=True)
+class Authorities:
+    """PEM of the authorities whose certificates are looked at."""
+
+    clients: str = ""
+    proxies: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What else the cluster says about front proxies."""
+
+    @property
+    def pem(self) -> bytes:
+        """All of them."""
+        return "\n".join(filter(None, (self.clients, self.proxies))).encode()
+
+    def of_clients(self) -> tuple[x509.Certificate, ...]:
+        """Raises TlsError."""
+        return _certificates(self.clients, _CLIENTS)
+
+    def front_proxies(self, given: FrontProxies) -> FrontProxies | None:
+        """The proxies as the flags say, save what the cluster says; None without authorities. Raises TlsError."""
+        if not self.proxies:
+            return None
+
+        def looked_up(name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+            text = self.settings.get(f"requestheader-{name}", "")
+            return tuple(msgspec.json.decode(text, type=list[str])) if text else default
+
+        return FrontProxies(
+            _certificates(self.proxies, _PROXIES),
+            frozenset(looked_up("allowed-names", tuple(given.allowed_names))),
+            looked_up("username-headers", given.user_headers),
+            looked_up("group-headers", given.group_headers),
+            looked_up("uid-headers", given.uid_headers),
+            looked_up("extra-headers-prefix", given.extra_prefixes),
+        )
+
+
+async def find_authorities(options: ServingOptions, client: ApiClient | None) -> Authorities:
+    """Read the files, and ask the cluster for what they leave open; raises TlsError, CallError."""
+    clients = _read(options.client_ca_file, _CLIENTS)
+    proxies = _read(options.proxy_ca_file, _PROXIES)
+    if client is None or options.skips_lookup or (clients and proxies):
+        return Authorities(clients, proxies)
+    try:
+        answer = await client.request("GET", _LOOKED_UP)
+        found: dict[str, str] = msgspec.json.decode(answer.body).get("data") or {}
+    except CallError as error:
+        if not options.tolerates_lookup_failure:
+            raise
+        log.warning("Unable to look up in the cluster whose certificates to trust; going on without", err=error)
+        return Authorities(clients, proxies)
+    return Authorities(
+        clients or found.get("client-ca-file", ""),
+        proxies or found.get("requestheader-client-ca-file", ""),
+        {} if proxies else found,
+    )
+
+
+def _read(path: str, flag: str) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TlsError(f"{flag}: cannot read {path}: {error}") from None
+
+
+def _certificates(pem: str, flag: str) -> tuple[x509.Certificate, ...]:
+    if not pem:
+        return ()
+    try:
+        return tuple(x509.load_pem_x509_certificates(pem.encode()))
+    except ValueError as error:
+        raise TlsError(f"{flag}: holds no certificates: {error}") from None
