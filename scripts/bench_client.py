@@ -213,7 +213,7 @@ class Counter:
     def on_update(self, old: Pod, new: Pod) -> None: ...
     def on_delete(self, obj: Pod) -> None: ...
 
-    def on_synced(self) -> None:
+    def on_access(self, _problem: str) -> None:
         self.started = time.process_time()
 
 

@@ -85,6 +85,13 @@ class Intake:
             self._object_changed(obj, None)
         self._changed()
 
+    def access_changed(self, kind: type, problem: str) -> None:
+        """Objects of a kind cannot be seen, for a reason; with an empty one, they can."""
+        # Nothing is scheduled before pods and nodes are seen.
+        if kind is not Pod and kind is not Node:
+            self._cluster.set_unreadable(kind, problem)
+            self._changed()
+
     # Nodes and everything else
 
     def _node_seen(self, new: Node) -> None:

@@ -63,5 +63,5 @@ class Noted:
     def on_delete(self, obj: Pod | Node) -> None:
         self.seen.append(f"-{obj.metadata.name}@{obj.metadata.resourceVersion}")
 
-    def on_synced(self) -> None:
-        self.seen.append("synced")
+    def on_access(self, problem: str) -> None:
+        self.seen.append(problem or "synced")

@@ -91,7 +91,7 @@ def test_a_handler_can_always_rebuild_the_state(states: list[dict[str, tuple[int
         def on_delete(self, obj: Pod) -> None:
             del mirror[obj.metadata.name]
 
-        def on_synced(self) -> None: ...
+        def on_access(self, problem: str) -> None: ...
 
     informer = Informer(PODS, Mirror())
     for state in states:
@@ -135,7 +135,7 @@ def test_waiting_for_sync() -> None:
 
     async def main() -> None:
         informer = Informer(PODS, Noted())
-        asyncio.get_running_loop().call_soon(informer.mark_synced)
+        asyncio.get_running_loop().call_soon(informer.set_access, "")
         await informer.synced.wait()
 
     asyncio.run(main())

@@ -14,7 +14,7 @@ from client.scripted import Answer, Request, Script, ScriptedServer, client_of, 
 from client.virtualtime import run
 from kubestow.client.informer import Informer
 from kubestow.client.reflector import Reflector
-from kubestow.client.resources import NODES, PODS, Resource
+from kubestow.client.resources import DEVICE_CLASSES, NODES, PODS, Resource
 from kubestow.model.devices import DeviceClass
 
 Step = Callable[[Request, Answer], Awaitable[None]]
@@ -415,15 +415,49 @@ def test_lacking_resource_counts_as_empty(caplog: pytest.LogCaptureFixture) -> N
     script = Steps(refuse(404, "NotFound"), refuse(404), refuse(404), then(initial(node("gpu", 3), version="5"), drop))
 
     async def main() -> None:
-        async with reflecting(script, classes) as (_, noted, _):
-            await until(lambda: "synced" in noted.seen)
-            assert noted.seen == ["synced"]
+        async with reflecting(script, classes) as (_, noted, informer):
+            await informer.synced.wait()
+            refused = "deviceclasses.resource.k8s.io: the API server does not have them"
+            assert (noted.seen, informer.unreadable) == ([refused], refused)
             await until(lambda: "available now" in caplog.text)
-            assert noted.seen == ["synced", "+gpu@3"]
+            assert (noted.seen, informer.unreadable) == ([refused, "+gpu@3", "synced"], "")
 
     run(main())
     assert caplog.text.count("does not have them") == 1
     assert "going on without" in caplog.text
+
+
+@pytest.mark.parametrize(("code", "words"), [(403, "forbids to list and watch them"), (404, "does not have them")])
+def test_optional_resource_is_asked_for_ever_more_seldom(
+    code: int, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At first soon, as a right may be about to be given, then every few minutes; said once."""
+    caplog.set_level(logging.INFO)
+
+    async def main() -> None:
+        async with reflecting(Steps(*[refuse(code)] * 99), DEVICE_CLASSES) as (server, noted, informer):
+            await informer.synced.wait()
+            await asyncio.sleep(60)
+            assert 5 <= len(server.requests) <= 7
+            await asyncio.sleep(3600)
+            assert len(server.requests) < 20
+            assert noted.seen == [f"deviceclasses.resource.k8s.io: the API server {words}"]
+
+    run(main())
+    assert caplog.text.count(words) == 1
+
+
+def test_resource_that_is_taken_away_keeps_what_was_known() -> None:
+    """Its last objects stay, and it can be asked that nothing more is seen of them."""
+    drop_then_refuse = then(initial(node("gpu", 3), version="5"), drop)
+
+    async def main() -> None:
+        async with reflecting(Steps(drop_then_refuse, refuse(403)), DEVICE_CLASSES) as (_, noted, informer):
+            await until(lambda: informer.unreadable != "")
+            assert list(informer.objects) == ["gpu"]
+            assert noted.seen == ["+gpu@3", "synced", informer.unreadable]
+
+    run(main())
 
 
 def test_forbidden_resource_that_matters_holds_up(caplog: pytest.LogCaptureFixture) -> None:

@@ -65,3 +65,16 @@ def test_a_claim_named_twice_is_used_once() -> None:
     assert cluster.claim_users == {"n/x": {"u"}}
     cluster.forget("u")
     assert cluster.claim_users == {}
+
+
+def test_plugins_can_ask_whether_objects_can_be_seen() -> None:
+    """A change of that counts as a change of what is listed, so that nothing decided before is reused."""
+    cluster = Cluster()
+    before = cluster.listed_version
+    cluster.set_unreadable(StorageClass, "the API server does not have them")
+    assert cluster.listers.storage_classes.unreadable == "the API server does not have them"
+    assert cluster.listed_version > before
+    before = cluster.listed_version
+    cluster.set_unreadable(StorageClass, "")
+    assert cluster.listers.storage_classes.unreadable == ""
+    assert cluster.listed_version > before

@@ -52,15 +52,24 @@ def test_no_pod_is_lost(seed: int) -> None:
     assert any(fault.__name__ in chaos.happened for fault in OF_WATCHES)
 
 
-def test_a_group_that_the_server_lacks_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A server without resource.k8s.io has no claims for devices: scheduling goes on, and the log says so once each."""
+@pytest.mark.parametrize(
+    ("code", "reason", "words"),
+    [(404, "NotFound", "does not have them"), (403, "Forbidden", "forbids to list and watch them")],
+)
+def test_a_group_that_cannot_be_read_is_told_once(
+    code: int, reason: str, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that lacks resource.k8s.io/v1, or keeps it from us: scheduling goes on, and plugins can ask why."""
     caplog.set_level(logging.WARNING, "kubestow.client")
 
     async def main() -> None:
         async with running_cluster() as cluster:
             await cluster.add(node("n1"), pod("p"))
-            async with running_scheduler(cluster, wrap=refuse("/apis/resource.k8s.io/", 404, "NotFound")):
+            async with running_scheduler(cluster, wrap=refuse("/apis/resource.k8s.io/", code, reason)) as instance:
                 await eventually(cluster.all_bound)
+                listers = instance.live.core.cluster.listers
+                assert listers.claims.unreadable == ""
+                assert listers.resource_claims.unreadable == f"resourceclaims.resource.k8s.io: the API server {words}"
                 await asyncio.sleep(300.0)
 
     run(main())
@@ -70,7 +79,7 @@ def test_a_group_that_the_server_lacks_is_told_once(caplog: pytest.LogCaptureFix
         "resourceclaims.resource.k8s.io",
         "resourceslices.resource.k8s.io",
     ]
-    assert all("the server does not have them" in line and "going on without" in line for line in told)
+    assert all(f"the server {words}" in line and "going on without" in line for line in told)
 
 
 def test_what_must_not_be_missed_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,9 +16,10 @@ QUIET = 120.0
 class Backoff:
     """The delays before successive retries of one thing."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, random: Callable[[], float]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, random: Callable[[], float], longest: float = LONGEST) -> None:
         self._loop = loop
         self._random = random
+        self._longest = longest
         self._delay = FIRST
         self._last = float("-inf")
 
@@ -28,7 +29,7 @@ class Backoff:
         if now - self._last > QUIET:
             self._delay = FIRST
         delay = max(self._delay * (1.0 + self._random()), at_least)
-        self._delay = min(self._delay * FACTOR, LONGEST)
+        self._delay = min(self._delay * FACTOR, self._longest)
         self._last = now + delay
         return delay
 

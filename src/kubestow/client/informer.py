@@ -27,8 +27,8 @@ class Handler(Protocol[H]):
     def on_add(self, obj: H) -> None: ...
     def on_update(self, old: H, new: H) -> None: ...
     def on_delete(self, obj: H) -> None: ...
-    def on_synced(self) -> None:
-        """Every object that existed at the start has been added; called once."""
+    def on_access(self, problem: str) -> None:
+        """Every object there is has been told (empty), or why none can be seen; at the start, and when that changes."""
 
 
 class Informer(Generic[T]):
@@ -38,6 +38,8 @@ class Informer(Generic[T]):
         self.resource = resource
         self.objects: dict[str, T] = {}
         self.synced = asyncio.Event()
+        self.unreadable = ""
+        """Why the objects cannot be seen, if that is so."""
         self._handler = handler
 
     def put(self, obj: T) -> None:
@@ -88,17 +90,18 @@ class Informer(Generic[T]):
             self._tell_deleted(key, self.objects.pop(key))
         for obj in listed:
             self.put(obj)
-        self.mark_synced()
+        self.set_access("")
 
-    def mark_synced(self) -> None:
-        """All that can be known at the start is known; only the first time counts."""
-        if self.synced.is_set():
+    def set_access(self, problem: str) -> None:
+        """All objects are known (empty), or why they cannot be seen: nobody waits for them, what was known stays."""
+        if self.synced.is_set() and problem == self.unreadable:
             return
+        self.unreadable = problem
         self.synced.set()
         try:
-            self._handler.on_synced()
+            self._handler.on_access(problem)
         except Exception:
-            logger.exception(_HANDLER_FAILED, self.resource.name, "initial sync")
+            logger.exception(_HANDLER_FAILED, self.resource.name, "access")
 
     def _tell_deleted(self, key: str, last: T) -> None:
         try:

@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 SHORTEST_WATCH = 300
 """Seconds after which the server is asked to end a watch, plus as much again at random."""
+REFUSED_SECONDS = 300.0
+"""How seldom, at last, a server is asked again for what it lacks or forbids and the scheduler can do without."""
 HEALTHY_SECONDS = 10.0
 MOST_RESUMES = 3
 """Failures in a row without any event, after which the position is not trusted any more."""
@@ -52,6 +54,7 @@ class Reflector(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._random = random
         self._backoff = Backoff(self._loop, random)
+        self._refusals = Backoff(self._loop, random, longest=REFUSED_SECONDS)
         self._lister = Lister(client, informer.resource)
         self._position = ""
         self._position_is_gone = False
@@ -128,8 +131,8 @@ class Reflector(Generic[T]):
     def _delay_after(self, error: CallError) -> float:
         name = self._resource.name
         if isinstance(error, ForbiddenError | NotFoundError):
-            self._refused(error)
-        elif isinstance(error, GoneError | VersionTooLargeError):
+            return (self._refusals if self._refused(error) else self._backoff).next()
+        if isinstance(error, GoneError | VersionTooLargeError):
             # A list refused for its version means that even "not older than the position" asks too much.
             self._position_is_gone = self._must_list
             self._must_list = True
@@ -140,18 +143,21 @@ class Reflector(Generic[T]):
             logger.warning("%s: %s again: %s", name, "listing" if self._must_list else "watching", error)
         return self._backoff.next(error.retry_after or 0.0)
 
-    def _refused(self, error: ApiError) -> None:
+    def _refused(self, error: ApiError) -> bool:
+        """Tell it once; whether the scheduler goes on without."""
         lacking = isinstance(error, NotFoundError)
-        goes_on = bool(self._resource.group) if lacking else self._resource.dispensable
+        goes_on = bool(self._resource.group) if lacking else self._resource.optional
+        problem = "does not have them" if lacking else "forbids to list and watch them"
         if type(error) is not self._refusal:
             self._refusal = type(error)
             logger.log(
                 logging.WARNING if goes_on else logging.ERROR,
                 "%s: the server %s (%s); %s",
                 self._resource.name,
-                "does not have them" if lacking else "forbids to list and watch them",
+                problem,
                 error,
                 "going on without" if goes_on else "cannot go on before this is solved",
             )
         if goes_on:
-            self._informer.mark_synced()
+            self._informer.set_access(f"{self._resource.name}: the API server {problem}")
+        return goes_on

@@ -45,7 +45,8 @@ class Resource(Generic[T]):
 
     Where the server lacks it there are no such objects, and the scheduler goes on, unless it is part of the core API,
     which no server lacks. Where the server forbids it there may be objects we cannot see: the scheduler goes on only
-    if the resource is `dispensable`, that is, if not seeing it can do no harm.
+    if the resource is `optional`, that is, if not seeing it can do no harm, or whoever needs it asks first whether it
+    can be seen (`unreadable` of its lister).
     """
 
     group: str
@@ -53,7 +54,7 @@ class Resource(Generic[T]):
     plural: str
     kind: type[T]
     field_selector: str = ""
-    dispensable: bool = False
+    optional: bool = False
 
     @property
     def path(self) -> str:
@@ -80,10 +81,10 @@ PODS = Resource("", "v1", "pods", Pod, field_selector="status.phase!=Succeeded,s
 NODES = Resource("", "v1", "nodes", Node)
 NAMESPACES = Resource("", "v1", "namespaces", Namespace)
 # The next four only tell which pods belong together, for spreading by preference.
-SERVICES = Resource("", "v1", "services", Service, dispensable=True)
-REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", ReplicationController, dispensable=True)
-REPLICA_SETS = Resource("apps", "v1", "replicasets", ReplicaSet, dispensable=True)
-STATEFUL_SETS = Resource("apps", "v1", "statefulsets", StatefulSet, dispensable=True)
+SERVICES = Resource("", "v1", "services", Service, optional=True)
+REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", ReplicationController, optional=True)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", ReplicaSet, optional=True)
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", StatefulSet, optional=True)
 PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", PersistentVolume)
 PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", PersistentVolumeClaim)
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", PodDisruptionBudget)
@@ -92,9 +93,10 @@ CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", CSINode)
 CSI_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", CSIDriver)
 CSI_STORAGE_CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities", CSIStorageCapacity)
 VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", VolumeAttachment)
-RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceClaim)
-RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice)
-DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass)
+# Servers before v1.34 do not have the next three; pods that claim devices are refused there.
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceClaim, optional=True)
+RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice, optional=True)
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass, optional=True)
 
 WATCHED: tuple[Resource[Any], ...] = (
     PODS,

@@ -40,6 +40,8 @@ class Store(Generic[T]):
     """
 
     def __init__(self, group_of: Callable[[T], str] | None = None) -> None:
+        self.unreadable = ""
+        """Why the API server does not let us see the objects; empty if it does."""
         self._received: dict[str, T] = {}
         self._assumed: dict[str, T] = {}
         self._group_of = group_of

@@ -190,6 +190,11 @@ class Cluster:
         self.listers.store_of(type(obj)).set(obj)
         self.listed_version += 1
 
+    def set_unreadable(self, kind: type, problem: str) -> None:
+        """Objects of a kind cannot be seen, for a reason; with an empty one, they can."""
+        self.listers.store_of(kind).unreadable = problem
+        self.listed_version += 1
+
     def remove_object(self, obj: Any) -> None:
         """An object of another kind is gone."""
         self.listers.store_of(type(obj)).remove(obj)
