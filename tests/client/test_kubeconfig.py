@@ -59,7 +59,7 @@ def test_everything_a_kubeconfig_can_say(tmp_path: Path) -> None:
             "proxy-url": "http://proxy:1",
         },
     )
-    assert (access.server, access.namespace, access.proxy_url) == ("https://one:6443", "work", "http://proxy:1")
+    assert (access.server, access.proxy_url) == ("https://one:6443", "http://proxy:1")
     assert (access.tls.ca_data, access.tls.server_name) == (b"CA", "kube")
     certificate = access.tls.certificate
     assert certificate is not None
@@ -92,12 +92,13 @@ def test_first_of_several_files_wins(tmp_path: Path) -> None:
 
 
 def test_another_context(tmp_path: Path) -> None:
-    """A context can be named."""
+    """The current context counts; without a user, nobody logs in."""
     tree = config()
     tree["clusters"].append({"name": "d", "cluster": {"server": "https://two"}})
     tree["contexts"].append({"name": "second", "context": {"cluster": "d"}})
-    access = load_kubeconfig([written(tmp_path / "config", tree)], context="second")
-    assert (access.server, access.namespace, access.identity.token) == ("https://two", "default", "")
+    tree["current-context"] = "second"
+    access = load_kubeconfig([written(tmp_path / "config", tree)])
+    assert (access.server, access.identity.token) == ("https://two", "")
 
 
 def test_master_replaces_the_address_only(tmp_path: Path) -> None:
@@ -120,14 +121,14 @@ def test_home_is_the_last_resort(tmp_path: Path) -> None:
 
 
 def test_pod_with_a_service_account(tmp_path: Path) -> None:
-    """In a pod, address, token, authority and namespace come from where Kubernetes puts them."""
+    """In a pod, address, token and authority come from where Kubernetes puts them."""
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(CredentialsError, match=r"token: no such file"):
         in_cluster_access(environ, str(tmp_path))
-    for name, text in (("token", "t"), ("ca.crt", "ca"), ("namespace", "kube-system\n")):
+    for name, text in (("token", "t"), ("ca.crt", "ca")):
         (tmp_path / name).write_text(text)
     access = in_cluster_access(environ, str(tmp_path))
-    assert (access.server, access.namespace) == ("https://[fd00::1]:443", "kube-system")
+    assert access.server == "https://[fd00::1]:443"
     assert access.identity.token_file == str(tmp_path / "token")
     with pytest.raises(CredentialsError, match="KUBERNETES_SERVICE_HOST"):
         in_cluster_access({}, str(tmp_path))

@@ -4,6 +4,7 @@ import pytest
 
 from kubestow.client import resources
 from kubestow.client.resources import NODES, PODS, WATCHED, Resource, key_of
+from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import Node
 
 PATHS = """
@@ -50,4 +51,4 @@ def test_names_for_people(group: str, name: str) -> None:
 
 def test_keys() -> None:
     """Objects of a namespace are keyed with it."""
-    assert (key_of("ns", "a"), key_of("", "a")) == ("ns/a", "a")
+    assert (key_of(ObjectMeta("a", "ns")), key_of(ObjectMeta("a"))) == ("ns/a", "a")

@@ -277,26 +277,6 @@ def test_claim_that_is_read_again() -> None:
     run(main())
 
 
-def test_delete_of_that_very_pod() -> None:
-    """With a uid, the server is asked to delete only the pod of that uid."""
-
-    async def accept(request: Request, answer: Answer) -> None:
-        answer.reply(200)
-
-    async def main() -> None:
-        async with serving(accept) as server:
-            with opened(server) as channel:
-                await Requests(client_of(channel)).delete_pod("ns", "p", uid="u", grace_period_seconds=0)
-            assert server.requests[0].json == {
-                "kind": "DeleteOptions",
-                "apiVersion": "v1",
-                "preconditions": {"uid": "u"},
-                "gracePeriodSeconds": 0,
-            }
-
-    run(main())
-
-
 def test_reviews_of_identity_and_rights() -> None:
     """Tokens and rights of those who read from us are asked for in the form the API server knows."""
 

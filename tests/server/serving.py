@@ -32,7 +32,7 @@ class Reviews:
         self.asked: list[tuple[str, ...]] = []
         self.failure: Exception | None = None
 
-    async def review_token(self, token: str, audiences: tuple[str, ...] = ()) -> TokenReviewStatus:
+    async def review_token(self, token: str) -> TokenReviewStatus:
         self.asked.append(("token", token))
         if self.failure is not None:
             raise self.failure

@@ -52,7 +52,6 @@ class Access:
     tls: TlsSettings = field(default_factory=TlsSettings)
     identity: Identity = field(default_factory=Identity)
     proxy_url: str = ""
-    namespace: str = "default"
     server_field: str = "server"
 
 

@@ -31,13 +31,4 @@ def in_cluster_access(environ: Mapping[str, str], folder: str = FOLDER) -> Acces
         server_field="KUBERNETES_SERVICE_HOST",
         tls=TlsSettings(source=source, ca_file=os.path.join(folder, "ca.crt")),
         identity=Identity(token_file=os.path.join(folder, "token")),
-        namespace=_namespace(folder),
     )
-
-
-def _namespace(folder: str) -> str:
-    try:
-        with open(os.path.join(folder, "namespace"), encoding="utf-8") as file:
-            return file.read().strip() or "default"
-    except OSError:
-        return "default"

@@ -45,7 +45,7 @@ class Informer(Generic[T]):
     def put(self, obj: T) -> None:
         """An object was added or modified."""
         meta = obj.metadata
-        key = key_of(meta.namespace, meta.name)
+        key = key_of(meta)
         old = self.objects.get(key)
         if old is not None and old.metadata.resourceVersion == meta.resourceVersion and old.metadata.uid == meta.uid:
             return
@@ -64,7 +64,7 @@ class Informer(Generic[T]):
     def remove(self, last: T) -> None:
         """An object was deleted; `last` is its last state."""
         meta = last.metadata
-        key = key_of(meta.namespace, meta.name)
+        key = key_of(meta)
         if self.objects.pop(key, None) is None:
             return
         self._tell_deleted(key, last)
@@ -72,7 +72,7 @@ class Informer(Generic[T]):
     def skip(self, unreadable: Unreadable) -> None:
         """An object came that cannot be understood: keep what was known of it, unless it is gone."""
         meta = unreadable.metadata
-        key = key_of(meta.namespace, meta.name)
+        key = key_of(meta)
         logger.error("%s %s: ignored, cannot be understood: %s", self.resource.name, key, unreadable.problem)
         if unreadable.type == "DELETED" and (old := self.objects.pop(key, None)) is not None:
             self._tell_deleted(key, old)
@@ -83,8 +83,8 @@ class Informer(Generic[T]):
         listed = list(objects)
         for bad in unreadable:
             self.skip(bad)
-            present.add(key_of(bad.metadata.namespace, bad.metadata.name))
-        present.update(key_of(obj.metadata.namespace, obj.metadata.name) for obj in listed)
+            present.add(key_of(bad.metadata))
+        present.update(key_of(obj.metadata) for obj in listed)
         # Deletions first: what they free is seen before what may need it.
         for key in [key for key in self.objects if key not in present]:
             self._tell_deleted(key, self.objects.pop(key))

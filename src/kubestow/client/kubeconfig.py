@@ -79,7 +79,6 @@ class _User(msgspec.Struct, rename="kebab"):
 class _Context(msgspec.Struct):
     cluster: str = ""
     user: str = ""
-    namespace: str = ""
 
 
 class _NamedCluster(msgspec.Struct):
@@ -114,20 +113,18 @@ class _Found(msgspec.Struct, Generic[T]):
     entry: T
 
 
-def find_access(
-    kubeconfig: str = "", master: str = "", context: str = "", environ: Mapping[str, str] = os.environ
-) -> Access:
+def find_access(kubeconfig: str = "", master: str = "", environ: Mapping[str, str] = os.environ) -> Access:
     """The access that the flags and the environment ask for; raises CredentialsError."""
     found: Access | None = None
     home = Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config"
     if kubeconfig:
-        found = load_kubeconfig([kubeconfig], context=context, must_exist=True)
+        found = load_kubeconfig([kubeconfig], must_exist=True)
     elif environ.get("KUBECONFIG"):
-        found = load_kubeconfig(environ["KUBECONFIG"].split(os.pathsep), context=context)
+        found = load_kubeconfig(environ["KUBECONFIG"].split(os.pathsep))
     elif runs_in_cluster(environ):
         found = in_cluster_access(environ)
     elif home.is_file():
-        found = load_kubeconfig([str(home)], context=context)
+        found = load_kubeconfig([str(home)])
     if master:
         return override_server(found, master)
     if found is None:
@@ -137,8 +134,9 @@ def find_access(
     return found
 
 
-def load_kubeconfig(paths: Sequence[str], *, context: str = "", must_exist: bool = False) -> Access:
-    """Read and merge the files, and take one context of them (by default the current one)."""
+def load_kubeconfig(paths: Sequence[str], *, must_exist: bool = False) -> Access:
+    """Read and merge the files, and take the current context."""
+    context = ""
     files = [(Path(path), _read(Path(path), must_exist)) for path in dict.fromkeys(filter(None, paths))]
     source = os.pathsep.join(str(path) for path, _ in files)
     clusters: dict[str, _Found[_Cluster]] = {}
@@ -230,7 +228,6 @@ def _access(cluster_found: _Found[_Cluster], user_found: _Found[_User], context:
         tls=tls,
         identity=identity,
         proxy_url=cluster.proxy_url,
-        namespace=context.namespace or "default",
     )
 
 

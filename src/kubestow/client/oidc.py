@@ -18,14 +18,15 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 import yaml
 
-from kubestow.client.auth import Expiring, bearer
-from kubestow.client.connection import Response
+from kubestow.client.api import ApiClient, Channel
+from kubestow.client.auth import Expiring, Fixed, basic, bearer
 from kubestow.client.dialing import Dialer, parse_server
 from kubestow.client.errors import CredentialsError
+from kubestow.client.pool import Pool
 from kubestow.client.proxies import proxy_from_environment
 from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.model.clock import Clock
-from kubestow.model.failures import TransportError
+from kubestow.model.failures import ApiError, TransportError
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class OidcAuth(Expiring):
         if not config.get("refresh-token"):
             raise self._problem("refresh-token", "not set, and the id token is no longer valid; log in again")
         issuer = config["idp-issuer-url"].rstrip("/")
-        found = await self._ask("GET", f"{issuer}/.well-known/openid-configuration", b"")
+        found = await self._ask("GET", f"{issuer}/.well-known/openid-configuration")
         endpoint = self._decode(found, _Discovery).token_endpoint
         if not endpoint:
             raise self._problem("idp-issuer-url", f"{issuer} does not say where tokens are refreshed")
@@ -90,30 +91,25 @@ class OidcAuth(Expiring):
         self._write_back()
         return bearer(tokens.id_token), _expiry(tokens.id_token)
 
-    async def _ask(self, method: str, url: str, form: bytes) -> bytes:
+    async def _ask(self, method: str, url: str, form: bytes = b"") -> bytes:
         endpoint = parse_server(url, self._source, f"{self._settings.place}.config.idp-issuer-url")
         loop = asyncio.get_running_loop()
         proxy = proxy_from_environment(endpoint.scheme, endpoint.host, endpoint.port, self._environ)
         dial = Dialer(endpoint, TlsContexts(self._tls()), loop, proxy=proxy)
+        user = basic(quote(self._config["client-id"]), quote(self._config.get("client-secret", ""))) if form else b""
+        channel = Channel(endpoint, Pool(dial, 1, loop), Fixed(user))
+        client = ApiClient(channel, user_agent="kubestow", seconds=PROVIDER_SECONDS)
         query = urlsplit(url).query
-        head = f"{method} {endpoint.prefix or '/'}{f'?{query}' if query else ''} HTTP/1.1\r\n"
-        head += f"Host: {endpoint.authority}\r\nAccept: application/json\r\nConnection: close\r\n"
-        if form:
-            pair = f"{quote(self._config['client-id'])}:{quote(self._config.get('client-secret', ''))}"
-            head += f"Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
-            head += f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(form)}\r\n"
-        deadline = loop.time() + PROVIDER_SECONDS
+        path = ("" if endpoint.prefix else "/") + (f"?{query}" if query else "")
         try:
-            connection = await dial(deadline)
-            try:
-                response: Response = await connection.exchange(f"{head}\r\n".encode() + form, deadline)
-            finally:
-                connection.close()
+            return (await client.request(method, path, form, "application/x-www-form-urlencoded")).body
+        except ApiError as error:
+            problem = f"the provider answered {error.code} to {method} {url}"
         except TransportError as error:
-            raise self._problem("idp-issuer-url", f"the provider gives no answer: {error}") from None
-        if response.status != 200:
-            raise self._problem("idp-issuer-url", f"the provider answered {response.status} to {method} {url}")
-        return response.body
+            problem = f"the provider gives no answer: {error}"
+        finally:
+            channel.close()
+        raise self._problem("idp-issuer-url", problem)
 
     def _tls(self) -> TlsSettings:
         data = self._config.get("idp-certificate-authority-data", "")

@@ -28,7 +28,6 @@ Body = bytes | Mapping[str, Any] | msgspec.Struct
 T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
-_tree_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 class Requests:
@@ -60,42 +59,30 @@ class Requests:
         """A strategic merge patch of the status subresource."""
         await self._send("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", patch, STRATEGIC_MERGE)
 
-    async def delete_pod(
-        self, namespace: str, name: str, uid: str = "", grace_period_seconds: int | None = None
-    ) -> None:
-        """With a uid, only that very pod: one recreated under the same name is a ConflictError."""
-        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
-        if grace_period_seconds is not None:
-            options["gracePeriodSeconds"] = grace_period_seconds
+    async def delete_pod(self, namespace: str, name: str) -> None:
+        options = {"kind": "DeleteOptions", "apiVersion": "v1"}
         await self._send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}", options)
 
     # Volumes and claims.
 
     async def put_volume(self, name: str, volume: Body) -> PersistentVolume:
-        path = f"/api/v1/persistentvolumes/{name}"
-        return _decode(PersistentVolume, await self._send("PUT", path, volume), path)
+        return await self._object(PersistentVolume, "PUT", f"/api/v1/persistentvolumes/{name}", volume)
 
     async def put_volume_claim(self, namespace: str, name: str, claim: Body) -> PersistentVolumeClaim:
         path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
-        return _decode(PersistentVolumeClaim, await self._send("PUT", path, claim), path)
+        return await self._object(PersistentVolumeClaim, "PUT", path, claim)
 
     async def get_resource_claim(self, namespace: str, name: str) -> ResourceClaim:
-        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
-        return _decode(ResourceClaim, await self._send("GET", path), path)
+        return await self._object(ResourceClaim, "GET", _resource_claims(namespace, f"/{name}"))
 
     async def create_resource_claim(self, namespace: str, claim: Body) -> ResourceClaim:
-        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims"
-        return _decode(ResourceClaim, await self._send("POST", path, claim), path)
+        return await self._object(ResourceClaim, "POST", _resource_claims(namespace), claim)
 
     async def put_resource_claim(self, namespace: str, name: str, claim: Body) -> ResourceClaim:
-        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
-        return _decode(ResourceClaim, await self._send("PUT", path, claim), path)
+        return await self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}"), claim)
 
     async def put_resource_claim_status(self, namespace: str, name: str, claim: Body) -> ResourceClaim:
-        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}/status"
-        return _decode(ResourceClaim, await self._send("PUT", path, claim), path)
+        return await self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}/status"), claim)
 
     # Events.
 
@@ -112,58 +99,49 @@ class Requests:
     # Leases, as trees: what others wrote into them is sent back.
 
     async def get_lease(self, namespace: str, name: str) -> dict[str, Any]:
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
-        return _tree(await self._send("GET", path), path)
+        return await self._object(dict[str, Any], "GET", _leases(namespace, f"/{name}"))
 
     async def create_lease(self, namespace: str, lease: Body) -> dict[str, Any]:
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        return _tree(await self._send("POST", path, lease), path)
+        return await self._object(dict[str, Any], "POST", _leases(namespace), lease)
 
     async def put_lease(self, namespace: str, name: str, lease: Body) -> dict[str, Any]:
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
-        return _tree(await self._send("PUT", path, lease), path)
+        return await self._object(dict[str, Any], "PUT", _leases(namespace, f"/{name}"), lease)
 
     # Who may read what we serve.
 
-    async def review_token(self, token: str, audiences: tuple[str, ...] = ()) -> TokenReviewStatus:
-        path = "/apis/authentication.k8s.io/v1/tokenreviews"
-        spec: dict[str, Any] = {"token": token}
-        if audiences:
-            spec["audiences"] = audiences
-        review = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "spec": spec}
-        return _decode(TokenReview, await self._send("POST", path, review), path).status
+    async def review_token(self, token: str) -> TokenReviewStatus:
+        spec = {"token": token}
+        body = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "spec": spec}
+        review = await self._object(TokenReview, "POST", "/apis/authentication.k8s.io/v1/tokenreviews", body)
+        return review.status
 
     async def review_access(self, user: ReviewedUser, verb: str, non_resource_path: str) -> AccessReviewStatus:
-        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         spec: dict[str, Any] = {
             "nonResourceAttributes": {"path": non_resource_path, "verb": verb},
             "user": user.username,
         }
         optional = {"groups": user.groups, "extra": user.extra, "uid": user.uid}
         spec |= {key: value for key, value in optional.items() if value}
-        review = {
-            "kind": "SubjectAccessReview",
-            "apiVersion": "authorization.k8s.io/v1",
-            "metadata": {},
-            "spec": spec,
-        }
-        return _decode(SubjectAccessReview, await self._send("POST", path, review), path).status
+        body = {"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}, "spec": spec}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return (await self._object(SubjectAccessReview, "POST", path, body)).status
 
     async def _send(self, method: str, path: str, body: Body = b"", content_type: str = JSON) -> bytes:
         data = body if isinstance(body, bytes) else _encoder.encode(body)
         response = await self._client.request(method, path + self._query, data, content_type)
         return response.body
 
+    async def _object(self, kind: type[T], method: str, path: str, body: Body = b"") -> T:
+        answer = await self._send(method, path, body)
+        try:
+            return codec.decode(kind, answer)
+        except codec.DecodeError as error:
+            raise BadAnswerError(f"{path}: the answer cannot be understood: {error}") from None
 
-def _decode(kind: type[T], body: bytes, path: str) -> T:
-    try:
-        return codec.decode(kind, body)
-    except codec.DecodeError as error:
-        raise BadAnswerError(f"{path}: the answer cannot be understood: {error}") from None
+
+def _resource_claims(namespace: str, rest: str = "") -> str:
+    return f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims{rest}"
 
 
-def _tree(body: bytes, path: str) -> dict[str, Any]:
-    try:
-        return _tree_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadAnswerError(f"{path}: the answer cannot be understood: {error}") from None
+def _leases(namespace: str, rest: str = "") -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{rest}"

@@ -20,11 +20,14 @@ from kubestow.model.storage import (
 from kubestow.model.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
 
 
-class Meta(Protocol):
+class Named(Protocol):
     @property
     def name(self) -> str: ...
     @property
     def namespace(self) -> str: ...
+
+
+class Meta(Named, Protocol):
     @property
     def uid(self) -> str: ...
     @property
@@ -73,8 +76,9 @@ class Resource(Generic[T]):
         return f"{self.path}?{urlencode(sorted(query.items()))}" if query else self.path
 
 
-def key_of(namespace: str, name: str) -> str:
-    return f"{namespace}/{name}" if namespace else name
+def key_of(meta: Named) -> str:
+    """namespace/name, or the name alone for what has no namespace."""
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 PODS = Resource("", "v1", "pods", Pod, field_selector="status.phase!=Succeeded,status.phase!=Failed")

@@ -13,7 +13,6 @@ class ReviewedUser(Base, frozen=True):
 class TokenReviewStatus(Base, frozen=True):
     authenticated: bool = False
     user: ReviewedUser = ReviewedUser()
-    audiences: tuple[str, ...] = ()
     error: str = ""
 
 

@@ -63,13 +63,13 @@ class Watch(Generic[T]):
 
     def _collect(self, event: object, initial: dict[str, T]) -> None:
         if isinstance(event, _CHANGED):
-            initial[key_of(event.object.metadata.namespace, event.object.metadata.name)] = event.object
+            initial[key_of(event.object.metadata)] = event.object
         elif isinstance(event, Deleted):
-            initial.pop(key_of(event.object.metadata.namespace, event.object.metadata.name), None)
+            initial.pop(key_of(event.object.metadata), None)
         elif isinstance(event, Failed):
             raise api_error(f"watch {self._informer.resource.path}", 0, event.object)
         elif isinstance(event, Unreadable):
-            self._initial_unreadable[key_of(event.metadata.namespace, event.metadata.name)] = event
+            self._initial_unreadable[key_of(event.metadata)] = event
         elif isinstance(event, Bookmarked) and event.object.metadata.annotations.get(_INITIAL_END) == "true":
             self._initial = None
             self.silence = SILENCE_SECONDS
