@@ -6,6 +6,7 @@ of multiPoint, less what is disabled there; then the other plugins named there. 
 out of it.
 """
 
+from difflib import get_close_matches
 from typing import NamedTuple, TypeAlias
 
 from kubestow.config.configuration import Plugin, Plugins
@@ -42,7 +43,7 @@ class _Expander:
         multi = [plugin.name for plugin in self._plugins.multiPoint.enabled]
         for name in dict.fromkeys(multi):
             if name not in self._known:
-                self._report("multiPoint.enabled", f'plugin "{name}" does not exist')
+                self._report("multiPoint.enabled", self._unknown(name))
         resolved = {point: self._at(point, multi) for point in EXTENSION_POINTS}
         if len(self._plugins.queueSort.enabled) > 1:
             self._report("queueSort.enabled", "only one queue sort plugin can be enabled")
@@ -76,7 +77,7 @@ class _Expander:
         for index, plugin in enumerate(self._plugins.at(point).enabled):
             field = f"{point}.enabled[{index}]"
             if plugin.name not in self._known:
-                self._report(field, f'plugin "{plugin.name}" does not exist')
+                self._report(field, self._unknown(plugin.name))
             elif point not in self._known[plugin.name]:
                 implemented = ", ".join(sorted(self._known[plugin.name]))
                 self._report(field, f'plugin "{plugin.name}" does not implement {point}, only {implemented}')
@@ -85,6 +86,11 @@ class _Expander:
             else:
                 named.append(plugin.name)
         return named
+
+    def _unknown(self, name: str) -> str:
+        nearest = get_close_matches(name, self._known, 1)
+        hint = f'did you mean "{nearest[0]}"? ' if nearest else ""
+        return f'plugin "{name}" does not exist; {hint}there are: {", ".join(sorted(self._known))}'
 
     def _weights(self, point: str) -> dict[str, int]:
         """The weight given at the point, else at multiPoint; 0 means 1."""

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from kubestow.framework.args import ArgsError, decode_args
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, Requeues, Signs
 
@@ -52,6 +53,11 @@ class Registry:
         factory = self._factories.get(name)
         if factory is None:
             raise RegistryError(f"plugin {name} does not exist")
+        if not self.trusts(name):
+            try:
+                args = decode_args(factory, args)
+            except ArgsError as error:
+                raise RegistryError(f"plugin {name}: {error}") from None
         plugin = factory(args, handle)
         if getattr(plugin, "name", None) != name:
             raise RegistryError(f"plugin {name} calls itself {getattr(plugin, 'name', None)!r}: set `name = {name!r}`")
@@ -86,14 +92,24 @@ def check_signatures(plugin: Any) -> None:
             _check_method(plugin, method, _PLAIN_PARAMETERS)
 
 
+def check_class(plugin: Any) -> None:
+    """The same for a class, its constructor included."""
+    try:
+        inspect.signature(plugin).bind("args", "handle")
+    except TypeError as error:
+        raise RegistryError(f"plugin {plugin.name}: its constructor must take (args, handle): {error}") from None
+    check_signatures(plugin)
+
+
 def _methods(protocol: type) -> list[str]:
     return [name for name, value in vars(protocol).items() if inspect.isfunction(value) and not name.startswith("_")]
 
 
 def _check_method(plugin: Any, method: str, wanted: tuple[str, ...]) -> None:
     function = getattr(plugin, method)
+    of_class = inspect.isclass(plugin) and inspect.isfunction(function)
     try:
-        inspect.signature(function).bind(*wanted)
+        inspect.signature(function).bind(*(("self", *wanted) if of_class else wanted))
     except TypeError as error:
         raise RegistryError(f"plugin {plugin.name}: {method} must take ({', '.join(wanted)}): {error}") from None
     if method in _ASYNC and not inspect.iscoroutinefunction(function):

@@ -1,0 +1,78 @@
+"""Arguments of plugins from outside, decoded into what their constructor says it takes.
+
+    class ZoneArgs(msgspec.Struct):        # or a dataclass
+        zone: str
+        weight: int = 1
+
+    class PreferZone:
+        def __init__(self, args: ZoneArgs, handle): ...
+
+Without an annotation the plugin gets the mapping as it stands in the file, or None.
+"""
+
+import dataclasses
+import inspect
+import typing
+from typing import Any
+
+import msgspec
+
+
+class ArgsError(ValueError):
+    """Arguments that are not what the plugin takes; the message names the field."""
+
+
+def decode_args(plugin: Any, raw: Any) -> Any:
+    """The arguments for a plugin's constructor; raises ArgsError."""
+    wanted = _annotation(plugin)
+    if wanted is None or not isinstance(raw, dict | None):
+        return raw
+    given: dict[str, Any] = {} if raw is None else raw
+    try:
+        decoded = msgspec.convert(given, wanted)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$")
+        field = f"args{where.rstrip('`')}"
+        raise ArgsError(f"{field}: {what[:1].lower()}{what[1:]}") from None
+    unknown = _unknown_field(given, msgspec.to_builtins(decoded), "args")
+    if unknown is not None:
+        raise ArgsError(f"{unknown}: is not a known field; there are: {', '.join(_fields(wanted))}")
+    return decoded
+
+
+def _annotation(plugin: Any) -> Any:
+    """What the constructor's first parameter is annotated with, if that is a class of fields."""
+    function = plugin.__init__ if inspect.isclass(plugin) else plugin
+    parameters = list(inspect.signature(plugin).parameters)
+    try:
+        hints = typing.get_type_hints(function)
+    except NameError as error:
+        raise ArgsError(f"the annotations of the constructor cannot be read: {error}") from None
+    wanted = hints.get(parameters[0]) if parameters else None
+    is_class_of_fields = inspect.isclass(wanted) and (
+        issubclass(wanted, msgspec.Struct) or dataclasses.is_dataclass(wanted) or typing.is_typeddict(wanted)
+    )
+    return wanted if is_class_of_fields else None
+
+
+def _fields(wanted: Any) -> list[str]:
+    if issubclass(wanted, msgspec.Struct):
+        return list(wanted.__struct_encode_fields__)
+    return list(typing.get_type_hints(wanted))
+
+
+def _unknown_field(given: Any, known: Any, path: str) -> str | None:
+    """The path of the first field that was given and is not there after decoding."""
+    if isinstance(given, dict) and isinstance(known, dict):
+        for key, value in given.items():
+            if str(key) not in known:
+                return f"{path}.{key}"
+            found = _unknown_field(value, known[str(key)], f"{path}.{key}")
+            if found is not None:
+                return found
+    if isinstance(given, list) and isinstance(known, list | tuple):
+        for number, (value, there) in enumerate(zip(given, known, strict=False)):
+            found = _unknown_field(value, there, f"{path}[{number}]")
+            if found is not None:
+                return found
+    return None

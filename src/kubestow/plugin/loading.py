@@ -1,0 +1,174 @@
+"""Plugins from a Python file, an importable module, or an installed package.
+
+A plugin is a class with a `name` and a method of an extension point. A file or module may define several. A package
+makes its plugins known by entry points in the group `kubestow.plugins`, named like the plugins; these are looked for
+only where a configuration names a plugin that is not known otherwise, so they cost nothing where none is used.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from kubestow.config.plugin_points import IN_TREE
+from kubestow.framework.registry import Registry, RegistryError, check_class, points_of
+
+ENTRY_POINTS = "kubestow.plugins"
+
+
+class PluginLoadError(ValueError):
+    """A plugin that cannot be loaded; the message names where it was to come from."""
+
+
+class Loaded(NamedTuple):
+    """A plugin and where it came from."""
+
+    name: str
+    plugin: type
+    source: str
+    """The file, module or package."""
+    digest: str = ""
+    """SHA-256 of the file."""
+
+
+class PluginCollection(Mapping[str, frozenset[str]]):
+    """The plugins that a configuration may name, with their extension points: in-tree, loaded and installed."""
+
+    def __init__(self, sources: Iterable[str] = ()) -> None:
+        self._loaded: dict[str, Loaded] = {}
+        for source in sources:
+            for loaded in load(source):
+                self._add(loaded)
+
+    def _add(self, loaded: Loaded) -> None:
+        known = self._loaded.get(loaded.name)
+        if loaded.name in IN_TREE:
+            raise PluginLoadError(f"{loaded.source}: plugin {loaded.name} is named like one of the scheduler's own")
+        if known is not None:
+            raise PluginLoadError(f"{loaded.source}: plugin {loaded.name} is already loaded from {known.source}")
+        self._loaded[loaded.name] = loaded
+
+    def __getitem__(self, name: str) -> frozenset[str]:
+        if name in IN_TREE:
+            return IN_TREE[name]
+        if name not in self._loaded:
+            self._add(_installed(name))
+        return points_of(self._loaded[name].plugin)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and bool(self[name] is not None)
+        except KeyError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        yield from IN_TREE
+        yield from self._loaded
+
+    def __len__(self) -> int:
+        return len(IN_TREE) + len(self._loaded)
+
+    @property
+    def loaded(self) -> tuple[Loaded, ...]:
+        """Those that are not the scheduler's own."""
+        return tuple(self._loaded.values())
+
+    def plugin(self, name: str) -> type | None:
+        """The class of a plugin that is not the scheduler's own."""
+        found = self._loaded.get(name)
+        return None if found is None else found.plugin
+
+    def register(self, registry: Registry) -> Registry:
+        """Make them known to a registry."""
+        for loaded in self._loaded.values():
+            registry.register(loaded.name, loaded.plugin)
+        return registry
+
+
+def load(source: str) -> list[Loaded]:
+    """The plugins of a file (or folder of a package), or of a module by name; raises PluginLoadError."""
+    path = Path(source)
+    is_file = path.suffix == ".py" or "/" in source or path.exists()
+    try:
+        module, digest = _from_file(path) if is_file else (importlib.import_module(source), "")
+    except PluginLoadError:
+        raise
+    except SyntaxError as error:
+        raise PluginLoadError(f"{source}: line {error.lineno}: {error.msg}") from error
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise PluginLoadError(f"{source}: cannot be loaded: {type(error).__name__}: {error}") from error
+    found = [_checked(plugin, source, digest) for plugin in _plugins_in(module)]
+    if not found:
+        raise PluginLoadError(
+            f"{source}: defines no plugin: a class with a `name` and a method of an extension point, such as filter"
+        )
+    return found
+
+
+def installed() -> list[Loaded]:
+    """All plugins of installed packages; raises PluginLoadError."""
+    return [_installed(entry.name) for entry in entry_points(group=ENTRY_POINTS)]
+
+
+def _installed(name: str) -> Loaded:
+    """Raises KeyError if no package has it."""
+    found = list(entry_points(group=ENTRY_POINTS, name=name))
+    if not found:
+        raise KeyError(name)
+    entry = found[0]
+    package = entry.dist.name if entry.dist is not None else entry.module
+    try:
+        plugin = entry.load()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise PluginLoadError(f"package {package}: plugin {name}: {type(error).__name__}: {error}") from error
+    if getattr(plugin, "name", None) != name:
+        raise PluginLoadError(f"package {package}: entry point {name} is plugin {getattr(plugin, 'name', None)!r}")
+    return _checked(plugin, f"package {package}", "")
+
+
+def _from_file(path: Path) -> tuple[ModuleType, str]:
+    file = path / "__init__.py" if path.is_dir() else path
+    try:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise PluginLoadError(f"{path}: cannot be read: {error.strerror}") from None
+    # A name of its own for every version, so that one that is being tried out does not replace the one in use.
+    name = f"kubestow_plugin_{path.stem}_{digest[:12]}"
+    folders = [str(path)] if path.is_dir() else None
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+    if spec is None or spec.loader is None:
+        raise PluginLoadError(f"{path}: is not a Python file: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module, digest
+
+
+def _plugins_in(module: ModuleType) -> Iterator[Any]:
+    """The classes that are meant as plugins: defined in the module, with a name and something to do."""
+    for name, member in vars(module).items():
+        is_own = inspect.isclass(member) and member.__module__.startswith(module.__name__)
+        if is_own and not name.startswith("_") and isinstance(getattr(member, "name", None), str) and points_of(member):
+            yield member
+
+
+def _checked(plugin: Any, source: str, digest: str) -> Loaded:
+    try:
+        check_class(plugin)
+    except RegistryError as error:
+        raise PluginLoadError(f"{source}: {error}") from None
+    return Loaded(plugin.name, plugin, source, digest)
