@@ -4,6 +4,8 @@ import numpy as np
 
 from kubestow.plugin import MAX_SCORE
 
+DEAREST = 1_000_000_000
+
 
 class CheapestNode:
     name = "CheapestNode"
@@ -13,7 +15,10 @@ class CheapestNode:
 
     def score(self, state, pod, node):
         # In thousandths, because scores are whole numbers; `normalize` turns them round.
-        return round(float(node.labels.get("cost", "inf").replace("inf", "1000000")) * 1000)
+        try:
+            return round(float(node.labels["cost"]) * 1000)
+        except (KeyError, ValueError, OverflowError):
+            return DEAREST
 
     def normalize(self, state, pod, view, rows, scores):
         dearest, cheapest = scores.max(), scores.min()

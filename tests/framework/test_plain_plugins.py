@@ -8,6 +8,7 @@ import pytest
 from framework.troupe import Refuses, Scores, evaluation_of, judged, nodes
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
 from kubestow.framework.plain import NodeRow
 from kubestow.framework.results import Code, PluginError, Rejection, Rejections, unresolvable
@@ -117,12 +118,18 @@ def test_the_state_is_what_pre_filter_returned() -> None:
     assert Stateful.seen == ["state of p", "state of p", 2, 2]
 
 
+def _shown(view: NodeView, row: int) -> NodeRow:
+    node = view.nodes[row]
+    assert node is not None
+    return NodeRow(view, row, node)
+
+
 def test_what_a_node_shows() -> None:
     """Name, labels, pods, and amounts in thousandths of a CPU and whole units."""
     cluster = Cluster()
     cluster.set_node(make_node("n0", cpu="2", memory="1Gi", pods=5, labels={"disk": "ssd"}, resources={"x.io/gpu": 4}))
     cluster.set_pod(make_pod("a", node="n0", cpu="500m", resources={"x.io/gpu": 1}))
-    node = NodeRow(cluster.nodes, 0)
+    node = _shown(cluster.nodes, 0)
     assert node.name == "n0"
     assert node.labels["disk"] == "ssd"
     assert [pod.name for pod in node.pods] == ["a"]
@@ -138,9 +145,9 @@ def test_a_node_in_a_what_if_shows_what_would_be() -> None:
     view = what_if(cluster.nodes, [2])
     view.remove_pod(0, next(iter(view.pods[0].values())))
     view.add_pod(0, PodInfo(make_pod("b", cpu="3")))
-    node = NodeRow(view, 0)
+    node = _shown(view, 0)
     assert (node.name, node.requested("cpu"), [pod.name for pod in node.pods]) == ("n2", 3000, ["b"])
-    assert NodeRow(cluster.nodes, 2).requested("cpu") == 1000
+    assert _shown(cluster.nodes, 2).requested("cpu") == 1000
 
 
 class Careless:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray, Rows, row_numbers
+from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.contract import WrongAnswerError
@@ -32,25 +33,14 @@ from kubestow.model.node import Node
 class NodeRow:
     """One node, for plugins in plain form."""
 
-    __slots__ = ("_row", "_view")
+    __slots__ = ("_row", "_view", "labels", "name", "node")
 
-    def __init__(self, view: NodeView, row: int) -> None:
+    def __init__(self, view: NodeView, row: int, node: Node) -> None:
         self._view = view
         self._row = row
-
-    @property
-    def name(self) -> str:
-        return self._view.names[self._row]
-
-    @property
-    def node(self) -> Node:
-        node = self._view.nodes[self._row]
-        assert node is not None
-        return node
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return MappingProxyType(self.node.metadata.labels)
+        self.node = node
+        self.name: str = node.metadata.name
+        self.labels: Mapping[str, str] = MappingProxyType(node.metadata.labels)
 
     @property
     def pods(self) -> Collection[PodInfo]:
@@ -80,8 +70,6 @@ class _Reasons:
         self._number_of: dict[Rejection, int] = {}
 
     def number(self, answer: Any) -> int:
-        if answer is None:
-            return 0
         rejection = unschedulable(answer) if isinstance(answer, str) else answer
         if not isinstance(rejection, Rejection):
             raise WrongAnswerError(f"must return a reason (str), a Rejection or None, not {type(answer).__name__}")
@@ -95,33 +83,65 @@ class _Reasons:
         return self._rejections[kind - 1]
 
 
+class _Shown:
+    """The nodes of the cluster as a plugin was shown them before: most are the same the next time."""
+
+    def __init__(self) -> None:
+        self._table: NodeView | None = None
+        self._nodes: list[NodeRow | None] = []
+
+    def nodes(self, view: NodeView, rows: IntArray) -> list[NodeRow]:
+        """The nodes of rows, all of which have one."""
+        if isinstance(view, NodeTable):
+            if self._table is not view:
+                self._table, self._nodes = view, []
+            self._nodes += [None] * (view.size - len(self._nodes))
+            known = self._nodes
+        else:
+            known = [None] * view.size
+        objects = view.nodes
+        found = []
+        for row in rows.tolist():
+            shown, node = known[row], objects[row]
+            assert node is not None
+            if shown is None or shown.node is not node:
+                shown = known[row] = NodeRow(view, row, node)
+            found.append(shown)
+        return found
+
+
 def filter_rows_of(plugin: Any) -> Any:
     """The vector form of a plain `filter`."""
+    shown = _Shown()
 
     def filter_rows(state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections:
-        reasons = _Reasons()
-        live = view.live
-        kinds = [
-            reasons.number(plugin.filter(state, pod, NodeRow(view, row))) if live[row] else 0
-            for row in row_numbers(rows).tolist()
-        ]
-        return Rejections(np.asarray(kinds, np.int64), reasons.words)
+        reasons, numbers = _Reasons(), row_numbers(rows)
+        kinds: IntArray = np.zeros(len(numbers), np.int64)
+        live = np.flatnonzero(view.live[numbers])
+        ask = plugin.filter
+        answers = [ask(state, pod, node) for node in shown.nodes(view, numbers[live])]
+        for position, answer in zip(live.tolist(), answers, strict=True):
+            if answer is not None:
+                kinds[position] = reasons.number(answer)
+        return Rejections(kinds, reasons.words)
 
     return filter_rows
 
 
 def score_rows_of(plugin: Any) -> Any:
     """The vector form of a plain `score`."""
+    shown = _Shown()
 
     def score_rows(state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
-        live = view.live
-        return np.asarray(
-            [
-                _whole(plugin.score(state, pod, NodeRow(view, row))) if live[row] else 0
-                for row in row_numbers(rows).tolist()
-            ],
-            np.int64,
-        )
+        numbers = row_numbers(rows)
+        scores: IntArray = np.zeros(len(numbers), np.int64)
+        live = np.flatnonzero(view.live[numbers])
+        ask = plugin.score
+        answers = [ask(state, pod, node) for node in shown.nodes(view, numbers[live])]
+        if not all(type(answer) is int for answer in answers):
+            answers = [_whole(answer) for answer in answers]
+        scores[live] = answers
+        return scores
 
     return score_rows
 

@@ -1,0 +1,140 @@
+"""`kubestow plugin`: new, check, list; and what --plugin refuses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kubestow.cli import main
+from kubestow.plugin.loading import PluginCollection, PluginLoadError, load
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def invoke(*args: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["plugin", *args])
+    return result.exit_code, result.output
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["spare-room", "SpareRoom"])
+def test_new_writes_a_plugin_and_a_test_that_pass(tmp_path: Path, name: str) -> None:
+    """Both as they are: checked, and tested."""
+    assert invoke("new", name, "--dir", str(tmp_path))[0] == 0
+    code, output = invoke("check", str(tmp_path / "spare_room.py"))
+    assert code == 0, output
+    assert "SpareRoom" in output
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_spare_room.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "2 passed" in ran.stdout, ran.stdout
+
+
+def test_new_overwrites_nothing(tmp_path: Path) -> None:
+    """A file that is there stays."""
+    write(tmp_path / "mine.py", "precious")
+    code, output = invoke("new", "mine", "--dir", str(tmp_path))
+    assert (code, "mine.py is there already" in output) == (1, True)
+    assert (tmp_path / "mine.py").read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["", "9lives", "a b", "../x", "NodePorts", "node-ports"])
+def test_new_refuses_names(tmp_path: Path, name: str) -> None:
+    """What is no name, and names of the scheduler's own plugins."""
+    assert invoke("new", name, "--dir", str(tmp_path))[0] == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_check_shows_what_a_pod_costs() -> None:
+    """Beside the scheduler's own plugins."""
+    code, output = invoke("check", str(EXAMPLES / "06_spare_memory.py"), "--args", "{percent: 20}")
+    assert code == 0, output
+    assert "forms agree on random clusters" in output
+    assert "takes 10 odd pods on odd nodes" in output
+    costs = output.partition("microseconds:")[2]
+    assert {"SpareMemory", "NodeResourcesFit", "TaintToleration"} <= set(costs.split())
+    assert "<-- this one" in costs
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("class P:\n    name = 'P'\n    def filter(self, pod, node): ...\n    def __init__(self, args, handle): ...\n",
+         "plugin P: filter must take (state, pod, node)"),
+        ("class P:\n    name = 'P'\n    def filter(self, state, pod, node): ...\n",
+         "its constructor must take (args, handle)"),
+        (("class P:\n    name = 'P'\n    def __init__(self, args, handle): ...\n"
+         "    def score(self, state, pod, node): return int(node.labels['size'])\n"),
+         'fails for pod plain: running Score plugin "P"'),
+        (("from dataclasses import dataclass\n@dataclass\nclass A:\n    zone: str\nclass P:\n    name = 'P'\n"
+         "    def __init__(self, args: A, handle): ...\n    def score(self, state, pod, node): return 1\n"),
+         "args: object missing required field `zone`"),
+        ("x = 1\n", "defines no plugin"),
+        ("class P:\n", "line 1: expected an indented block"),
+        ("import nosuchthing\n", "cannot be loaded: ModuleNotFoundError"),
+        ("import sys\nsys.exit(3)\n", "cannot be loaded: SystemExit: 3"),
+    ],
+)  # fmt: skip
+def test_check_says_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    """One line, exit code 1."""
+    code, output = invoke("check", write(tmp_path / "p.py", text))
+    assert code == 1
+    assert words in output
+
+
+def test_list() -> None:
+    """The scheduler's own, and those of a file."""
+    code, output = invoke("list", "--plugin", str(EXAMPLES / "01_prefer_zone.py"))
+    assert code == 0
+    lines = {line.split()[0]: line for line in output.splitlines()}
+    assert "score" in lines["PreferZone"]
+    assert "kubestow" in lines["NodeResourcesFit"]
+
+
+def test_two_plugins_of_one_name(tmp_path: Path) -> None:
+    """The message names both files."""
+    one, two = (write(tmp_path / name, (EXAMPLES / "01_prefer_zone.py").read_text()) for name in ("a.py", "b.py"))
+    with pytest.raises(PluginLoadError, match=r"b\.py: plugin PreferZone is already loaded from .*a\.py"):
+        PluginCollection([one, two])
+
+
+def test_a_plugin_named_like_one_of_ours(tmp_path: Path) -> None:
+    """It could not be told apart."""
+    text = (EXAMPLES / "01_prefer_zone.py").read_text().replace('"PreferZone"', '"NodePorts"')
+    with pytest.raises(PluginLoadError, match="plugin NodePorts is named like one of the scheduler's own"):
+        PluginCollection([write(tmp_path / "a.py", text)])
+
+
+def test_a_folder_is_a_package(tmp_path: Path) -> None:
+    """Its modules may import each other."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    write(folder / "zones.py", "ZONE = 'a'\n")
+    text = "from .zones import ZONE\n\n" + (EXAMPLES / "01_prefer_zone.py").read_text()
+    write(folder / "__init__.py", text)
+    (loaded,) = load(str(folder))
+    assert loaded.name == "PreferZone"
+    assert len(loaded.digest) == 64
+
+
+def test_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry point makes a plugin known; it is loaded where a configuration names it."""
+    write(tmp_path / "zonepack.py", (EXAMPLES / "01_prefer_zone.py").read_text())
+    info = tmp_path / "zonepack-1.0.dist-info"
+    info.mkdir()
+    write(info / "METADATA", "Metadata-Version: 2.1\nName: zonepack\nVersion: 1.0\n")
+    write(info / "entry_points.txt", "[kubestow.plugins]\nPreferZone = zonepack:PreferZone\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    collection = PluginCollection()
+    assert not collection.loaded
+    assert collection["PreferZone"] == {"score"}
+    assert [loaded.source for loaded in collection.loaded] == ["package zonepack"]
+    assert "Unknown" not in collection
+    assert "PreferZone" in invoke("list")[1]
