@@ -19,7 +19,7 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.registry import points_of
 from kubestow.testing.handles import NoObserver, offline_handle
 from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import IN_TREE, NOT_IMPLEMENTED, in_tree_registry
+from kubestow.wiring.registry import IN_TREE, LEGACY, NOT_IMPLEMENTED, in_tree_registry, plugin_class
 
 PAGES = Path(__file__).parents[1] / "docs/reference/plugins"
 INDEX = "README"
@@ -35,7 +35,7 @@ _READS = {
 def pages() -> dict[str, str]:
     """The text that every page should have, by its name; a page that does not exist is taken to be empty."""
     profile = _default_profile()
-    texts = {name: _by_hand(name) + MARKER + facts(name, profile) for name in sorted(IN_TREE)}
+    texts = {name: _by_hand(name) + MARKER + facts(name, profile) for name in sorted({*IN_TREE, *LEGACY})}
     return texts | {INDEX: _by_hand(INDEX) + MARKER + _list(profile)}
 
 
@@ -81,6 +81,8 @@ def _points(plugin: Any) -> list[str]:
 
 
 def _enabled(name: str, profile: Profile) -> str:
+    if name in LEGACY:
+        return "no: it is here for a [legacy Policy](../../how-to/migrate-from-policy.md)"
     if name not in profile.plugins:
         return f"with the feature gate `{GATE_OF_PLUGIN[name]}`"
     weights = {hook.name: weight for hook, weight in zip(profile.score, profile.weights, strict=True)}
@@ -123,9 +125,10 @@ def _title(name: str) -> str:
 
 def _list(profile: Profile) -> str:
     lines = ["\n| plugin | | points |\n|---|---|---|\n"]
-    for name, factory in sorted(IN_TREE.items()):
-        text = (factory.__doc__ or "").partition("\n")[0]
-        points = ", ".join(_points(profile.plugins.get(name) or factory))
+    for name in sorted({*IN_TREE, *LEGACY}):
+        plugin = profile.plugins.get(name) or plugin_class(name)
+        text = (plugin.__doc__ or "").partition("\n")[0]
+        points = ", ".join(_points(plugin))
         lines.append(f"| [{name}]({name}.md) | {text} | {points} |\n")
     missing = ", ".join(f"`{name}`" for name in sorted(NOT_IMPLEMENTED))
     return "".join(lines) + f"\nNot implemented, and refused when enabled: {missing}.\n"

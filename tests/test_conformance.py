@@ -19,6 +19,7 @@ MUST_PASS = [
     "mixed",
     "nodeaffinity",
     "nominated",
+    "policy",
     "ports",
     "preemption",
     "profiles",

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from kubestow.wiring.registry import IN_TREE
+from kubestow.wiring.registry import IN_TREE, LEGACY, plugin_class
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/reference/plugins"
+NAMES = sorted({*IN_TREE, *LEGACY})
 
 
 def _script() -> Any:
@@ -30,10 +31,10 @@ def test_the_pages_are_current() -> None:
 
 def test_there_is_a_page_for_each_plugin_and_no_other() -> None:
     """And an index."""
-    assert {path.stem for path in PAGES.glob("*.md")} == {*IN_TREE, "README"}
+    assert {path.stem for path in PAGES.glob("*.md")} == {*NAMES, "README"}
 
 
-@pytest.mark.parametrize("name", sorted(IN_TREE))
+@pytest.mark.parametrize("name", NAMES)
 def test_every_page_says_what_the_plugin_does(name: str) -> None:
     """Its heading is the plugin's name, and there is prose below it, in lines that can be read."""
     by_hand = (PAGES / f"{name}.md").read_text().partition(_script().MARKER)[0]
@@ -53,9 +54,9 @@ def test_every_reason_is_on_a_page() -> None:
 def _modules() -> dict[str, list[Path]]:
     plugins = ROOT / "src/kubestow/plugins"
     found = {}
-    for name, factory in IN_TREE.items():
-        place = factory.__module__.removeprefix("kubestow.plugins.").split(".")[0]
-        path = plugins / place
+    for name in NAMES:
+        place = plugin_class(name).__module__.removeprefix("kubestow.plugins.").removeprefix("legacy.").split(".")[0]
+        path = plugins / "legacy" / place if name in LEGACY else plugins / place
         found[name] = sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
     return found
 

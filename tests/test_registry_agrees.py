@@ -1,6 +1,8 @@
 """The plugins that exist, and the extension points that the configuration believes they have."""
 
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
@@ -10,11 +12,14 @@ from kubestow.config.features import Features
 from kubestow.config.plugin_args import ARGS_OF_PLUGIN
 from kubestow.config.plugin_points import GATE_OF_PLUGIN
 from kubestow.config.plugin_points import IN_TREE as POINTS
+from kubestow.config.plugin_points import LEGACY as LEGACY_POINTS
 from kubestow.framework.profile import ProfileError
 from kubestow.framework.registry import check_signatures, points_of
 from kubestow.testing.handles import NoObserver, offline_handle
 from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import IN_TREE, NOT_IMPLEMENTED, in_tree_registry
+from kubestow.wiring.registry import IN_TREE, LEGACY, NOT_IMPLEMENTED, in_tree_registry, plugin_class
+
+NAMES = sorted({*IN_TREE, *LEGACY})
 
 MISSING_POINTS = {
     "DynamicResources": {"preEnqueue", "filter", "reserve", "preBind"},
@@ -25,17 +30,35 @@ MISSING_POINTS = {
 
 def test_every_plugin_exists_or_is_known_to_be_missing() -> None:
     """The configuration knows no other plugins than the registry, but for those not implemented."""
-    assert set(POINTS) == set(IN_TREE) | NOT_IMPLEMENTED
-    assert not set(IN_TREE) & NOT_IMPLEMENTED
+    assert set(POINTS) == {*NAMES} | NOT_IMPLEMENTED
+    assert not {*NAMES} & NOT_IMPLEMENTED
+    assert not set(IN_TREE) & set(LEGACY)
+    assert set(LEGACY_POINTS) == set(LEGACY)
 
 
-@pytest.mark.parametrize("name", sorted(IN_TREE))
+def test_legacy_plugins_are_imported_when_one_is_made() -> None:
+    """Whoever names none does not pay for them."""
+    program = """
+import sys
+from kubestow.cluster.state import Cluster
+from kubestow.testing.handles import offline_handle
+from kubestow.wiring.registry import in_tree_registry
+registry = in_tree_registry()
+print(any(name.startswith("kubestow.plugins.legacy") for name in sys.modules))
+registry.make("NodePreferAvoidPods", None, offline_handle(Cluster()))
+print(sorted(name for name in sys.modules if name.startswith("kubestow.plugins.legacy.")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n['kubestow.plugins.legacy.node_prefer_avoid_pods']\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_points_are_those_of_the_configuration(name: str) -> None:
     """A plugin has the methods of exactly the points that the configuration enables it at."""
-    assert points_of(IN_TREE[name]) == POINTS[name] - MISSING_POINTS.get(name, set())
+    assert points_of(plugin_class(name)) == POINTS[name] - MISSING_POINTS.get(name, set())
 
 
-@pytest.mark.parametrize("name", sorted(IN_TREE))
+@pytest.mark.parametrize("name", NAMES)
 def test_every_plugin_can_be_made_with_its_default_arguments(name: str) -> None:
     """And has the signatures of its points, under its name."""
     args = ARGS_OF_PLUGIN[name]() if name in ARGS_OF_PLUGIN else None

@@ -45,7 +45,7 @@ def check(case: dict[str, Any]) -> str | None:
 class World:
     """A cluster, and the profiles to schedule with."""
 
-    def __init__(self, case: dict[str, Any]) -> None:
+    def __init__(self, case: dict[str, Any], configuration: config.SchedulerConfiguration | None = None) -> None:
         self.cluster = Cluster()
         self.nominator = Nominator()
         for manifest in case["objects"]:
@@ -55,7 +55,8 @@ class World:
             if pod.status.nominatedNodeName:
                 self.nominator.nominate(pod)
         handle = offline_handle(self.cluster, FEATURES, nominator=self.nominator, clock=StillClock(NOW))
-        self.profiles = build_profiles(configuration_of(case), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+        configuration = configuration or configuration_of(case)
+        self.profiles = build_profiles(configuration, in_tree_registry(), handle, NoObserver(), lambda: 0.0)
 
     def _add(self, obj: Any) -> None:
         if isinstance(obj, Node):

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from kubestow import config
 from kubestow.cluster.state import Cluster
 from kubestow.framework.profile import Profile
+from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.workloads import Service
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import NoObserver, offline_handle
@@ -108,7 +110,30 @@ PROFILES = {
         requestedToCapacityRatio:
           shape: [{utilization: 0, score: 10}, {utilization: 70, score: 3}, {utilization: 100, score: 7}]
 """,
+    "legacy plugins": f"""
+  plugins:
+    multiPoint:
+      enabled:
+      - name: NodeLabel
+      - name: NodePreferAvoidPods
+      - name: NodeResourcesLeastAllocated
+      - name: NodeResourcesMostAllocated
+        weight: 3
+      - name: RequestedToCapacityRatio
+      - name: ServiceAffinity
+        weight: 2
+  pluginConfig:
+  - name: NodeLabel
+    args: {{absentLabels: [retired], presentLabelsPreference: [{ZONE}], absentLabelsPreference: [x]}}
+  - name: RequestedToCapacityRatio
+    args:
+      shape: [{{utilization: 0, score: 10}}, {{utilization: 100, score: 2}}]
+      resources: [{{name: cpu}}, {{name: x.io/gpu, weight: 3}}]
+  - name: ServiceAffinity
+    args: {{affinityLabels: [disk], antiAffinityLabelsPreference: [{ZONE}, disk]}}
+""",
 }
+PROFILES["checking all predicates"] = PROFILES["legacy plugins"] + "  alwaysCheckAllPredicates: true\n"
 """Profiles in which plugins have other arguments."""
 
 
@@ -141,7 +166,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
         pods=draw(choose([2, 4, 110])),
         resources=resources,
         zone=draw(choose(["a", "b", None])),
-        labels={"disk": draw(choose(["ssd", "hdd"]))},
+        labels=draw(choose([{"disk": "ssd"}, {"disk": "hdd"}, {"disk": "hdd", "retired": ""}])),
         taints=draw(choose([[], [], ["dedicated:NoSchedule"], ["slow:PreferNoSchedule"]])),
         images=draw(choose([{}, {"big:latest": 900 * MEGABYTE}, {"small:latest": 40 * MEGABYTE}])),
         unschedulable=draw(choose([False] * 5 + [True])),
@@ -167,6 +192,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
         cluster.set_node(draw(nodes(name)))
     for number in range(draw(st.integers(0, 10))):
         cluster.set_pod(pod_of(draw(kinds), f"running-{number}", node=draw(st.sampled_from(names))))
+    if draw(st.booleans()):
+        service = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
+        cluster.set_object(convert(Service, service))
     if len(names) > 2 and draw(st.booleans()):
         cluster.remove_node(draw(st.sampled_from(names)))
     return cluster

@@ -1,7 +1,7 @@
 """The scheduler's configuration: KubeSchedulerConfiguration v1 and feature gates.
 
 `load` reads a file's text, strictly, and returns it complete and valid; `default` is the configuration without a file;
-`dump` writes one back. Everything is a frozen value. No file is opened here.
+`dump` writes one back. `policy` reads what came before it. Everything is a frozen value. No file is opened here.
 """
 
 from kubestow.config.configuration import SchedulerConfiguration

@@ -9,9 +9,14 @@ from kubestow.config.plugin_args import (
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
+    NodeLabelArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    NodeResourcesLeastAllocatedArgs,
+    NodeResourcesMostAllocatedArgs,
     PodTopologySpreadArgs,
+    RequestedToCapacityRatioArgs,
+    ResourceSpec,
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
@@ -37,12 +42,18 @@ def args_problems(args: object, path: str, features: Features) -> Iterator[Probl
             yield from _inter_pod_affinity(args, path)
         case NodeAffinityArgs():
             yield from _node_affinity(args, path)
+        case NodeLabelArgs():
+            yield from _node_label(args, path)
         case NodeResourcesBalancedAllocationArgs():
             yield from _balanced_allocation(args, path)
         case NodeResourcesFitArgs():
             yield from _node_resources_fit(args, path)
+        case NodeResourcesLeastAllocatedArgs() | NodeResourcesMostAllocatedArgs():
+            yield from _resource_problems(args.resources, path)
         case PodTopologySpreadArgs():
             yield from _pod_topology_spread(args, path)
+        case RequestedToCapacityRatioArgs():
+            yield from requested_to_capacity_ratio_problems(args, path)
         case VolumeBindingArgs():
             yield from _volume_binding(args, path, features)
 
@@ -85,10 +96,7 @@ def _node_resources_fit(args: NodeResourcesFitArgs, path: str) -> Iterator[Probl
     strategy, strategy_path = args.scoringStrategy, f"{path}.scoringStrategy"
     if strategy.type not in _STRATEGIES:
         yield Problem(f"{strategy_path}.type", _one_of(_STRATEGIES, strategy.type))
-    for index, resource in enumerate(strategy.resources):
-        if not 0 < resource.weight <= 100:
-            message = f"the weight of {resource.name} must be from 1 to 100, not {resource.weight}"
-            yield Problem(f"{strategy_path}.resources[{index}].weight", message)
+    yield from _resource_problems(strategy.resources, strategy_path)
     ratio, ratio_path = strategy.requestedToCapacityRatio, f"{strategy_path}.requestedToCapacityRatio"
     if strategy.type == "RequestedToCapacityRatio":
         if ratio is None:
@@ -97,6 +105,30 @@ def _node_resources_fit(args: NodeResourcesFitArgs, path: str) -> Iterator[Probl
             yield from _shape_problems(ratio.shape, f"{ratio_path}.shape")
     elif ratio is not None:
         yield Problem(ratio_path, "must be left out unless type is RequestedToCapacityRatio")
+
+
+def _resource_problems(resources: tuple[ResourceSpec, ...], path: str) -> Iterator[Problem]:
+    for index, resource in enumerate(resources):
+        if not 0 < resource.weight <= 100:
+            message = f"the weight of {resource.name} must be from 1 to 100, not {resource.weight}"
+            yield Problem(f"{path}.resources[{index}].weight", message)
+
+
+def requested_to_capacity_ratio_problems(args: RequestedToCapacityRatioArgs, path: str) -> Iterator[Problem]:
+    """What is wrong with the arguments of RequestedToCapacityRatio, wherever they stand."""
+    yield from _shape_problems(args.shape, f"{path}.shape")
+    for index, resource in enumerate(args.resources):
+        if resource.weight < 1:
+            message = f"the weight of {resource.name} must be greater than 0, not {resource.weight}"
+            yield Problem(f"{path}.resources[{index}].weight", message)
+
+
+def _node_label(args: NodeLabelArgs, path: str) -> Iterator[Problem]:
+    for present, absent in (("presentLabels", "absentLabels"), ("presentLabelsPreference", "absentLabelsPreference")):
+        unwanted = getattr(args, absent)
+        for index, label in enumerate(getattr(args, present)):
+            if label in unwanted:
+                yield Problem(f"{path}.{present}[{index}]", f'"{label}" is in {absent}, too')
 
 
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: str) -> Iterator[Problem]:

@@ -68,6 +68,8 @@ class Profile(Section, frozen=True):
     percentageOfNodesToScore: int | None = None
     plugins: Plugins = Plugins()
     pluginConfig: tuple[PluginConfig, ...] = ()
+    alwaysCheckAllPredicates: bool = False
+    """Not in kube-scheduler's v1, but in its Policy: every filter is asked about every node."""
 
     def args_of(self, plugin: str) -> object:
         """The arguments of a plugin, None if it has none."""

@@ -27,33 +27,15 @@ _INVALID: Any = object()
 
 def decode(tree: object, problems: list[Problem]) -> SchedulerConfiguration:
     """The configuration in a tree, not yet defaulted; what is wrong is added to `problems`."""
-    decoder = _Decoder(problems)
-    if not isinstance(tree, dict):
-        problems.append(Problem("", f"must be a {KIND}, not {_described(tree)}"))
-        return SchedulerConfiguration()
-    if not _is_configuration(tree, problems):
-        return SchedulerConfiguration()
-    configuration = decoder.struct(SchedulerConfiguration, tree, "", _TYPE_FIELDS)
+    decoder = Decoder(problems)
+    configuration = decoder.whole(SchedulerConfiguration, tree, KIND, API_VERSION)
     profiles = tuple(
         _with_typed_args(profile, f"profiles[{index}]", decoder) for index, profile in enumerate(configuration.profiles)
     )
     return msgspec.structs.replace(configuration, profiles=profiles)
 
 
-def _is_configuration(tree: dict[str, object], problems: list[Problem]) -> bool:
-    """Whether apiVersion and kind are the accepted ones. If not, its fields cannot be judged."""
-    before = len(problems)
-    for field, accepted in (("kind", KIND), ("apiVersion", API_VERSION)):
-        given = tree.get(field)
-        if given is None or given == "":
-            problems.append(Problem(field, f"is missing; it must be {accepted}"))
-        elif given != accepted:
-            both = f'no kind "{tree.get("kind")}" is known in version "{tree.get("apiVersion")}"'
-            problems.append(Problem(field, f"{both}; {field} must be {accepted}"))
-    return len(problems) == before
-
-
-def _with_typed_args(profile: Profile, path: str, decoder: "_Decoder") -> Profile:
+def _with_typed_args(profile: Profile, path: str, decoder: "Decoder") -> Profile:
     entries = []
     for index, entry in enumerate(profile.pluginConfig):
         if entry.name in ARGS_OF_PLUGIN:
@@ -64,7 +46,7 @@ def _with_typed_args(profile: Profile, path: str, decoder: "_Decoder") -> Profil
     return msgspec.structs.replace(profile, pluginConfig=tuple(entries))
 
 
-def _typed_args(entry: PluginConfig, path: str, decoder: "_Decoder") -> object:
+def _typed_args(entry: PluginConfig, path: str, decoder: "Decoder") -> object:
     kind = ARGS_OF_PLUGIN[entry.name]
     raw = {} if entry.args is None else entry.args
     if isinstance(raw, dict):
@@ -75,9 +57,26 @@ def _typed_args(entry: PluginConfig, path: str, decoder: "_Decoder") -> object:
     return decoder.struct(kind, raw, path, _TYPE_FIELDS)
 
 
-class _Decoder:
+class Decoder:
+    """Makes Structs from trees; what is wrong is added to `problems`."""
+
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
+
+    def whole(self, struct: type[S], tree: object, kind: str, api_version: str) -> S:
+        """The Struct of a whole file, if apiVersion and kind are the accepted ones; else its fields mean nothing."""
+        if not isinstance(tree, dict):
+            self.problems.append(Problem("", f"must be a {kind}, not {_described(tree)}"))
+            return struct()
+        before = len(self.problems)
+        for field, accepted in (("kind", kind), ("apiVersion", api_version)):
+            given = tree.get(field)
+            if given is None or given == "":
+                self.problems.append(Problem(field, f"is missing; it must be {accepted}"))
+            elif given != accepted:
+                both = f'no kind "{tree.get("kind")}" is known in version "{tree.get("apiVersion")}"'
+                self.problems.append(Problem(field, f"{both}; {field} must be {accepted}"))
+        return struct() if len(self.problems) > before else self.struct(struct, tree, "", _TYPE_FIELDS)
 
     def struct(self, kind: type[S], tree: object, path: str, ignored: frozenset[str] = frozenset()) -> S:
         """A Struct with what could be decoded; fields that could not keep their defaults."""

@@ -29,7 +29,10 @@ from kubestow.config.plugin_args import (
     DynamicResourcesArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    NodeResourcesLeastAllocatedArgs,
+    NodeResourcesMostAllocatedArgs,
     PodTopologySpreadArgs,
+    RequestedToCapacityRatioArgs,
     ResourceSpec,
     UtilizationShapePoint,
     VolumeBindingArgs,
@@ -124,10 +127,17 @@ def _complete_profile(profile: Profile, features: Features) -> Profile:
 def complete_args(args: object, features: Features) -> object:
     """The arguments of a plugin with their defaults; raw arguments stay as they are."""
     match args:
-        case NodeResourcesBalancedAllocationArgs(resources=resources):
+        case (
+            NodeResourcesBalancedAllocationArgs(resources=resources)
+            | NodeResourcesLeastAllocatedArgs(resources=resources)
+            | NodeResourcesMostAllocatedArgs(resources=resources)
+        ):
+            return replace(args, resources=_weighted(resources) or DEFAULT_RESOURCES)
+        case RequestedToCapacityRatioArgs(resources=resources):
             return replace(args, resources=_weighted(resources))
         case NodeResourcesFitArgs(scoringStrategy=strategy):
-            return replace(args, scoringStrategy=replace(strategy, resources=_weighted(strategy.resources)))
+            resources = _weighted(strategy.resources) or DEFAULT_RESOURCES
+            return replace(args, scoringStrategy=replace(strategy, resources=resources))
         case PodTopologySpreadArgs(defaultingType=""):
             return replace(args, defaultingType="System")
         case VolumeBindingArgs() if not args.shape and features.storage_capacity_scoring:
@@ -138,7 +148,7 @@ def complete_args(args: object, features: Features) -> object:
 
 
 def _weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
-    return tuple(replace(resource, weight=resource.weight or 1) for resource in resources) or DEFAULT_RESOURCES
+    return tuple(replace(resource, weight=resource.weight or 1) for resource in resources)
 
 
 def _dynamic_resources(args: DynamicResourcesArgs, features: Features) -> DynamicResourcesArgs:

@@ -23,13 +23,20 @@ def load(text: str, features: Features | None = None, known: PluginPoints = IN_T
 
     `known` names the plugins that exist and the extension points each implements.
     """
-    features = features or Features()
     problems: list[Problem] = []
     tree = document.parse(text)
     defaults.fill_absent(tree)
     configuration = decoding.decode(tree, problems)
     if problems:
         raise ConfigError(problems)
+    return finish(configuration, features or Features(), known)
+
+
+def finish(
+    configuration: SchedulerConfiguration, features: Features, known: PluginPoints = IN_TREE
+) -> SchedulerConfiguration:
+    """The last three steps: a decoded configuration, complete and valid; raises ConfigError."""
+    problems: list[Problem] = []
     configuration = _with_ignored_resources(defaults.complete(configuration, features), problems)
     problems += validation.validate(configuration, features, known)
     if problems:

@@ -64,6 +64,33 @@ class PodTopologySpreadArgs(Section, frozen=True):
     defaultingType: str = "System"
 
 
+class NodeLabelArgs(Section, frozen=True):
+    presentLabels: tuple[str, ...] = ()
+    absentLabels: tuple[str, ...] = ()
+    presentLabelsPreference: tuple[str, ...] = ()
+    absentLabelsPreference: tuple[str, ...] = ()
+
+
+class NodeResourcesLeastAllocatedArgs(Section, frozen=True):
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class NodeResourcesMostAllocatedArgs(Section, frozen=True):
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class RequestedToCapacityRatioArgs(Section, frozen=True):
+    """Where resources are absent, cpu and memory count; where the list is empty, none does."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class ServiceAffinityArgs(Section, frozen=True):
+    affinityLabels: tuple[str, ...] = ()
+    antiAffinityLabelsPreference: tuple[str, ...] = ()
+
+
 class VolumeBindingArgs(Section, frozen=True):
     bindTimeoutSeconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
@@ -74,9 +101,14 @@ PluginArgs = (
     | DynamicResourcesArgs
     | InterPodAffinityArgs
     | NodeAffinityArgs
+    | NodeLabelArgs
     | NodeResourcesBalancedAllocationArgs
     | NodeResourcesFitArgs
+    | NodeResourcesLeastAllocatedArgs
+    | NodeResourcesMostAllocatedArgs
     | PodTopologySpreadArgs
+    | RequestedToCapacityRatioArgs
+    | ServiceAffinityArgs
     | VolumeBindingArgs
 )
 
@@ -87,9 +119,14 @@ ARGS_OF_PLUGIN: dict[str, type[PluginArgs]] = {
         DynamicResourcesArgs,
         InterPodAffinityArgs,
         NodeAffinityArgs,
+        NodeLabelArgs,
         NodeResourcesBalancedAllocationArgs,
         NodeResourcesFitArgs,
+        NodeResourcesLeastAllocatedArgs,
+        NodeResourcesMostAllocatedArgs,
         PodTopologySpreadArgs,
+        RequestedToCapacityRatioArgs,
+        ServiceAffinityArgs,
         VolumeBindingArgs,
     )
 }

@@ -27,7 +27,20 @@ EXTENSION_POINTS = (
 SCORING_POINTS = frozenset({"score", "placementScore"})
 """Those at which a plugin's weight counts."""
 
-IN_TREE: PluginPoints = {
+LEGACY: dict[str, frozenset[str]] = {
+    name: frozenset(points.split())
+    for name, points in {
+        "NodeLabel": "filter score",
+        "NodePreferAvoidPods": "score",
+        "NodeResourcesLeastAllocated": "score",
+        "NodeResourcesMostAllocated": "score",
+        "RequestedToCapacityRatio": "score",
+        "ServiceAffinity": "preFilter filter score",
+    }.items()
+}
+"""Plugins that kube-scheduler no longer has, and that a Policy or a profile may still name here."""
+
+IN_TREE: PluginPoints = LEGACY | {
     name: frozenset(points.split())
     for name, points in {
         "DefaultBinder": "bind",

@@ -26,6 +26,7 @@ from kubestow.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
+    RequestedToCapacityRatioArgs,
     ResourceSpec,
     UtilizationShapePoint,
     VolumeBindingArgs,
@@ -47,6 +48,7 @@ _ALWAYS_WRITTEN: dict[type, frozenset[str]] = {
         Plugin: "name weight",
         PluginConfig: "name args",
         PreferredSchedulingTerm: "weight preference",
+        RequestedToCapacityRatioArgs: "resources",
         ResourceSpec: "name",
         SchedulerConfiguration: "enableProfiling enableContentionProfiling percentageOfNodesToScore",
         UtilizationShapePoint: "utilization score",
@@ -56,9 +58,13 @@ _ALWAYS_WRITTEN: dict[type, frozenset[str]] = {
 _TYPED_ARGS = tuple(ARGS_OF_PLUGIN.values())
 
 
-def dump(configuration: SchedulerConfiguration) -> str:
-    """The configuration as YAML text."""
-    tree = {"apiVersion": API_VERSION, "kind": KIND, **_tree(configuration)}
+def dump(configuration: SchedulerConfiguration, without: SchedulerConfiguration | None = None) -> str:
+    """The configuration as YAML text; `without` what it has in common with another."""
+    tree = _tree(configuration)
+    if without is not None:
+        common = _tree(without)
+        tree = {name: value for name, value in tree.items() if name not in common or value != common[name]}
+    tree = {"apiVersion": API_VERSION, "kind": KIND, **tree}
     return yaml.dump(tree, Dumper=_Dumper, default_flow_style=False, allow_unicode=True)
 
 

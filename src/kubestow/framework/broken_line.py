@@ -27,4 +27,4 @@ def _on_line(points: list[tuple[int, int]], utilization: int) -> int:
             rise = (score - before) * (utilization - start)
             # Towards zero, also where the line falls.
             return before + int(rise / (end - start))
-    return points[-1][1]
+    return points[-1][1] if points else 0

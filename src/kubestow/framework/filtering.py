@@ -1,6 +1,6 @@
 """Running the filters of a profile over rows of a view: the cluster's table, or a what-if."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,10 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
-from kubestow.framework.caller import Caller
+from kubestow.framework.caller import Caller, worded
 from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
+from kubestow.framework.results import Rejection, Rejections
 from kubestow.framework.verdicts import Verdicts
 
 _COMPRESS_BELOW = 0.5
@@ -26,6 +27,8 @@ def run_filters(
     rows: IntArray | None,
 ) -> Verdicts:
     """Run the filters of a profile over rows of a view (None: all live ones), each row until somebody refuses it."""
+    if profile.checks_all_filters:
+        return run_all_filters(profile, states, skipped, pod, view, rows)
     alive: BoolArray | None = None
     if rows is None:
         # Dead rows are rare: judge everything, which needs no copies, and leave them out of the result.
@@ -52,6 +55,42 @@ def run_filters(
         if answer is not None:
             passing -= verdicts.add(number, answer, positions)
     return verdicts if alive is None else verdicts.only(alive)
+
+
+def run_all_filters(
+    profile: Profile,
+    states: dict[str, Any],
+    skipped: Collection[str],
+    pod: PodInfo,
+    view: NodeView,
+    rows: IntArray | None,
+) -> Verdicts:
+    """The same with every filter asked about every row: a refusal has the reasons of all that refuse."""
+    judged = np.flatnonzero(view.live[: view.size]) if rows is None else rows
+    verdicts = Verdicts(judged, profile.filter_names)
+    answers: list[tuple[str, Rejections]] = []
+    for hook in profile.filter:
+        if hook.name not in skipped:
+            answer = profile.caller.call(hook, states.get(hook.name), pod, view, judged, rows=len(judged))
+            if answer is not None:
+                answers.append((hook.name, answer))
+    if answers:
+        said, which = np.unique(np.stack([answer.kinds for _, answer in answers]), axis=1, return_inverse=True)
+        for number, kinds in enumerate(said.T.tolist()):
+            refusals = [worded(name, answer, kind) for (name, answer), kind in zip(answers, kinds, strict=True) if kind]
+            if refusals:
+                verdicts.override(np.flatnonzero(which == number), _together(refusals))
+    return verdicts
+
+
+def _together(refusals: Sequence[Rejection]) -> Rejection:
+    """Several refusals of one node as one. If one of them cannot be helped by preempting pods, nor can all."""
+    return Rejection(
+        tuple(reason for refusal in refusals for reason in refusal.reasons),
+        max(refusal.code for refusal in refusals),
+        refusals[0].plugin,
+        tuple(refusal.plugin for refusal in refusals[1:]),
+    )
 
 
 def refuse(

@@ -38,6 +38,8 @@ class Profile:
     ) -> None:
         self.name = config.schedulerName
         self.percentage_of_nodes_to_score = config.percentageOfNodesToScore
+        self.checks_all_filters = config.alwaysCheckAllPredicates
+        """Whether filters are asked also about nodes that others have refused."""
         self.caller = Caller(self.name, observer, stopwatch)
         self.plugins = _make_plugins(config, registry, handle)
         points = _resolve(config, self.plugins)
@@ -52,6 +54,10 @@ class Profile:
         self.queue_sort = hooks("queueSort")
         self.pre_filter = hooks("preFilter")
         self.filter = hooks("filter")
+        if self.checks_all_filters:
+            for hook in self.filter:
+                # Nobody asks one by one, until the first refuses.
+                hook.row = None
         self.post_filter = hooks("postFilter")
         self.pre_score = hooks("preScore")
         self.score = hooks("score")

@@ -42,6 +42,12 @@ class Rejection(NamedTuple):
     code: Code = Code.UNSCHEDULABLE
     plugin: str = ""
     """Filled in by the caller."""
+    others: tuple[str, ...] = ()
+    """Where all filters are asked: the plugins that refused the node, too."""
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        return (self.plugin, *self.others)
 
     @property
     def message(self) -> str:

@@ -92,9 +92,12 @@ class Verdicts:
         return position if position < len(self.rows) and self.rows[position] == row else None
 
     def refused_before(self, plugins: Collection[str]) -> BoolArray:
-        """Positions that were refused by a filter before any of these."""
+        """Positions that were refused by a filter before any of these, and by none of these."""
         first = next((number for number, name in enumerate(self._plugins) if name in plugins), len(self._plugins))
         before: BoolArray = (self._refused_by != NOBODY) & (self._refused_by < first)
+        for number, rejection in enumerate(self._overrides):
+            if not set(plugins).isdisjoint(rejection.others):
+                before &= self._override_of != number
         return before
 
     def feasible(self) -> IntArray:
@@ -142,7 +145,7 @@ class Verdicts:
         return counts
 
     def refusing_plugins(self) -> set[str]:
-        return {rejection.plugin for rejection, _ in self.kinds()}
+        return {plugin for rejection, _ in self.kinds() for plugin in rejection.plugins}
 
     def resolvable(self) -> BoolArray:
         """Positions that were refused, but where preempting pods may help."""

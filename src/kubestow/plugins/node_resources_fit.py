@@ -17,10 +17,7 @@ from kubestow.model.devices import DeviceClass
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.requests import (
-    CPU,
-    MEMORY,
     PODS,
-    TO_SCORE,
     RequestRules,
     is_extended_resource,
     pod_requests,
@@ -32,6 +29,7 @@ from kubestow.plugins.support.resource_shares import (
     ScoredResources,
     join_scored,
     row_shares,
+    scored_of,
     shares,
 )
 
@@ -124,13 +122,7 @@ class NodeResourcesFit:
         return _words(kind, state.amounts) if kind else None
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources:
-        return self._scored_of(pod)
-
-    def _scored_of(self, pod: PodInfo) -> ScoredResources:
-        # kube-scheduler leaves requests at pod level out here, though they count for pods on nodes.
-        requests = pod.requests_by(TO_SCORE)
-        wanted = {**requests.amounts, CPU: requests.non_zero_cpu, MEMORY: requests.non_zero_memory}
-        return tuple([(name, weight, wanted.get(name, 0)) for name, weight in self._scored])
+        return scored_of(pod, self._scored)
 
     def join_score_states(self, states: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
         return join_scored(states, rows)
@@ -139,7 +131,7 @@ class NodeResourcesFit:
         self, state: ScoredResources | JoinedResources | None, pod: PodInfo, view: NodeView, rows: Rows
     ) -> IntArray:
         if state is None:
-            state = self._scored_of(pod)
+            state = scored_of(pod, self._scored)
         return self._strategy(shares(view, rows, state, non_zero=True))
 
     def row_score(self, state: ScoredResources | None, view: NodeView, row: int) -> int | None:

@@ -1,5 +1,6 @@
 """The plugins that come with the scheduler."""
 
+from importlib import import_module
 from typing import Any
 
 from kubestow.config import plugin_points
@@ -50,13 +51,35 @@ IN_TREE: dict[str, Factory] = {
 }
 
 
-NOT_IMPLEMENTED = frozenset(plugin_points.IN_TREE) - IN_TREE.keys()
+LEGACY = {
+    "NodeLabel": "node_label",
+    "NodePreferAvoidPods": "node_prefer_avoid_pods",
+    "NodeResourcesLeastAllocated": "node_resources_least_allocated",
+    "NodeResourcesMostAllocated": "node_resources_most_allocated",
+    "RequestedToCapacityRatio": "requested_to_capacity_ratio",
+    "ServiceAffinity": "service_affinity",
+}
+"""Plugins that few still name: their modules, imported when one is asked for."""
+
+NOT_IMPLEMENTED = frozenset(plugin_points.IN_TREE) - IN_TREE.keys() - LEGACY.keys()
 """Plugins of kube-scheduler that are missing here; all of them are off by default."""
 
 
 def in_tree_registry() -> Registry:
     """A registry to which plugins of one's own can be added."""
-    return Registry({**IN_TREE, **{name: _not_implemented(name) for name in NOT_IMPLEMENTED}})
+    legacy = {name: _legacy(name) for name in LEGACY}
+    return Registry({**IN_TREE, **legacy, **{name: _not_implemented(name) for name in NOT_IMPLEMENTED}})
+
+
+def plugin_class(name: str) -> Any:
+    """The class of a plugin that comes with the scheduler."""
+    if name in LEGACY:
+        return getattr(import_module(f"kubestow.plugins.legacy.{LEGACY[name]}"), name)
+    return IN_TREE[name]
+
+
+def _legacy(name: str) -> Factory:
+    return lambda args, handle: plugin_class(name)(args, handle)
 
 
 def _not_implemented(name: str) -> Factory:

@@ -26,7 +26,7 @@ class FirstLook:
                 refused[of] |= ~verdicts.passing
             elif not verdicts.passing.all():
                 for rejection, positions in verdicts.kinds():
-                    if rejection.plugin not in save_by:
+                    if any(plugin not in save_by for plugin in rejection.plugins):
                         refused[of[positions]] = True
         return refused
 

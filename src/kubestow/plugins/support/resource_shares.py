@@ -11,9 +11,12 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, Rows, row_count
 from kubestow.cluster.nodes import CPU, MEMORY
+from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.plugin import RowsOfPods
-from kubestow.model.requests import is_scalar_resource
+from kubestow.model.requests import CPU as CPU_NAME
+from kubestow.model.requests import MEMORY as MEMORY_NAME
+from kubestow.model.requests import TO_SCORE, is_scalar_resource
 
 _EXACT_IN_FLOAT = 1 << 45
 _CPU_AND_MEMORY = [CPU, MEMORY]
@@ -47,6 +50,14 @@ class Shares(NamedTuple):
         return (self.capacity if self.is_everywhere else np.maximum(self.capacity, 1)).astype(np.float64)
 
 
+def scored_of(pod: PodInfo, resources: Sequence[tuple[str, int]]) -> ScoredResources:
+    """What a pod asks for of resources, given as (name, weight); of cpu and memory at least their defaults."""
+    # kube-scheduler leaves requests at pod level out here, though they count for pods on nodes.
+    requests = pod.requests_by(TO_SCORE)
+    wanted = {**requests.amounts, CPU_NAME: requests.non_zero_cpu, MEMORY_NAME: requests.non_zero_memory}
+    return tuple([(name, weight, wanted.get(name, 0)) for name, weight in resources])
+
+
 def join_scored(of: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
     """The resources of several pods by row; None if it is not the same resources that count."""
     if any(is_scalar_resource(name) for name, _, _ in of[0]):
@@ -64,18 +75,17 @@ def shares(view: NodeView, rows: Rows, resources: ScoredResources | JoinedResour
     A countable resource that the pod does not want does not count, nor does one that no node has.
     """
     columns, weights, amounts = [], [], []
-    for name, weight, wanted in resources:
+    for name, weight, amount in resources:
         column = view.resource_index.get(name)
-        if column is None or column >= len(view.allocatable) or (is_scalar_resource(name) and wanted == 0):
+        if column is None or column >= len(view.allocatable) or (is_scalar_resource(name) and amount == 0):
             continue
         columns.append(column)
         weights.append(weight)
-        amounts.append(wanted)
+        amounts.append(amount)
     capacity = _gather([view.allocatable], columns, rows)
     held = _gather([view.non_zero, view.requested] if non_zero else [view.requested], columns, rows)
-    return Shares(
-        weights, capacity, held, np.array(amounts).reshape(len(columns), -1), bool(capacity.min(initial=1) > 0)
-    )
+    wanted = np.array(amounts).reshape(len(columns), -1) if columns else np.zeros((0, 1), np.int64)
+    return Shares(weights, capacity, held, wanted, bool(capacity.min(initial=1) > 0))
 
 
 def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntArray:

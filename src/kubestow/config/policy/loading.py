@@ -1,0 +1,32 @@
+"""From the text of a Policy to a configuration: parse, decode, validate, translate; then as any configuration."""
+
+from msgspec.structs import replace
+
+from kubestow.config import document, loading
+from kubestow.config.configuration import SchedulerConfiguration
+from kubestow.config.decoding import Decoder
+from kubestow.config.features import Features
+from kubestow.config.policy.policy import API_VERSION, KIND, Policy
+from kubestow.config.policy.translation import extender_of, profile_of
+from kubestow.config.policy.validation import validate
+from kubestow.config.problems import ConfigError, Problem
+
+
+def load(
+    text: str, features: Features | None = None, base: SchedulerConfiguration | None = None
+) -> SchedulerConfiguration:
+    """Read a Policy, JSON or YAML; raises ConfigError with every problem found.
+
+    Its profile and extenders take the place of those in `base`, whose other fields are kept (without it: the defaults).
+    """
+    features = features or Features()
+    problems: list[Problem] = []
+    policy = Decoder(problems).whole(Policy, document.parse(text), KIND, API_VERSION)
+    if problems or (problems := validate(policy)):
+        raise ConfigError(problems)
+    configuration = replace(
+        base or loading.default(features),
+        profiles=(profile_of(policy),),
+        extenders=tuple(map(extender_of, policy.extenders)),
+    )
+    return loading.finish(configuration, features)

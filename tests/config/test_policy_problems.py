@@ -1,0 +1,192 @@
+"""What is refused in a legacy Policy, and in the arguments of the plugins it became: every fault with its path."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kubestow import config
+from kubestow.config import ConfigError, policy
+
+HEAD = {"apiVersion": "v1", "kind": "Policy"}
+
+
+def problems(fields: dict[str, Any]) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        policy.load(json.dumps(HEAD | fields))
+    return [str(problem) for problem in caught.value.problems]
+
+
+def predicate(**argument: Any) -> dict[str, Any]:
+    return {"predicates": [{"name": "mine", "argument": argument}]}
+
+
+def priority(name: str = "mine", weight: Any = 1, **argument: Any) -> dict[str, Any]:
+    return {"name": name, "weight": weight, **({"argument": argument} if argument else {})}
+
+
+def label(name: str, key: str, *, presence: bool, weight: int = 1) -> dict[str, Any]:
+    return priority(name, weight, labelPreference={"label": key, "presence": presence})
+
+
+def ratio(name: str, *points: tuple[int, int], **more: Any) -> dict[str, Any]:
+    shape = [{"utilization": utilization, "score": score} for utilization, score in points]
+    return priority(name, requestedToCapacityRatioArguments={"shape": shape, **more})
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"kind": "Config"}, 'kind: no kind "Config" is known in version "v1"; kind must be Policy'),
+        ({"apiVersion": None}, "apiVersion: is missing; it must be v1"),
+        ({"predicate": []}, "predicate: is not a known field"),
+        ({"predicates": {}}, "predicates: must be a list, not a mapping"),
+        ({"predicates": [{"name": 3}]}, "predicates[0].name: must be a string, not 3"),
+        ({"extenders": [{"enableHTTPS": True}]}, "extenders[0].enableHTTPS: is not a known field"),
+        ({"extenders": [{"httpTimeout": "5s"}]}, 'extenders[0].httpTimeout: must be an integer, not the string "5s"'),
+        ({"alwaysCheckAllPredicates": 1}, "alwaysCheckAllPredicates: must be true or false, not 1"),
+        (
+            {"predicates": [{"name": "Nope"}]},
+            (
+                'predicates[0]: there is no predicate "Nope"; one of your own needs an argument: '
+                "serviceAffinity or labelsPresence"
+            ),
+        ),
+        (
+            {"priorities": [priority("Nope")]},
+            (
+                'priorities[0]: there is no priority "Nope"; one of your own needs an argument: '
+                "labelPreference, requestedToCapacityRatioArguments, serviceAntiAffinity"
+            ),
+        ),
+        (predicate(), 'predicates[0]: "mine" must have exactly one argument, not 0'),
+        (
+            predicate(serviceAffinity={"labels": ["a"]}, labelsPresence={"labels": ["a"]}),
+            'predicates[0]: "mine" must have exactly one argument, not 2',
+        ),
+        (
+            {"priorities": [priority(serviceAntiAffinity={"label": "a"}, labelPreference={"label": "a"})]},
+            'priorities[0]: "mine" must have exactly one argument, not 2',
+        ),
+        (
+            {"priorities": [priority("ImageLocalityPriority", 0)]},
+            'priorities[0].weight: the weight of "ImageLocalityPriority" must be from 1 to 2147483647, not 0',
+        ),
+        (
+            {"priorities": [priority("EqualPriority", 2**31)]},
+            'priorities[0].weight: the weight of "EqualPriority" must be from 1 to 2147483647, not 2147483648',
+        ),
+        (
+            {"priorities": [label("a", "x", presence=True), label("b", "y", presence=True, weight=2)]},
+            'priorities[1].weight: "b" must have the same weight as "a", since both have labelPreference',
+        ),
+        (
+            {"priorities": [label("a", "x", presence=True), label("b", "x", presence=False)]},
+            (
+                'priorities[1].argument.labelPreference.label: "x" cannot be avoided here and preferred in '
+                "priorities[0].argument.labelPreference.label"
+            ),
+        ),
+        (
+            {
+                "predicates": [
+                    {"name": "a", "argument": {"labelsPresence": {"labels": ["y", "x"], "presence": False}}},
+                    {"name": "b", "argument": {"labelsPresence": {"labels": ["x"], "presence": True}}},
+                ]
+            },
+            (
+                'predicates[1].argument.labelsPresence.labels[0]: "x" cannot be present here and absent in '
+                "predicates[0].argument.labelsPresence.labels[1]"
+            ),
+        ),
+        (
+            {"priorities": [ratio("a", (0, 0)), ratio("b", (0, 0))]},
+            'priorities[1]: "b" has requestedToCapacityRatioArguments as "a" has; only one priority may',
+        ),
+        (
+            {"priorities": [ratio("a", (50, 3), (101, 1))]},
+            (
+                "priorities[0].argument.requestedToCapacityRatioArguments.shape[1].utilization: "
+                "must be from 0 to 100, not 101"
+            ),
+        ),
+        (
+            {"priorities": [ratio("a")]},
+            "priorities[0].argument.requestedToCapacityRatioArguments.shape: at least one point is required",
+        ),
+        (
+            {"priorities": [ratio("a", (0, 0), resources=[{"name": "cpu"}])]},
+            (
+                "priorities[0].argument.requestedToCapacityRatioArguments.resources[0].weight: "
+                "the weight of cpu must be greater than 0, not 0"
+            ),
+        ),
+        (
+            {"priorities": [priority("NodeLabel")]},
+            (
+                'priorities[0]: "NodeLabel" takes its arguments from priorities of other names with labelPreference, '
+                "found none"
+            ),
+        ),
+        ({"hardPodAffinitySymmetricWeight": 101}, "hardPodAffinitySymmetricWeight: must be from 0 to 100, not 101"),
+        ({"extenders": [{"httpTimeout": -1}]}, "extenders[0].httpTimeout: must not be negative, as -1 is"),
+        (
+            {"extenders": [{"bindVerb": "bind"}, {"bindVerb": "bind"}]},
+            "extenders: only one extender may have a bindVerb, but extenders[0], extenders[1] have one",
+        ),
+        (
+            {"extenders": [{"managedResources": [{"name": "cpu"}]}]},
+            (
+                'extenders[0].managedResources[0].name: "cpu": not the name of an extended resource, such as '
+                "example.com/gpu"
+            ),
+        ),
+        (
+            {"extenders": [{"prioritizeVerb": "p"}]},
+            "extenders[0].weight: must be greater than 0 with a prioritizeVerb, not 0",
+        ),
+    ],
+)
+def test_faults_are_told_with_their_path(fields: dict[str, Any], told: str) -> None:
+    """In the words of the Policy, not of what it would have become."""
+    assert problems(fields) == [told]
+
+
+def test_all_faults_are_told() -> None:
+    """Not only the first."""
+    faulty = {"predicates": [{"name": "x"}], "priorities": [priority("y", -1)], "hardPodAffinitySymmetricWeight": -1}
+    assert len(problems(faulty)) == 4
+
+
+def test_what_extenders_manage_alone_needs_the_plugin_that_checks_it() -> None:
+    """As in v1.22, resources can be ignored only where NodeResourcesFit is."""
+    resources = [{"name": "x.io/foo", "ignoredByScheduler": True}]
+    (told,) = problems({"predicates": [], "extenders": [{"managedResources": resources}]})
+    assert "NodeResourcesFit must be configured" in told
+
+
+@pytest.mark.parametrize(
+    ("plugin", "arguments", "told"),
+    [
+        ("NodeLabel", {"presentLabels": ["a", "b"], "absentLabels": ["b"]}, 'presentLabels[1]: "b" is in absentLabels'),
+        (
+            "NodeLabel",
+            {"presentLabelsPreference": ["a"], "absentLabelsPreference": ["a"]},
+            'presentLabelsPreference[0]: "a" is in absentLabelsPreference',
+        ),
+        ("NodeResourcesLeastAllocated", {"resources": [{"name": "cpu", "weight": 101}]}, "resources[0].weight: "),
+        ("NodeResourcesMostAllocated", {"resources": [{"name": "cpu", "weight": -1}]}, "resources[0].weight: "),
+        ("RequestedToCapacityRatio", {}, "shape: at least one point is required"),
+        ("ServiceAffinity", {"labels": []}, "labels: is not a known field"),
+    ],
+)
+def test_arguments_in_a_profile_are_judged(plugin: str, arguments: dict[str, Any], told: str) -> None:
+    """As those of any plugin."""
+    profile = {
+        "plugins": {"score": {"enabled": [{"name": plugin}]}},
+        "pluginConfig": [{"name": plugin, "args": arguments}],
+    }
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    with pytest.raises(ConfigError) as caught:
+        config.load(json.dumps({**head, "profiles": [profile]}))
+    assert f"profiles[0].pluginConfig[0].args.{told}" in str(caught.value)

@@ -1,0 +1,96 @@
+"""alwaysCheckAllPredicates: every filter is asked about every node, and all refusals are told."""
+
+import pytest
+
+from cycle.random_clusters import configuration_of
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config import policy
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Code, Rejection
+from kubestow.queue.nominator import Nominator
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import in_tree_registry
+
+CHECKS_ALL = "apiVersion: v1\nkind: Policy\nalwaysCheckAllPredicates: true\n"
+
+
+def profile_on(cluster: Cluster, nominator: Nominator) -> Profile:
+    handle = offline_handle(cluster, nominator=nominator)
+    made = build_profiles(policy.load(CHECKS_ALL), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+    return made["default-scheduler"]
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster()
+    for node in (
+        make_node("cordoned", unschedulable=True, taints=["busy:NoSchedule"], cpu="1"),
+        make_node("gone"),
+        make_node("full", cpu="1"),
+        make_node("tainted", taints=["busy:NoSchedule"]),
+        make_node("good"),
+    ):
+        cluster.set_node(node)
+    cluster.remove_node("gone")
+    return cluster
+
+
+def filtered(cluster: Cluster, nominator: Nominator | None = None) -> Evaluation:
+    nominator = nominator or Nominator()
+    evaluation = Evaluation(profile_on(cluster, nominator), cluster, nominator, PodInfo(make_pod("p", cpu="2")))
+    assert evaluation.pre_filter()
+    evaluation.filter()
+    return evaluation
+
+
+def refusals(evaluation: Evaluation) -> dict[str, Rejection | None]:
+    verdicts, names = evaluation.verdicts, evaluation.cluster.nodes.names
+    assert verdicts is not None
+    return {names[row]: verdicts.rejection(position) for position, row in enumerate(verdicts.rows)}
+
+
+def test_all_refusals_of_a_node_are_told(cluster: Cluster) -> None:
+    """One refusal with all reasons and plugins; it is as final as the most final of them."""
+    found = refusals(filtered(cluster))
+    assert found == {
+        "cordoned": Rejection(
+            ("node(s) were unschedulable", "Insufficient cpu", "node(s) had untolerated taint(s)"),
+            Code.UNRESOLVABLE,
+            "NodeUnschedulable",
+            ("NodeResourcesFit", "TaintToleration"),
+        ),
+        "full": Rejection(("Insufficient cpu",), Code.UNRESOLVABLE, "NodeResourcesFit"),
+        "tainted": Rejection(("node(s) had untolerated taint(s)",), Code.UNRESOLVABLE, "TaintToleration"),
+        "good": None,
+    }
+
+
+def test_the_message_counts_every_reason(cluster: Cluster) -> None:
+    """And the queue knows of every plugin that refused some node."""
+    cluster.remove_node("good")
+    evaluation = filtered(cluster)
+    assert evaluation.message() == (
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu, 2 node(s) had untolerated taint(s)."
+    )
+    assert evaluation.rejecting_plugins == {"NodeUnschedulable", "NodeResourcesFit", "TaintToleration"}
+
+
+def test_pods_that_are_nominated_count(cluster: Cluster) -> None:
+    """A node without room beside them is refused for that, too."""
+    nominator = Nominator()
+    nominator.nominate(make_pod("first", cpu="3", priority=9, status={"nominatedNodeName": "good"}))
+    nominator.nominate(make_pod("other", cpu="3", priority=9, status={"nominatedNodeName": "tainted"}))
+    found = refusals(filtered(cluster, nominator))
+    assert found["good"] == Rejection(("Insufficient cpu",), Code.UNSCHEDULABLE, "NodeResourcesFit")
+    assert found["tainted"] is not None
+    assert found["tainted"].plugins == ("NodeResourcesFit", "TaintToleration")
+
+
+def test_it_is_off_unless_asked_for() -> None:
+    """Of a profile as any other, each node is told once."""
+    assert not configuration_of("default").profiles[0].alwaysCheckAllPredicates
+    assert configuration_of("checking all predicates").profiles[0].alwaysCheckAllPredicates

@@ -1,0 +1,184 @@
+"""ServiceAffinity: pods of a service keep to the same values of some labels and spread over those of others."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.plugin_args import ServiceAffinityArgs
+from kubestow.framework.plugin import Change
+from kubestow.framework.results import SKIP, unschedulable
+from kubestow.model.codec import convert
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.workloads import Service
+from kubestow.plugins.legacy.service_affinity import ServiceAffinity
+from kubestow.testing.builders import make_node, make_pod
+from plugins.asking import cluster_of, hint, make, refused, scores
+
+REFUSED = unschedulable("node(s) didn't match service affinity")
+WEB = {"app": "web"}
+NODES = [
+    make_node("a1", labels={"rack": "a", "disk": "ssd"}),
+    make_node("a2", labels={"rack": "a"}),
+    make_node("b1", labels={"rack": "b", "disk": "ssd"}),
+    make_node("bare"),
+]
+
+
+def service(name: str = "web", **selector: str) -> Service:
+    manifest = {"metadata": {"name": name, "namespace": "default"}, "spec": {"selector": selector or WEB}}
+    return convert(Service, manifest)
+
+
+def world(*pods: Pod, serving: bool = True) -> Cluster:
+    cluster = cluster_of(*NODES, *pods)
+    if serving:
+        cluster.set_object(service())
+    return cluster
+
+
+def refusals(cluster: Cluster, pod: Pod, *labels: str) -> list[str]:
+    found = refused(make(ServiceAffinity, ServiceAffinityArgs(labels), cluster), cluster, pod)
+    assert set(found.values()) <= {REFUSED}
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("labels", "refusing"),
+    [(("rack",), ["b1", "bare"]), (("disk",), ["a2", "bare"]), (("rack", "disk"), ["a2", "b1", "bare"])],
+)
+def test_a_pod_follows_its_service(labels: tuple[str, ...], refusing: list[str]) -> None:
+    """Nodes must have the values of the node where a pod of the service is."""
+    assert refusals(world(make_pod("first", node="a1", labels=WEB)), make_pod("p", labels=WEB), *labels) == refusing
+
+
+def test_a_label_that_the_other_node_lacks_is_free() -> None:
+    """It has no value to follow."""
+    assert refusals(world(make_pod("first", node="a2", labels=WEB)), make_pod("p", labels=WEB), "disk") == []
+
+
+def test_the_node_selector_comes_first() -> None:
+    """What it says of a label counts, whatever other pods do; the other labels follow the service."""
+    cluster = world(make_pod("first", node="a1", labels=WEB))
+    pod = make_pod("p", labels=WEB, node_selector={"rack": "b", "x": "y"})
+    assert refusals(cluster, pod, "rack") == ["a1", "a2", "bare"]
+    assert refusals(cluster, pod, "rack", "disk") == ["a1", "a2", "bare"]
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        [],
+        [make_pod("first", node="a1", labels={"app": "other"})],
+        [make_pod("first", node="a1", labels=WEB, namespace="other")],
+    ],
+)
+def test_without_other_pods_every_node_will_do(pods: list[Pod]) -> None:
+    """Pods that lack a label of this one, or are in another namespace, are not followed."""
+    assert refusals(world(*pods), make_pod("p", labels=WEB), "rack") == []
+
+
+def test_without_a_service_every_node_will_do() -> None:
+    """Pods with the same labels alone are not enough."""
+    cluster = world(make_pod("first", node="a1", labels=WEB), serving=False)
+    assert refusals(cluster, make_pod("p", labels=WEB), "rack") == []
+
+
+def test_of_several_pods_the_first_in_the_order_of_nodes_is_followed() -> None:
+    """Not the one that came first."""
+    cluster = world(make_pod("late", node="b1", labels=WEB), make_pod("early", node="a1", labels=WEB))
+    assert refusals(cluster, make_pod("p", labels=WEB), "rack") == ["b1", "bare"]
+
+
+def test_without_labels_there_is_nothing_to_filter() -> None:
+    """PreFilter says so."""
+    assert make(ServiceAffinity, ServiceAffinityArgs(), world()).pre_filter(PodInfo(make_pod("p"))) is SKIP
+
+
+def test_what_if_pods_come_and_go() -> None:
+    """Whoever leaves is no longer followed; whoever comes is followed after those that are there."""
+    first = make_pod("first", node="a1", labels=WEB)
+    cluster = world(first, make_pod("second", node="b1", labels=WEB))
+    plugin, pod = make(ServiceAffinity, ServiceAffinityArgs(("rack",)), cluster), PodInfo(make_pod("p", labels=WEB))
+    rows = cluster.nodes.row_of
+    state = plugin.pre_filter(pod)
+    assert state.wanted == {"rack": "a"}
+    gone = [Change(PodInfo(first), rows["a1"], added=False)]
+    assert plugin.with_changes(state, pod, gone).wanted == {"rack": "b"}
+    second = Change(PodInfo(make_pod("second", node="b1", labels=WEB)), rows["b1"], added=False)
+    nobody = plugin.with_changes(state, pod, [*gone, second])
+    assert nobody.wanted == {}
+    third = Change(PodInfo(make_pod("third", labels=WEB)), rows["a2"], added=True)
+    assert plugin.with_changes(nobody, pod, [third]).wanted == {"rack": "a"}
+    assert plugin.with_changes(state, pod, [third]).wanted == {"rack": "a"}
+    back = third._replace(added=False)
+    assert plugin.with_changes(plugin.with_changes(nobody, pod, [third]), pod, [back]).wanted == {}
+    stranger = Change(PodInfo(make_pod("x", labels={"app": "other"})), rows["a1"], added=False)
+    assert plugin.with_changes(state, pod, [stranger]) is state
+    assert plugin.counted_rows(state, pod).tolist() == [True, False, True, False]
+
+
+def prefers(cluster: Cluster, pod: Pod, *labels: str) -> list[int]:
+    plugin = make(ServiceAffinity, ServiceAffinityArgs(antiAffinityLabelsPreference=labels), cluster)
+    return list((scores(plugin, cluster, pod) or {}).values())
+
+
+THREE = [
+    make_pod("1", node="a1", labels=WEB),
+    make_pod("2", node="a2", labels=WEB),
+    make_pod("3", node="b1", labels=WEB),
+]
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        (("rack",), [33, 33, 66, 0]),
+        (("disk",), [33, 0, 33, 0]),
+        (("rack", "disk"), [33, 16, 49, 0]),
+        ((), [0, 0, 0, 0]),
+    ],
+)
+def test_pods_of_a_service_spread(labels: tuple[str, ...], wanted: list[int]) -> None:
+    """A node is as good as the part of the service's pods that are elsewhere, on average over the labels it has."""
+    assert prefers(world(*THREE), make_pod("p", labels=WEB), *labels) == wanted
+
+
+def test_pods_that_do_not_count_for_spreading() -> None:
+    """Of other services and namespaces, and those that are on their way out; nodes without the label get nothing."""
+    leaving = convert(
+        Pod,
+        {
+            "metadata": {"name": "l", "uid": "l", "namespace": "default", "labels": WEB, "deletionTimestamp": "2024"},
+            "spec": {"nodeName": "a1"},
+        },
+    )
+    others = [make_pod("o", node="a1", labels={"app": "o"}), make_pod("n", node="a1", labels=WEB, namespace="n")]
+    assert prefers(world(leaving, *others), make_pod("p", labels=WEB), "rack") == [100, 100, 100, 0]
+    assert prefers(world(*THREE), make_pod("p"), "rack") == [100, 100, 100, 0]
+
+
+def labelled(**labels: str) -> Node:
+    return make_node("n", labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "worth"),
+    [
+        (None, labelled(), True),
+        (labelled(), labelled(rack="a"), True),
+        (labelled(rack="a"), labelled(rack="b"), True),
+        (labelled(), labelled(disk="ssd"), False),
+        (None, make_pod("o", node="a1", labels=WEB), True),
+        (make_pod("o", node="a1", labels=WEB), None, True),
+        (None, make_pod("o", node="a1", labels={"app": "o"}), False),
+        (make_pod("o", node="a1", labels=WEB), make_pod("o", node="a1"), True),
+        (make_pod("p"), make_pod("p", labels=WEB), True),
+    ],
+)
+def test_changes_worth_another_attempt(old: Any, new: Any, worth: bool) -> None:
+    """New nodes and values of the labels; pods that may be followed, or were; and the pod itself."""
+    plugin = make(ServiceAffinity, ServiceAffinityArgs(("rack",)), world())
+    assert hint(plugin, make_pod("p", labels=WEB), old, new) is worth

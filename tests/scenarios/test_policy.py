@@ -1,0 +1,103 @@
+"""A scheduler that is configured by a legacy Policy, from end to end."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.config import policy
+from kubestow.model.codec import convert
+from kubestow.model.workloads import Service
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+Start = Callable[..., SchedulerHarness]
+WEB = {"app": "web"}
+
+
+def by_policy(start: Start, **fields: Any) -> SchedulerHarness:
+    return start(policy.load(json.dumps({"apiVersion": "v1", "kind": "Policy", **fields})))
+
+
+def test_the_default_policy_schedules(start: Start) -> None:
+    """Pods of a kind and pods of many sizes spread over the nodes, and gates are heeded."""
+    harness = by_policy(start)
+    for number in range(4):
+        harness.cluster.add(make_node(f"n{number}", cpu="4"))
+    for number in range(8):
+        harness.cluster.add(make_pod(f"same{number}", cpu="500m"))
+        harness.cluster.add(make_pod(f"sized{number}", cpu=f"{100 + number}m"))
+    harness.cluster.add(make_pod("gated", gates=["wait"]))
+    harness.run_until_idle()
+    assert len(harness.bindings) == 16
+    assert set(harness.bindings.values()) == {"n0", "n1", "n2", "n3"}
+    assert harness.place_of("gated") == "gated"
+
+
+def test_predicates_that_are_not_there_are_not_checked(start: Start) -> None:
+    """A node without room takes pods all the same, but not a cordoned one."""
+    harness = by_policy(start, predicates=[], priorities=[])
+    harness.cluster.add(make_node("small", cpu="1"))
+    harness.cluster.add(make_node("cordoned", unschedulable=True))
+    harness.cluster.add(make_pod("large", cpu="2"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/large": "small"}
+
+
+@pytest.mark.parametrize(
+    ("checks_all", "message"),
+    [
+        (False, "0/1 nodes are available: 1 Insufficient cpu."),
+        (True, "0/1 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."),
+    ],
+)
+def test_all_reasons_are_told_where_all_predicates_are_checked(start: Start, checks_all: bool, message: str) -> None:
+    """Also to a pod that is like one before; and the pod is tried again when one of them is gone, in vain."""
+    harness = by_policy(start, alwaysCheckAllPredicates=checks_all)
+    harness.cluster.add(make_node("n1", cpu="1", taints=["busy:NoSchedule"]))
+    for number in range(3):
+        harness.cluster.add(make_pod(f"p{number}", cpu="2"))
+    harness.run_until_idle()
+    for number in range(3):
+        assert harness.cluster.conditions(f"p{number}")["PodScheduled"].message.startswith(message)
+    harness.cluster.update(make_node("n1", cpu="4", taints=["busy:NoSchedule"]))
+    harness.run_until_idle()
+    told = harness.cluster.conditions("p0")["PodScheduled"].message
+    assert told.startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s).")
+    harness.cluster.update(make_node("n1", cpu="8"))
+    harness.run_until_idle()
+    assert len(harness.bindings) == 3
+
+
+@pytest.mark.parametrize("checks_all", [False, True])
+def test_pods_are_preempted(start: Start, checks_all: bool) -> None:
+    """Where that helps."""
+    harness = by_policy(start, alwaysCheckAllPredicates=checks_all)
+    harness.cluster.add(make_node("n1", cpu="2"))
+    harness.cluster.add(make_node("tainted", cpu="2", taints=["busy:NoSchedule"]))
+    harness.cluster.add(make_pod("low", cpu="2", priority=0, node="n1", grace_seconds=1))
+    harness.cluster.add(make_pod("other", cpu="2", priority=0, node="tainted", grace_seconds=1))
+    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("high") == "n1"
+    assert harness.cluster.node_of("other") == "tainted"
+
+
+def test_pods_of_a_service_stay_together(start: Start) -> None:
+    """By the label that the Policy names; when all pods are gone, the next is free to go elsewhere."""
+    argument = {"serviceAffinity": {"labels": ["rack"]}}
+    harness = by_policy(start, predicates=[{"name": "PodFitsResources"}, {"name": "racks", "argument": argument}])
+    for rack in ("a", "b"):
+        for number in range(2):
+            harness.cluster.add(make_node(f"{rack}{number}", cpu="1", labels={"rack": rack}))
+    service = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": WEB}}
+    harness.cluster.add(convert(Service, service))
+    pods = [harness.cluster.add(make_pod(f"p{number}", cpu="1", labels=WEB)) for number in range(3)]
+    harness.run_until_idle()
+    first, second = (harness.cluster.node_of(f"p{number}") for number in range(2))
+    assert first[0] == second[0]
+    assert harness.place_of("p2") == "unschedulable"
+    for pod in pods[:2]:
+        harness.cluster.delete(pod)
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p2")
