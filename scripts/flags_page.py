@@ -11,12 +11,14 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/flags_page.py; change src/kubestow/cli/scheduler_flags.py and run it again. -->
 
-All flags of kube-scheduler v1.36, with its names, types and defaults.
+All flags of kube-scheduler v1.36, with its names, types and defaults, and those of v1.22 about the
+[legacy Policy](../how-to/migrate-from-policy.md).
 
 - A value follows after `=` or a space. A switch (type bool) needs none: `--leader-elect` is `--leader-elect=true`;
   `--leader-elect=false` and `--leader-elect false` turn it off. Underscores stand for dashes: `--leader_elect`.
 - Lists are separated by commas and add up when the flag is repeated; of other flags the last one counts.
-- With `--config` the deprecated flags are ignored, and the flags about leader election win over the file.
+- With `--config` the deprecated flags are ignored but for those about a Policy, which wins over profiles and extenders
+  in the file; the flags about leader election win over the file.
 - Flags without effect are accepted, so that the command line of kube-scheduler can be taken over; with `-v=1` the log
   names those that were given.
 - An unknown flag or a bad value is told with the flag's name, and the exit code is 1.

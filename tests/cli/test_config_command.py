@@ -6,6 +6,7 @@ from click.testing import CliRunner, Result
 
 from kubestow import config
 from kubestow.cli import main
+from kubestow.config import policy
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -82,3 +83,38 @@ def test_complete_refuses_a_wrong_configuration() -> None:
     assert done.exit_code == 1
     assert done.stdout == ""
     assert '-: kind: no kind "Pod" is known in version "v1"; kind must be KubeSchedulerConfiguration' in done.stderr
+
+
+POLICY = """
+apiVersion: v1
+kind: Policy
+predicates: [{name: HostName}, {name: zoned, argument: {labelsPresence: {labels: [zone], presence: true}}}]
+priorities: [{name: ImageLocalityPriority, weight: 3}]
+"""
+
+
+def test_translate_writes_what_does_the_same(tmp_path: Path) -> None:
+    """The configuration that the Policy comes to, without what is as always, whatever the Policy is read from."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(POLICY)
+    done = run("translate", str(path))
+    assert done.exit_code == 0
+    assert config.load(done.stdout) == policy.load(POLICY)
+    assert "leaderElection" not in done.stdout
+    assert run("translate", "-", stdin=POLICY).stdout == done.stdout
+
+
+def test_translate_says_what_kube_scheduler_lacks() -> None:
+    """In comments: each plugin that only Kubestow has, with what to use instead, and the field."""
+    (comment,) = [line for line in run("translate", "-", stdin=POLICY).stdout.splitlines() if line.startswith("#")]
+    assert comment.startswith("# kube-scheduler has no plugin NodeLabel any more; there, use node affinity")
+    everything = run("translate", "-", stdin="apiVersion: v1\nkind: Policy\nalwaysCheckAllPredicates: true\n").stdout
+    assert "# kube-scheduler has no alwaysCheckAllPredicates any more; there, remove the field.\n" in everything
+    assert "# kube-scheduler has no plugin NodePreferAvoidPods any more; there, taint" in everything
+
+
+def test_translate_refuses_what_is_no_policy() -> None:
+    """Every fault is a line with the path of the field."""
+    done = run("translate", "-", stdin="kind: Policy\napiVersion: v1\npredicates: [{name: Nope}]\npriority: []\n")
+    assert done.exit_code == 1
+    assert done.stderr == "-: priority: is not a known field\n"

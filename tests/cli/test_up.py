@@ -135,3 +135,12 @@ def test_a_terminal_gets_a_screen_and_has_it_taken_away_again(tmp_path: Path) ->
     opened, closed = screen.index(b"\x1b[?1049h"), screen.index(b"\x1b[?1049l")
     assert screen.index(b"Kubestow is up") < opened < screen.index(b"node-1") < closed < screen.index(b"stopped")
     assert b"unschedulable" in screen[opened:closed]
+
+
+def test_a_legacy_policy_is_heeded(start: Callable[..., Up], workload: str, tmp_path: Path) -> None:
+    """The scheduler does as it says, and that it is legacy is told."""
+    path = tmp_path / "policy.yaml"
+    path.write_text("apiVersion: v1\nkind: Policy\npredicates: []\n")
+    up = start("--nodes", "1", "-f", workload, "--policy-config-file", str(path))
+    assert len(up.pods_when("Running", 3)) == 3
+    assert "Policy is legacy" in up.stop()[2]

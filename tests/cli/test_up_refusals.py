@@ -40,6 +40,8 @@ def test_a_file_that_is_not_there_is_named() -> None:
     """Nothing is started for a manifest or a configuration that cannot be read."""
     assert fails("-f", "/nowhere/pods.yaml") == ["Error: /nowhere/pods.yaml: cannot be read: No such file or directory"]
     assert fails("--config", "/nowhere/s.yaml") == ["Error: /nowhere/s.yaml: cannot be read: No such file or directory"]
+    (line,) = fails("--policy-config-file", "/nowhere/p.json")
+    assert line == "Error: /nowhere/p.json: cannot be read: No such file or directory"
 
 
 def test_folders_that_cannot_be_written_are_named(tmp_path: Path) -> None:

@@ -255,3 +255,22 @@ def test_a_port_in_use_is_told(start: Callable[..., Process]) -> None:
         scheduler = start(f"--secure-port={taken.getsockname()[1]}", "--bind-address=127.0.0.1")
         assert scheduler.ended() == 1
     assert "choose another with --secure-port" in scheduler.said()
+
+
+def test_a_legacy_policy_is_told_once(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
+    """The scheduler does as it says, and warns that it is legacy."""
+    file = tmp_path / "policy.json"
+    labels = {"labels": ["retired"], "presence": False}
+    predicates = [{"name": "working", "argument": {"labelsPresence": labels}}]
+    file.write_text(json.dumps({"kind": "Policy", "apiVersion": "v1", "predicates": predicates}))
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1", retired="2020"))
+    client.create("/api/v1/nodes", node("n2"))
+    for number in range(3):
+        client.create(PODS, pod(f"p{number}"))
+    scheduler = start(f"--policy-config-file={file}")
+    until(lambda: _bound(client, "p0", "p1", "p2"), scheduler)
+    assert {item["spec"]["nodeName"] for item in client.get(PODS)["items"]} == {"n2"}
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.ended() == 0
+    assert scheduler.said().count("Policy is legacy") == 1

@@ -22,7 +22,7 @@ class _Entry(NamedTuple):
 
 _SUBCOMMANDS = {
     "apiserver": _Entry("kubestow.cli.apiserver", "Run the embedded Kubernetes API server."),
-    "config": _Entry("kubestow.cli.config", "Write, check and complete scheduler configurations."),
+    "config": _Entry("kubestow.cli.config", "Write, check, complete and translate scheduler configurations."),
     "plugin": _Entry("kubestow.cli.plugin", "Make, check and list plugins written in Python."),
     "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place."),
     "up": _Entry("kubestow.cli.up", "Run a whole cluster: API server, nodes and scheduler."),

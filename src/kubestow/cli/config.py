@@ -1,4 +1,4 @@
-"""`kubestow config`: write the default configuration, check files, complete one."""
+"""`kubestow config`: write the default configuration, check files, complete one, translate a legacy Policy."""
 
 import sys
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import click
 
 from kubestow import config
 from kubestow.cli import configuration_file
-from kubestow.config import ConfigError, Features
+from kubestow.config import ConfigError, Features, policy
 from kubestow.config.features import FeatureGateError
 
 
@@ -35,7 +35,7 @@ def _lines(file: str, error: ConfigError) -> str:
 
 @click.group()
 def command() -> None:
-    """Write, check and complete scheduler configurations (KubeSchedulerConfiguration v1, YAML or JSON)."""
+    """Write, check, complete and translate scheduler configurations (KubeSchedulerConfiguration v1, YAML or JSON)."""
 
 
 @command.command()
@@ -79,3 +79,21 @@ def complete(file: str, features: Features) -> None:
         click.echo(_lines(file, error), err=True)
         sys.exit(1)
     click.echo(config.dump(completed), nl=False)
+
+
+@command.command()
+@click.argument("file", metavar="FILE")
+@_feature_gates
+def translate(file: str, features: Features) -> None:
+    """Write the configuration that does the same as a legacy Policy (JSON or YAML).
+
+    Comments at the top say what of it kube-scheduler itself no longer has. `-` is standard input.
+    """
+    try:
+        translated = policy.load(configuration_file.read(file), features)
+    except ConfigError as error:
+        click.echo(_lines(file, error), err=True)
+        sys.exit(1)
+    for note in policy.notes(translated):
+        click.echo(f"# {note}")
+    click.echo(config.dump(translated, without=config.default(features)), nl=False)

@@ -109,7 +109,15 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("kubeconfig", types.STRING, "", _deprecated("The kubeconfig: where the API server is and who we are.")),
         Flag("pod-max-in-unschedulable-pods-duration", types.DURATION, Duration(300 * _SECOND), "DEPRECATED. How long "
              "a pod that nothing helps waits at most until it is tried again."),
+        Flag("policy-config-file", types.STRING, "", "DEPRECATED. A file with a legacy Policy, whose predicates, "
+             "priorities and extenders take the place of profiles and extenders, also of those in --config."),
+        Flag("policy-configmap", types.STRING, "", "DEPRECATED. The ConfigMap with a legacy Policy under the key "
+             "policy.cfg; wins over --policy-config-file."),
+        Flag("policy-configmap-namespace", types.STRING, "kube-system", "DEPRECATED. The namespace of "
+             "--policy-configmap."),
         Flag("profiling", types.BOOL, True, _deprecated("Serve /debug/flags/v, which changes the verbosity of logs.")),
+        Flag("use-legacy-policy-config", types.BOOL, False, "DEPRECATED. Take the Policy from --policy-config-file "
+             "even if --policy-configmap is given."),
     ),
     "Leader election": (
         Flag("leader-elect", types.BOOL, True, "Compete for a lease, and schedule only while holding it."),

@@ -12,6 +12,7 @@ from dataclasses import asdict
 
 import click
 
+from kubestow.cli.policy_source import WARNING, policy_source
 from kubestow.cli.scheduler_flags import FLAGS
 from kubestow.cli.scheduler_serving import listening_of, serving_of, written
 from kubestow.cli.scheduler_settings import Flags, SettingsError
@@ -68,6 +69,8 @@ def run(
     output.open()
     try:
         _tell_flags(flags)
+        if policy_source(flags) is not None:
+            log.warning(WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             process = _Process(output, flags["log-flush-frequency"].seconds)
             return runner.run(process.run(options, metric_options, serving))

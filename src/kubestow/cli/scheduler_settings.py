@@ -1,6 +1,6 @@
 """What the flags of `kubestow scheduler` come to: a configuration, features, logs, metrics.
 
-A configuration file wins over the deprecated flags; the flags about leader election win over the file.
+A configuration file wins over the deprecated flags; the flags about leader election, and a Policy, win over the file.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubestow import config
 from kubestow.cli import configuration_file
+from kubestow.cli.policy_source import policy_source
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, validation
 from kubestow.config.features import FeatureGateError
 from kubestow.config.plugin_points import IN_TREE
@@ -64,7 +65,7 @@ def features_of(flags: Flags) -> Features:
 
 def configuration_of(flags: Flags, features: Features) -> SchedulerConfiguration:
     """The configuration, complete and valid; raises SettingsError."""
-    path = flags["config"]
+    path = where = flags["config"]
     try:
         if path:
             configuration = configuration_file.load(path, features)
@@ -72,11 +73,18 @@ def configuration_of(flags: Flags, features: Features) -> SchedulerConfiguration
             configuration = _with_deprecated(config.default(features), flags)
         election = replace(configuration.leaderElection, **_given(flags, _LEADER_ELECTION))
         configuration = replace(configuration, leaderElection=election)
+        source = policy_source(flags)
+        if source is not None:
+            # Imported only now: few still have one.
+            from kubestow.config import policy
+
+            where = source.name
+            configuration = policy.load(source.read(configuration, flags["master"]), features, configuration)
         problems = validation.validate(configuration, features, IN_TREE)
     except ConfigError as error:
         problems = error.problems
     if problems:
-        raise SettingsError("\n".join(f"{path or 'flags'}: {problem}" for problem in problems))
+        raise SettingsError("\n".join(f"{where or 'flags'}: {problem}" for problem in problems))
     return configuration
 
 

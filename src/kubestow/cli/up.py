@@ -11,6 +11,7 @@ import click
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep objects here; else in memory.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
+@click.option("--policy-config-file", "policy", metavar="FILE", help="Legacy Policy of the scheduler.")
 @click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
 @click.option(
@@ -26,6 +27,7 @@ def command(
     nodes_file: Path | None,
     data_dir: Path | None,
     configuration: str | None,
+    policy: str | None,
     port: int,
     kubeconfig: Path | None,
     manifests: tuple[str, ...],
@@ -38,7 +40,7 @@ def command(
     from kubestow.cli.up_process import Settings, UpError, run
 
     try:
-        run(Settings(nodes, nodes_file, data_dir, configuration, port, kubeconfig, manifests))
+        run(Settings(nodes, nodes_file, data_dir, configuration, policy, port, kubeconfig, manifests))
     except UpError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

@@ -13,6 +13,8 @@ import shlex
 import signal
 import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,18 +26,22 @@ from rich.console import Console
 from kubestow import config
 from kubestow.apiserver import ControlPlane, Options, StartError
 from kubestow.cli import configuration_file, up_lines, up_manifests, up_view
+from kubestow.cli.policy_source import WARNING
 from kubestow.cli.up_manifests import Manifest, ManifestError
 from kubestow.cli.up_overview import Overview
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.kubeconfig import find_access
-from kubestow.config import ConfigError, Features, SchedulerConfiguration
+from kubestow.config import ConfigError, Features, SchedulerConfiguration, policy
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.reporting.log_setup import LogOptions, LogOutput
+from kubestow.reporting.logs import get_logger
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 from kubestow.wiring.live import LiveOptions, LiveScheduler
+
+log = get_logger(__name__)
 
 DEFAULT_NODES = 10
 COMMANDS = (
@@ -56,6 +62,7 @@ class Settings:
     nodes_file: Path | None
     data_dir: Path | None
     configuration: str | None
+    policy: str | None
     port: int
     kubeconfig: Path | None
     manifests: tuple[str, ...]
@@ -67,7 +74,7 @@ class UpError(Exception):
 
 def run(settings: Settings) -> None:
     """Run a cluster until a signal comes; raises UpError."""
-    configuration = _configuration(settings.configuration)
+    configuration = _configuration(settings.configuration, settings.policy)
     try:
         manifests = up_manifests.read(settings.manifests)
     except ManifestError as error:
@@ -78,13 +85,15 @@ def run(settings: Settings) -> None:
     output = LogOutput(LogOptions(split_stream=True), out=io.StringIO(), err=warnings)
     output.open()
     try:
+        if settings.policy is not None:
+            log.warning(WARNING)
         uvloop.run(_main(settings, configuration, manifests, console if full_screen else None, warnings))
     finally:
         output.close()
         warnings.pass_on()
 
 
-def _configuration(file: str | None) -> SchedulerConfiguration:
+def _configuration(file: str | None, policy_file: str | None) -> SchedulerConfiguration:
     features = Features()
     if file is None:
         configuration = config.default(features)
@@ -92,12 +101,21 @@ def _configuration(file: str | None) -> SchedulerConfiguration:
         unlimited = replace(configuration.clientConnection, qps=-1.0)
         configuration = replace(configuration, clientConnection=unlimited)
     else:
-        try:
+        with _problems_of(file):
             configuration = configuration_file.load(file, features)
-        except ConfigError as error:
-            raise UpError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
+    if policy_file is not None:
+        with _problems_of(policy_file):
+            configuration = policy.load(configuration_file.read(policy_file), features, configuration)
     # There is no other scheduler to agree with, and after a crash no lease to wait for.
     return replace(configuration, leaderElection=replace(configuration.leaderElection, leaderElect=False))
+
+
+@contextmanager
+def _problems_of(file: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise UpError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
 
 
 async def _main(

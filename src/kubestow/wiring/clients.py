@@ -51,6 +51,16 @@ def user_agent(purpose: str) -> str:
     return f"kubestow/{build.git_version} ({build.platform}) kubernetes/{purpose}"
 
 
+async def get_once(access: Access, path: str, clock: Clock) -> bytes:
+    """The answer to a single request before the scheduler starts; raises ClientError."""
+    channel = open_channel(access, clock=clock)
+    try:
+        client = ApiClient(channel, user_agent=user_agent("scheduler"))
+        return (await client.request("GET", path)).body
+    finally:
+        channel.close()
+
+
 def open_clients(
     configuration: SchedulerConfiguration,
     access: Access,
