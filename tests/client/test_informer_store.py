@@ -127,7 +127,7 @@ def test_failing_handler_does_not_stop_the_others(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.ERROR):
         informer.replace([make("a", 1), make("b", 2)])
     assert noted.seen == ["+b@2", "synced"]
-    assert "pods default/a" in caplog.text
+    assert 'resource="pods" object="default/a"' in caplog.text
 
 
 def test_waiting_for_sync() -> None:

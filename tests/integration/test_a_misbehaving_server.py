@@ -74,12 +74,12 @@ def test_a_group_that_cannot_be_read_is_told_once(
 
     run(main())
     told = [record.getMessage() for record in caplog.records if "resource.k8s.io" in record.getMessage()]
-    assert sorted(line.split(":")[0] for line in told) == [
+    assert sorted(line.partition('resource="')[2].partition('"')[0] for line in told) == [
         "deviceclasses.resource.k8s.io",
         "resourceclaims.resource.k8s.io",
         "resourceslices.resource.k8s.io",
     ]
-    assert all(f"the server {words}" in line and "going on without" in line for line in told)
+    assert all(f"The API server {words}" in line and "going on without" in line for line in told)
 
 
 def test_what_must_not_be_missed_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,16 +1,17 @@
-"""How log entries look, as text and as JSON."""
+"""How log records look, as text and as JSON."""
 
 import json
-import os
+import logging
 import time
 from collections.abc import Iterator
+from logging import ERROR, INFO, WARNING
 from typing import Any
 
 import pytest
 
 from kubestow.model.meta import OwnerReference
-from kubestow.reporting.log_formats import json_line, quote, text_line
-from kubestow.reporting.logs import ERROR, INFO, WARNING, Entry
+from kubestow.reporting.log_formats import JsonFormatter, TextFormatter
+from kubestow.reporting.log_messages import Message, quote
 
 NOW = 1_794_723_146.453203
 
@@ -19,16 +20,20 @@ NOW = 1_794_723_146.453203
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    monkeypatch.setattr(os, "getpid", lambda: 12345)
     yield
     monkeypatch.undo()
     time.tzset()
 
 
 def entry(
-    severity: str = INFO, v: int = 0, error: BaseException | str | None = None, message: str = "Moved", **values: Any
-) -> Entry:
-    return Entry(severity, message, v, "/app/src/kubestow/queue/retry.py", 90, error, values)
+    level: int = INFO, v: int = 0, error: BaseException | str | None = None, message: str = "Moved", **values: Any
+) -> logging.LogRecord:
+    text = Message(message, error, values)
+    record = logging.LogRecord(
+        "kubestow.queue.retry", level - v, "/app/src/kubestow/queue/retry.py", 90, text, None, None
+    )
+    record.created, record.process = NOW, 12345
+    return record
 
 
 HEAD = "1115 06:12:26.453203   12345 retry.py:90] "
@@ -51,9 +56,9 @@ HEAD = "1115 06:12:26.453203   12345 retry.py:90] "
         (entry(body=b"abc"), f'I{HEAD}"Moved" body="<3 bytes>"\n'),
     ],
 )
-def test_text(given: Entry, line: str) -> None:
+def test_text(given: logging.LogRecord, line: str) -> None:
     """Text has klog's header, the quoted message, the error, then the values, strings quoted."""
-    assert text_line(given, NOW) == line
+    assert TextFormatter().format(given) + "\n" == line
 
 
 @pytest.mark.parametrize(
@@ -67,10 +72,9 @@ def test_text(given: Entry, line: str) -> None:
         (entry(where=object), {"v": 0, "where": "<class 'object'>"}),
     ],
 )
-def test_json(given: Entry, fields: dict[str, Any]) -> None:
+def test_json(given: logging.LogRecord, fields: dict[str, Any]) -> None:
     """JSON has time in milliseconds, caller with its folder, message, then v and values; errors have err and no v."""
-    line = json_line(given, NOW)
-    assert line.endswith("}\n")
+    line = JsonFormatter().format(given)
     expected = {"ts": 1_794_723_146_453.203, "caller": "queue/retry.py:90", "msg": "Moved", **fields}
     assert json.loads(line) == expected
     assert list(json.loads(line)) == list(expected)
@@ -98,4 +102,11 @@ class Unshowable:
 
 def test_a_value_that_cannot_be_shown_harms_nothing() -> None:
     """A value that cannot be turned into text says so instead of raising."""
-    assert "Unshowable cannot be shown: RuntimeError('no')" in text_line(entry(value=Unshowable()), NOW)
+    assert "Unshowable cannot be shown: RuntimeError('no')" in TextFormatter().format(entry(value=Unshowable()))
+
+
+def test_any_handler_can_take_a_record() -> None:
+    """Python's own formatter shows the text and the values, and a name for every verbosity."""
+    ordinary = logging.Formatter("%(levelname)s %(name)s: %(message)s")
+    record = entry(v=3, error=ValueError("bad"), pod="a/b", token="t0ps3cret")
+    assert ordinary.format(record) == 'V3 kubestow.queue.retry: Moved err="bad" pod="a/b" token="<redacted>"'

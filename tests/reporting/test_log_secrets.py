@@ -1,11 +1,12 @@
 """Secrets never reach a log, whatever way they come."""
 
+import logging
 from typing import Any
 
 import pytest
 
-from kubestow.reporting.log_formats import json_line, text_line
-from kubestow.reporting.logs import ERROR, Entry
+from kubestow.reporting.log_formats import JsonFormatter, TextFormatter
+from kubestow.reporting.log_messages import Message
 from kubestow.reporting.secrets import Secret, hide_in_text
 
 HIDDEN = "s3cr3t-Value"
@@ -13,8 +14,9 @@ JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
 
 
 def lines(message: str, error: BaseException | str | None = None, **values: Any) -> list[str]:
-    entry = Entry(ERROR, message, 0, "/x.py", 1, error, values)
-    return [text_line(entry, 0), json_line(entry, 0)]
+    text = Message(message, error, values)
+    record = logging.LogRecord("x", logging.ERROR, "/x.py", 1, text, None, None)
+    return [kind().format(record) for kind in (TextFormatter, JsonFormatter, logging.Formatter)]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def lines(message: str, error: BaseException | str | None = None, **values: Any)
     ids=str,
 )
 def test_values(values: dict[str, Any]) -> None:
-    """Values with a telling name, wrapped ones and credentials inside of text are replaced, in both formats."""
+    """Values with a telling name, wrapped ones and credentials inside of text are replaced, in every format."""
     for line in lines("Login", **values):
         assert HIDDEN not in line
         assert "redacted" in line or "bytes" in line

@@ -1,18 +1,22 @@
 """Who may say how much, and where it goes."""
 
+import ast
 import io
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from kubestow.reporting import logs
+import kubestow
 from kubestow.reporting.log_setup import LogOptions, LogOutput, parse_modules
-from kubestow.reporting.logs import ModuleLevel, get_logger
+from kubestow.reporting.logs import NO_NEWS, ModuleLevel, get_logger
 
 Open = Callable[..., SimpleNamespace]
+PACKAGE = Path(kubestow.__file__).parent
 
 
 @pytest.fixture
@@ -21,7 +25,7 @@ def open_output() -> Iterator[Open]:
 
     def opened(**options: object) -> SimpleNamespace:
         out, err = io.StringIO(), io.StringIO()
-        output = LogOutput(LogOptions(**options), out, err, now=lambda: 0.0)  # type: ignore[arg-type]
+        output = LogOutput(LogOptions(**options), out, err)  # type: ignore[arg-type]
         output.open()
         outputs.append(output)
         return SimpleNamespace(out=out.getvalue, err=err.getvalue, output=output)
@@ -37,11 +41,10 @@ def said(text: str) -> list[str]:
 
 
 def test_nothing_is_said_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a sink, logging anything does nothing."""
+    """Until something is set up to take it, logging anything writes nothing."""
     log = get_logger("kubestow.some.module")
     log.info("News")
     log.error("Trouble", err="x")
-    assert log.verbosity == logs.SILENT
     assert capsys.readouterr() == ("", "")
 
 
@@ -93,7 +96,9 @@ def test_the_caller_is_named(open_output: Open) -> None:
 def test_more_verbosity_for_some_modules(open_output: Open, text: str, name: str, verbosity: int) -> None:
     """--vmodule raises the verbosity of the modules it matches, by the first pattern that does."""
     open_output(verbosity=2, modules=parse_modules(text))
-    assert get_logger(name).verbosity == verbosity
+    log = get_logger(name)
+    assert log.tells(verbosity)
+    assert not log.tells(verbosity + 1)
 
 
 def test_module_patterns_are_read() -> None:
@@ -110,11 +115,11 @@ def test_bad_module_patterns_are_named(text: str) -> None:
 
 
 def test_bad_options() -> None:
-    """An unknown format or a negative verbosity is refused."""
+    """An unknown format or a verbosity that means nothing is refused."""
     with pytest.raises(ValueError, match="unknown log format 'xml': choose one of json, text"):
         LogOptions(format="xml")
-    with pytest.raises(ValueError, match="must not be negative, and is -1"):
-        LogOptions(verbosity=-1)
+    with pytest.raises(ValueError, match=r"must be -1 \(no news\) or more, and is -2"):
+        LogOptions(verbosity=-2)
 
 
 def test_split_streams_with_a_buffer(open_output: Open) -> None:
@@ -138,7 +143,7 @@ def test_json_format(open_output: Open) -> None:
     """With --logging-format=json every line is an object."""
     streams = open_output(format="json")
     get_logger("kubestow.json").info("News", pod="a/b")
-    assert streams.err().startswith('{"ts":0.0,"caller":"reporting/test_logging.py:')
+    assert ',"caller":"reporting/test_logging.py:' in streams.err()
     assert streams.err().endswith('"msg":"News","v":0,"pod":"a/b"}\n')
 
 
@@ -148,15 +153,13 @@ def test_libraries_come_out_the_same_way(open_output: Open) -> None:
     library = logging.getLogger("some.library")
     library.info("news")
     library.warning("careful with %s", "that")
-    logging.getLogger("kubestow.client").info("listed")
-    assert said(streams.err()) == [
-        'W "careful with that" logger="some.library"',
-        'I "listed" logger="kubestow.client"',
-    ]
+    assert said(streams.err()) == ['W "careful with that" logger="some.library"']
     streams.output.set_verbosity(4)
     library.info("news")
     library.debug("noise")
-    assert said(streams.err())[2:] == ['I "news" logger="some.library"']
+    streams.output.set_verbosity(10)
+    library.debug("details")
+    assert said(streams.err())[1:] == ['I "news" logger="some.library"', 'I "details" logger="some.library"']
 
 
 def test_unforeseen_errors_tell_where(open_output: Open) -> None:
@@ -175,7 +178,7 @@ def test_unforeseen_errors_tell_where(open_output: Open) -> None:
 def test_a_library_call_with_wrong_arguments(open_output: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message whose arguments do not fit is written as it is, with the fault."""
     streams = open_output()
-    monkeypatch.setattr(logging.getLogger(), "handlers", [streams.output._library])
+    monkeypatch.setattr(logging.getLogger(), "handlers", [streams.output])
     logging.getLogger("some.library").error("%d things", "many")
     assert 'E "%d things" err=' in said(streams.err())[0]
 
@@ -200,3 +203,53 @@ def test_a_reader_that_went_away_is_no_error() -> None:
         get_logger("kubestow.closed").info("News")
     finally:
         output.close()
+
+
+def test_only_warnings(open_output: Open) -> None:
+    """Without news, warnings and errors are still told."""
+    streams = open_output(verbosity=NO_NEWS)
+    log = get_logger("kubestow.quiet")
+    log.info("News")
+    log.warning("Careful")
+    assert said(streams.err()) == ['W "Careful"']
+
+
+def test_records_reach_the_handlers_of_a_program_that_embeds_the_scheduler(caplog: pytest.LogCaptureFixture) -> None:
+    """Levels are set as for any library, by the name of a package; the record names module, verbosity and caller."""
+    caplog.set_level(logging.INFO - 3, "kubestow.queue")
+    get_logger("kubestow.queue.retry").info("Moved", v=3, pod="a/b")
+    get_logger("kubestow.queue.retry").info("Details", v=4)
+    get_logger("kubestow.cycle").info("Elsewhere")
+    assert caplog.messages == ['Moved pod="a/b"']
+    record = caplog.records[0]
+    assert (record.name, record.levelname, record.filename) == ("kubestow.queue.retry", "V3", "test_logging.py")
+
+
+def test_every_module_logs_the_same_way() -> None:
+    """Modules take their logger from one place, under their own name: only so -v and --vmodule reach all of them."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        code = re.sub(r'""".*?"""', "", path.read_text(), flags=re.DOTALL)
+        assert not re.search(r"\bprint\(", code), path
+        assert path.parent.name == "reporting" or "import logging" not in code, path
+        assert path.name == "logs.py" or set(re.findall(r"get_logger\((.*)\)", code)) <= {"__name__"}, path
+
+
+def news() -> dict[str, int]:
+    """The verbosity of all news in the project, by message."""
+    told = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "log.info":
+                values = {word.arg: word.value for word in node.keywords}
+                told[ast.unparse(node.args[0]).strip("'\"")] = ast.literal_eval(values.get("v", ast.Constant(0)))
+    return told
+
+
+def test_the_page_says_what_is_told() -> None:
+    """The page about logging gives examples of what each verbosity adds; they are logged so, and no row is missing."""
+    page = (PACKAGE.parents[1] / "docs/reference/logging.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| .* \| (.*) \|$", page, re.MULTILINE)
+    told = news()
+    examples = {message: int(v) for v, cell in rows for message in re.findall(r"`(.+?)`", cell)}
+    assert examples == {message: told[message] for message in examples}
+    assert set(told.values()) <= {int(v) for v, _ in rows}

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import logging
 import signal
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import click
 import uvloop
 
 from kubestow.apiserver import ControlPlane, Options, Pace, StartError
+from kubestow.cli.log_flags import log_flags
+from kubestow.reporting.log_setup import LogOptions, LogOutput
 
 
 @click.command("apiserver")
@@ -28,6 +29,7 @@ from kubestow.apiserver import ControlPlane, Options, Pace, StartError
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help='Lines of token,user,uid,"groups".')
 @click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
 @click.option("--tls-san", "names", multiple=True, help="Another name or address for the certificate; repeatable.")
+@log_flags
 def command(
     port: int,
     bind_address: str,
@@ -42,12 +44,12 @@ def command(
     token_file: Path | None,
     kubeconfig: Path | None,
     names: tuple[str, ...],
+    logs: LogOptions,
 ) -> None:
     """Run a Kubernetes API server with controllers and stand-in nodes, and no scheduler.
 
     It prints where the kubeconfig is; Ctrl-C stops it.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     options = Options(
         bind_address=bind_address,
         port=port,
@@ -64,10 +66,14 @@ def command(
     )
     # Objects stay for long: the collector need not look at all of them every few hundred allocations.
     gc.set_threshold(50_000, 20, 100)
+    output = LogOutput(logs)
+    output.open()
     try:
         uvloop.run(_serve(options))
     except StartError as error:
         raise click.ClickException(str(error)) from error
+    finally:
+        output.close()
 
 
 async def _serve(options: Options) -> None:

@@ -2,8 +2,14 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from kubestow.cli.log_flags import log_flags
+
+if TYPE_CHECKING:
+    from kubestow.reporting.log_setup import LogOptions
 
 
 @click.command("up", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -22,6 +28,7 @@ import click
     multiple=True,
     help="Objects to apply at the start: a file, a folder or - for standard input; repeatable.",
 )
+@log_flags
 def command(
     nodes: int | None,
     nodes_file: Path | None,
@@ -31,16 +38,18 @@ def command(
     port: int,
     kubeconfig: Path | None,
     manifests: tuple[str, ...],
+    logs: "LogOptions",
 ) -> None:
     """Run a cluster: an API server with stand-in nodes, and the scheduler in it.
 
-    It prints where the kubeconfig is and shows what happens; Ctrl-C stops it.
+    It prints where the kubeconfig is and shows what happens; Ctrl-C stops it. With -v, log lines come instead of the
+    full screen.
     """
     # Imported only now: help and usage errors must not pay for a cluster.
     from kubestow.cli.up_process import Settings, UpError, run
 
     try:
-        run(Settings(nodes, nodes_file, data_dir, configuration, policy, port, kubeconfig, manifests))
+        run(Settings(nodes, nodes_file, data_dir, configuration, policy, port, kubeconfig, manifests, logs))
     except UpError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

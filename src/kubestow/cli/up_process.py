@@ -36,7 +36,7 @@ from kubestow.config import ConfigError, Features, SchedulerConfiguration, polic
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.reporting.log_setup import LogOptions, LogOutput
-from kubestow.reporting.logs import get_logger
+from kubestow.reporting.logs import NO_NEWS, get_logger
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 from kubestow.wiring.live import LiveOptions, LiveScheduler
@@ -66,6 +66,7 @@ class Settings:
     port: int
     kubeconfig: Path | None
     manifests: tuple[str, ...]
+    logs: LogOptions
 
 
 class UpError(Exception):
@@ -80,9 +81,9 @@ def run(settings: Settings) -> None:
     except ManifestError as error:
         raise UpError(str(error)) from None
     console = Console()
-    full_screen = console.is_terminal and not console.is_dumb_terminal
+    full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == NO_NEWS
     warnings = _Warnings(passed_on=not full_screen)
-    output = LogOutput(LogOptions(split_stream=True), out=io.StringIO(), err=warnings)
+    output = LogOutput(settings.logs, err=warnings)
     output.open()
     try:
         if settings.policy is not None:

@@ -7,7 +7,6 @@ connection, because anything else may have been carried out.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -19,8 +18,9 @@ from kubestow.client.observers import UNOBSERVED, RequestObserver
 from kubestow.client.pool import Pool
 from kubestow.client.ratelimit import TokenBucket
 from kubestow.model.failures import ConnectionLostError, TimedOutError
+from kubestow.reporting.logs import get_logger
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 JSON = "application/json"
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
@@ -120,7 +120,7 @@ class ApiClient:
             if pause is None or retries == MOST_RETRIES or self._loop.time() + pause >= deadline:
                 raise api_error(f"{method} {path}", status, response.body, pause)
             retries += 1
-            logger.debug("%s %s: %d, trying again in %g s", method, path, status, pause)
+            log.info("Trying a request again", v=4, method=method, path=path, status=status, seconds=pause)
             self._observer.request_retried(method, self._host, str(status))
             await asyncio.sleep(pause)
             auth = self._auth.current()
@@ -215,7 +215,7 @@ class ApiClient:
             raise TimedOutError(f"{method} {path}: the client's own rate limit would delay it by {delay:.1f} s")
         if delay > _NOTICED_WAIT and self._loop.time() - self._told_at > _TOLD_EVERY:
             self._told_at = self._loop.time()
-            logger.info("Waiting %.1f s before %s %s: the client's own rate limit", delay, method, path)
+            log.info("Waiting for the client's own rate limit", v=3, method=method, path=path, seconds=round(delay, 1))
         await limiter.wait(delay)
         return deadline
 

@@ -8,12 +8,12 @@ again.
 import abc
 import asyncio
 import base64
-import logging
 
 from kubestow.client.errors import CredentialsError
 from kubestow.model.clock import Clock
+from kubestow.reporting.logs import get_logger
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 REREAD_SECONDS = 60.0
 """How long a token read from a file is used; rotated tokens stay valid far longer."""
@@ -72,7 +72,7 @@ class TokenFile(Auth):
         except CredentialsError as error:
             if not self._lines:
                 raise
-            logger.warning("Keeping the last token: %s", error)
+            log.warning("Keeping the last token", err=error)
         self._read_again = self._loop.time() + REREAD_SECONDS
         return self._lines
 

@@ -8,7 +8,6 @@ has ended, then releases the lease, so that the next one need not wait.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,9 @@ from kubestow.client.observers import UNOBSERVED, ElectionObserver
 from kubestow.model.clock import Clock
 from kubestow.model.failures import CallError, LeaseLostError, NotFoundError
 from kubestow.model.timestamps import format_micro_time
+from kubestow.reporting.logs import get_logger
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 JITTER = 1.2
 
@@ -126,14 +126,14 @@ class Elector:
         leading.result()
 
     async def _acquire(self) -> None:
-        logger.info("Attempting to acquire leader lease %s", self._lock)
+        log.info("Attempting to acquire leader lease", lock=str(self._lock))
         while not await self._try():
             self._report_leader()
             await asyncio.sleep(self._terms.retry * (1.0 + JITTER * self._random()))
         self._report_leader()
         self._announce(self._lock, "became leader")
         self._observer.leading(self._lock.name, True)
-        logger.info("Successfully acquired lease %s", self._lock)
+        log.info("Successfully acquired lease", lock=str(self._lock))
 
     async def _renew(self) -> None:
         """Returns when the lease is lost."""
@@ -145,11 +145,11 @@ class Elector:
                             break
                         await asyncio.sleep(self._terms.retry)
             except TimeoutError:
-                logger.error("Failed to renew lease %s for %g s", self._lock, self._terms.renew_deadline)
+                log.error("Failed to renew lease", lock=str(self._lock), seconds=self._terms.renew_deadline)
                 return
             self._report_leader()
             if not self.leads:
-                logger.error("Lost lease %s to %s", self._lock, self.leader or "nobody")
+                log.error("Lost lease", lock=str(self._lock), to=self.leader or "nobody")
                 return
             await asyncio.sleep(self._terms.retry)
 
@@ -165,7 +165,7 @@ class Elector:
                 released = Record("", 1, now, now, held.transitions)
                 await self._lock.update(released)
         except (CallError, TimeoutError) as error:
-            logger.error("Failed to release lease %s: %s", self._lock, error)
+            log.error("Failed to release lease", err=error, lock=str(self._lock))
         else:
             self._observe(released)
 
@@ -178,33 +178,33 @@ class Elector:
             try:
                 return await self._take(mine, self._observed, started)
             except CallError as error:
-                logger.info("Lease %s could not be renewed at once, reading it: %s", self._lock, error)
+                log.info("Lease could not be renewed at once, reading it", err=error, lock=str(self._lock))
         try:
             found = await self._lock.read()
         except NotFoundError:
             return await self._create(mine, started)
         except CallError as error:
-            logger.error("Error retrieving lease %s: %s", self._lock, error)
+            log.error("Error retrieving lease", err=error, lock=str(self._lock))
             return False
         if found != self._last_read:
             self._last_read = found
             self._observe(found)
         if found.holder and not self.leads and self._is_valid(started):
-            logger.debug("Lease %s is held by %s and has not expired", self._lock, found.holder)
+            log.info("Lease is held and has not expired", v=4, lock=str(self._lock), holder=found.holder)
             return False
         if self.leads:
             self._observer.slow_renewal(self._lock.name)
         try:
             return await self._take(mine, found, started)
         except CallError as error:
-            logger.error("Failed to update lease %s: %s", self._lock, error)
+            log.error("Failed to update lease", err=error, lock=str(self._lock))
             return False
 
     async def _create(self, mine: Record, started: float) -> bool:
         try:
             await self._lock.create(mine)
         except CallError as error:
-            logger.error("Error creating lease %s: %s", self._lock, error)
+            log.error("Error creating lease", err=error, lock=str(self._lock))
             return False
         self._hold(mine, started)
         return True

@@ -8,7 +8,6 @@ are dropped: they never hold up scheduling.
 """
 
 import asyncio
-import logging
 import re
 import uuid
 from collections.abc import Callable
@@ -23,8 +22,9 @@ from kubestow.model.clock import Clock
 from kubestow.model.failures import AlreadyExistsError, ApiError, CallError, NotFoundError
 from kubestow.model.meta import ObjectReference
 from kubestow.model.timestamps import format_micro_time, format_time
+from kubestow.reporting.logs import get_logger
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 MOST_TRIES = 12
 RETRY_SECONDS = 10.0
@@ -221,7 +221,7 @@ class EventRecorder:
     def _drop(self) -> None:
         self.dropped += 1
         if self.dropped % 1000 == 1:
-            logger.warning("%d events dropped: the server takes them too slowly", self.dropped)
+            log.warning("Events dropped: the server takes them too slowly", dropped=self.dropped)
 
     def _name(self, regarding: str, now: float) -> str:
         # Two events of one object in the same instant must not get the same name.
@@ -274,11 +274,11 @@ class EventRecorder:
                     return
                 # It did not, the create was sooner: the patch will find the event next time.
             except ApiError as error:
-                logger.warning("The server refused an event, it is dropped: %s", error)
+                log.warning("The server refused an event, it is dropped", err=error)
                 return
             except CallError as error:
-                logger.warning("An event could not be written, trying again later: %s", error)
-        logger.error("An event could not be written %d times, it is dropped", MOST_TRIES)
+                log.warning("An event could not be written, trying again later", err=error)
+        log.error("An event could not be written, it is dropped", tries=MOST_TRIES)
 
     async def _write(self, body: _Body, count: int, last: float) -> None:
         namespace, name = body.metadata.namespace, body.metadata.name

@@ -6,16 +6,16 @@ by another of the same name (another uid) is a delete and an add.
 """
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 from kubestow.client.resources import ApiObject, Resource, key_of
 from kubestow.client.watchlines import Unreadable
+from kubestow.reporting.logs import get_logger
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
-_HANDLER_FAILED = "%s %s: the handler of this event failed"
+_HANDLER_FAILED = "The handler of an event failed"
 
 T = TypeVar("T", bound=ApiObject)
 H = TypeVar("H", contravariant=True)
@@ -58,8 +58,8 @@ class Informer(Generic[T]):
             else:
                 self._handler.on_delete(old)
                 self._handler.on_add(obj)
-        except Exception:
-            logger.exception(_HANDLER_FAILED, self.resource.name, key)
+        except Exception as error:
+            log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, object=key)
 
     def remove(self, last: T) -> None:
         """An object was deleted; `last` is its last state."""
@@ -73,7 +73,9 @@ class Informer(Generic[T]):
         """An object came that cannot be understood: keep what was known of it, unless it is gone."""
         meta = unreadable.metadata
         key = key_of(meta)
-        logger.error("%s %s: ignored, cannot be understood: %s", self.resource.name, key, unreadable.problem)
+        log.error(
+            "Object ignored: cannot be understood", err=unreadable.problem, resource=self.resource.name, object=key
+        )
         if unreadable.type == "DELETED" and (old := self.objects.pop(key, None)) is not None:
             self._tell_deleted(key, old)
 
@@ -100,11 +102,11 @@ class Informer(Generic[T]):
         self.synced.set()
         try:
             self._handler.on_access(problem)
-        except Exception:
-            logger.exception(_HANDLER_FAILED, self.resource.name, "access")
+        except Exception as error:
+            log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, event="access")
 
     def _tell_deleted(self, key: str, last: T) -> None:
         try:
             self._handler.on_delete(last)
-        except Exception:
-            logger.exception(_HANDLER_FAILED, self.resource.name, key)
+        except Exception as error:
+            log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, object=key)

@@ -6,7 +6,6 @@ kubeconfig, as kubectl does.
 
 import asyncio
 import base64
-import logging
 import os
 import tempfile
 from collections.abc import Mapping
@@ -27,8 +26,9 @@ from kubestow.client.proxies import proxy_from_environment
 from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.model.clock import Clock
 from kubestow.model.failures import ApiError, TransportError
+from kubestow.reporting.logs import get_logger
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -135,7 +135,7 @@ class OidcAuth(Expiring):
                 yaml.safe_dump(tree, file, sort_keys=False)
             os.replace(temporary, path)
         except (OSError, yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
-            logger.warning("%s: the refreshed tokens could not be saved: %s", path, type(error).__name__)
+            log.warning("Refreshed tokens could not be saved", err=type(error).__name__, path=path)
 
     def _decode(self, body: bytes, kind: type[S]) -> S:
         try:

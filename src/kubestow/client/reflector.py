@@ -8,7 +8,6 @@ updates and deletes.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -30,8 +29,9 @@ from kubestow.model.failures import (
     TimedOutError,
     VersionTooLargeError,
 )
+from kubestow.reporting.logs import get_logger
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SHORTEST_WATCH = 300
 """Seconds after which the server is asked to end a watch, plus as much again at random."""
@@ -76,7 +76,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(self._delay_after(error))
             else:
                 if not brought_something and self._loop.time() - started < 1.0:
-                    logger.info("%s: the watch ended as soon as it began", self._resource.name)
+                    log.info("Watch ended as soon as it began", v=4, resource=self._resource.name)
                     await asyncio.sleep(self._backoff.next())
 
     async def _once(self) -> bool:
@@ -96,7 +96,7 @@ class Reflector(Generic[T]):
                 if watch.has_all or isinstance(error, VersionTooLargeError):
                     raise
                 self._streams_lists = not isinstance(error, BadRequestError | InvalidError)
-                logger.info("%s: no list by streaming (%s), trying a plain one", self._resource.name, error)
+                log.info("No list by streaming, trying a plain one", v=4, err=error, resource=self._resource.name)
         await self._list()
         return True
 
@@ -126,7 +126,7 @@ class Reflector(Generic[T]):
         self._failures = 0
         if self._refusal is not None:
             self._refusal = None
-            logger.info("%s: available now", self._resource.name)
+            log.info("Resource is available now", resource=self._resource.name)
 
     def _delay_after(self, error: CallError) -> float:
         name = self._resource.name
@@ -136,11 +136,11 @@ class Reflector(Generic[T]):
             # A list refused for its version means that even "not older than the position" asks too much.
             self._position_is_gone = self._must_list
             self._must_list = True
-            logger.info("%s: listing again: %s", name, error)
+            log.info("Listing again", v=4, err=error, resource=name)
         else:
             self._failures += 1
             self._must_list |= self._failures >= MOST_RESUMES
-            logger.warning("%s: %s again: %s", name, "listing" if self._must_list else "watching", error)
+            log.warning("Listing again" if self._must_list else "Watching again", err=error, resource=name)
         return self._backoff.next(error.retry_after or 0.0)
 
     def _refused(self, error: ApiError) -> bool:
@@ -150,13 +150,12 @@ class Reflector(Generic[T]):
         problem = "does not have them" if lacking else "forbids to list and watch them"
         if type(error) is not self._refusal:
             self._refusal = type(error)
-            logger.log(
-                logging.WARNING if goes_on else logging.ERROR,
-                "%s: the server %s (%s); %s",
-                self._resource.name,
-                problem,
-                error,
-                "going on without" if goes_on else "cannot go on before this is solved",
+            tell = log.warning if goes_on else log.error
+            tell(
+                f"The API server {problem}",
+                err=error,
+                resource=self._resource.name,
+                consequence="going on without" if goes_on else "cannot go on before this is solved",
             )
         if goes_on:
             self._informer.set_access(f"{self._resource.name}: the API server {problem}")

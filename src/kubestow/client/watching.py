@@ -1,14 +1,11 @@
 """One watch: the lines of a connection, applied to an informer as they arrive."""
 
-import logging
 from typing import Generic, TypeVar
 
 from kubestow.client.errors import api_error
 from kubestow.client.informer import Informer
 from kubestow.client.resources import ApiObject, key_of
 from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
-
-logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS = 150.0
 """A watch that brings nothing for this long is given up; servers send a bookmark about every minute."""

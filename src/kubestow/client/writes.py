@@ -52,7 +52,7 @@ class LiveApi:
         self._check()
         meta = pod.metadata
         await self._requests.bind_pod(meta.namespace, meta.name, meta.uid, node)
-        if log.verbosity >= 2:
+        if log.tells(2):
             log.info("Successfully bound pod to node", v=2, pod=pod.key, node=node)
 
     async def patch_pod_status(

@@ -1,102 +1,65 @@
-"""How log entries are written: as klog writes text, or as Kubernetes components write JSON.
+"""How log records are written: as klog writes text, or as Kubernetes components write JSON.
 
     I1115 06:12:26.453203   12345 retry.py:90] "Text" pod="default/web" attempts=2
     {"ts":1794723146453.203,"caller":"queue/retry.py:90","msg":"Text","v":3,"pod":"default/web","attempts":2}
 
 In text, a value of several lines is indented below its name, between `<` and `>`. Errors come under `err`: first in
-text, last in JSON, which tells them from news by the missing `v`.
+text, last in JSON, which tells them from news by the missing `v`. Records of libraries say which `logger` they are of.
 """
 
-import os
+import logging
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
-from kubestow.reporting.logs import ERROR, Entry
-from kubestow.reporting.secrets import hide_in_text, showable
-
-_ESCAPES = {
-    "\\": "\\\\",
-    '"': '\\"',
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
-_LONGEST_BYTE = 0x7F
-_LONGEST_BMP = 0xFFFF
+from kubestow.reporting.log_messages import Message, encode, quote
+from kubestow.reporting.logs import verbosity_of
+from kubestow.reporting.secrets import showable
 
 
-def text_line(entry: Entry, now: float) -> str:
-    """The entry as klog's text, with its line end."""
-    moment = datetime.fromtimestamp(now)  # noqa: DTZ006 - klog writes local time
-    file = entry.path.rpartition("/")[2]
-    head = f"{entry.severity}{moment:%m%d %H:%M:%S.%f} {os.getpid():7d} {file}:{entry.line}] "
-    return f"{head}{quote(hide_in_text(entry.message))}{_text_error(entry)}{_text_values(entry)}\n"
+class TextFormatter(logging.Formatter):
+    """Writes klog's text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = _message(record)
+        moment = datetime.fromtimestamp(record.created)  # noqa: DTZ006 - klog writes local time
+        file = record.pathname.rpartition("/")[2]
+        head = f"{_severity(record)}{moment:%m%d %H:%M:%S.%f} {record.process or 0:7d} {file}:{record.lineno}] "
+        return head + quote(message.shown_text()) + message.shown_values()
 
 
-def json_line(entry: Entry, now: float) -> str:
-    """The entry as a JSON object, with its line end."""
-    fields: dict[str, Any] = {
-        "ts": round(now * 1000, 4),
-        "caller": f"{'/'.join(entry.path.split('/')[-2:])}:{entry.line}",
-        "msg": hide_in_text(entry.message),
-    }
-    if entry.severity != ERROR:
-        fields["v"] = entry.v
-    fields.update((name, showable(name, value)) for name, value in entry.values.items())
-    if entry.error is not None:
-        fields["err"] = _error_text(entry.error)
-    return _encode(fields) + "\n"
+class JsonFormatter(logging.Formatter):
+    """Writes JSON objects."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = _message(record)
+        fields: dict[str, Any] = {
+            "ts": round(record.created * 1000, 4),
+            "caller": f"{'/'.join(record.pathname.split('/')[-2:])}:{record.lineno}",
+            "msg": message.shown_text(),
+        }
+        if record.levelno < logging.ERROR:
+            fields["v"] = verbosity_of(record)
+        fields.update((name, showable(name, value)) for name, value in message.values.items())
+        if message.err is not None:
+            fields["err"] = message.shown_error()
+        return encode(fields)
 
 
-def quote(text: str) -> str:
-    """The text in double quotes, everything unprintable escaped as Go escapes it."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(map(_escape, text)) + '"'
+def _severity(record: logging.LogRecord) -> str:
+    if record.levelno >= logging.ERROR:
+        return "E"
+    return "W" if record.levelno >= logging.WARNING else "I"
 
 
-def _escape(letter: str) -> str:
-    escaped = _ESCAPES.get(letter)
-    if escaped is not None:
-        return escaped
-    if letter.isprintable():
-        return letter
-    code = ord(letter)
-    if code <= _LONGEST_BYTE:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= _LONGEST_BMP else f"\\U{code:08x}"
-
-
-def _error_text(error: BaseException | str) -> str:
-    return hide_in_text(str(error) or type(error).__name__)
-
-
-def _text_error(entry: Entry) -> str:
-    return "" if entry.error is None else f" err{_text_value(_error_text(entry.error))}"
-
-
-def _text_values(entry: Entry) -> str:
-    return "".join(f" {name}{_text_value(showable(name, value))}" for name, value in entry.values.items())
-
-
-def _text_value(value: Any) -> str:
-    if isinstance(value, str):
-        return _lines(value) if "\n" in value else "=" + quote(value)
-    if value is None:
-        return "=<nil>"
-    return "=" + _encode(value)
-
-
-def _lines(text: str) -> str:
-    indented = "".join(f"\t{line}\n" for line in text.removesuffix("\n").split("\n"))
-    return f"=<\n{indented} >"
-
-
-def _encode(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+def _message(record: logging.LogRecord) -> Message:
+    if isinstance(record.msg, Message):
+        return record.msg
+    values = {"logger": record.name}
+    error: BaseException | None = None
+    if record.exc_info and record.exc_info[1] is not None:
+        error = record.exc_info[1]
+        values["stacktrace"] = logging.Formatter().formatException(record.exc_info)
+    try:
+        return Message(record.getMessage(), error, values)
+    except Exception as fault:  # arguments that do not fit the format
+        return Message(str(record.msg), fault, values)

@@ -1,35 +1,30 @@
 """Logging for every module, the pure core included: `log = get_logger(__name__)`.
 
-A logger knows how much it may say, a number that the command line sets (-v, --vmodule). `log.info("...", v=3, pod=key)`
-compares the two and is done if there is nothing to say; in the hottest loops, ask `log.verbosity >= 3` first and spare
-even the call. What is said goes to one sink for the whole process. Until the command installs one (`log_setup`),
-nothing is written anywhere: the core does no I/O of its own, and its tests need not be silenced.
+This is Python's own `logging` with values: `log.info("Moved pod", v=3, pod=key)` makes an ordinary record at the
+ordinary logger of that name. Verbosity is a level, INFO less v, so -v and --vmodule set the levels of loggers and any
+handler can filter by them. In the hottest loops ask `log.tells(3)` first and spare even the call.
+
+Until a command opens an output (`log_setup`) or a program that embeds this one sets up handlers of its own, nothing is
+written anywhere: the core does no I/O, and its tests need not be silenced.
 """
 
-import sys
+import logging
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from logging import ERROR, INFO, WARNING
 from typing import Any, NamedTuple
 
-INFO, WARNING, ERROR = "I", "W", "E"
-SILENT = -1
-"""The verbosity at which not even the most important news is told."""
+from kubestow.reporting.log_messages import Message
 
+NO_NEWS = -1
+"""The verbosity at which only warnings and errors are told."""
+_MOST_VERBOSE = 10
+"""As much as DEBUG."""
 
-class Entry(NamedTuple):
-    """Something said, and where."""
-
-    severity: str
-    message: str
-    v: int
-    path: str
-    line: int
-    error: BaseException | str | None
-    values: dict[str, Any]
-
-
-Sink = Callable[[Entry], None]
+for _v in range(1, _MOST_VERBOSE):
+    logging.addLevelName(INFO - _v, f"V{_v}")
+logging.getLogger("kubestow").addHandler(logging.NullHandler())
 
 
 class ModuleLevel(NamedTuple):
@@ -49,49 +44,48 @@ class ModuleLevel(NamedTuple):
 class Logger:
     """What one module says. Values follow as keyword arguments."""
 
-    __slots__ = ("name", "verbosity")
+    __slots__ = ("_logger",)
 
-    def __init__(self, name: str, verbosity: int) -> None:
-        self.name = name
-        self.verbosity = verbosity
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
 
-    def info(self, message: str, *, v: int = 0, **values: Any) -> None:
+    def tells(self, v: int) -> bool:
+        """Whether news of this verbosity is told."""
+        return self._logger.isEnabledFor(INFO - v)
+
+    def info(self, text: str, *, v: int = 0, err: BaseException | str | None = None, **values: Any) -> None:
         """News: 0 always wanted, 2 changes of state, 3 and 4 decisions in detail, 5 and above for debugging."""
-        if v <= self.verbosity:
-            _say(INFO, message, v, None, values)
+        if self._logger.isEnabledFor(INFO - v):
+            self._logger.log(INFO - v, Message(text, err, values), stacklevel=2)
 
-    def warning(self, message: str, *, err: BaseException | str | None = None, **values: Any) -> None:
+    def warning(self, text: str, *, err: BaseException | str | None = None, **values: Any) -> None:
         """Something that somebody may want to do something about."""
-        if self.verbosity != SILENT:
-            _say(WARNING, message, 0, err, values)
+        self._logger.log(WARNING, Message(text, err, values), stacklevel=2)
 
-    def error(self, message: str, *, err: BaseException | str | None = None, **values: Any) -> None:
+    def error(self, text: str, *, err: BaseException | str | None = None, **values: Any) -> None:
         """Something went wrong that was foreseen."""
-        if self.verbosity != SILENT:
-            _say(ERROR, message, 0, err, values)
+        self._logger.log(ERROR, Message(text, err, values), stacklevel=2)
 
-    def unexpected(self, message: str, *, err: BaseException, **values: Any) -> None:
+    def unexpected(self, text: str, *, err: BaseException, **values: Any) -> None:
         """Something went wrong that nobody foresaw: tells where, too."""
-        if self.verbosity != SILENT:
-            _say(ERROR, message, 0, err, {**values, "stacktrace": "".join(traceback.format_exception(err))})
+        trace = "".join(traceback.format_exception(err))
+        self._logger.log(ERROR, Message(text, err, {**values, "stacktrace": trace}), stacklevel=2)
 
 
 class _State:
-    """How the process logs."""
+    """How much the loggers of this process tell. None leaves that to `logging`."""
 
     def __init__(self) -> None:
-        self.sink: Sink = _drop
-        self.verbosity = SILENT
+        self.verbosity: int | None = None
         self.modules: Sequence[ModuleLevel] = ()
-        self.loggers: dict[str, Logger] = {}
+        self.names: set[str] = set()
 
-    def verbosity_of(self, name: str) -> int:
-        matching = (module.level for module in self.modules if module.matches(name))
-        return max(self.verbosity, next(matching, SILENT))
-
-
-def _drop(_: Entry) -> None:
-    pass
+    def apply(self, name: str) -> None:
+        level = logging.NOTSET
+        if self.verbosity is not None:
+            matching = (module.level for module in self.modules if module.matches(name))
+            level = max(INFO - max(self.verbosity, next(matching, NO_NEWS)), 1)
+        logging.getLogger(name).setLevel(level)
 
 
 _state = _State()
@@ -99,24 +93,19 @@ _state = _State()
 
 def get_logger(name: str) -> Logger:
     """The logger of the module of this name."""
-    logger = _state.loggers.get(name)
-    if logger is None:
-        logger = _state.loggers[name] = Logger(name, _state.verbosity_of(name))
-    return logger
+    if name not in _state.names:
+        _state.names.add(name)
+        _state.apply(name)
+    return Logger(logging.getLogger(name))
 
 
-def install(sink: Sink, verbosity: int, modules: Sequence[ModuleLevel] = ()) -> None:
-    """From now on everything goes to this sink."""
-    _state.sink, _state.verbosity, _state.modules = sink, verbosity, modules
-    for logger in _state.loggers.values():
-        logger.verbosity = _state.verbosity_of(logger.name)
+def set_verbosity(verbosity: int | None, modules: Sequence[ModuleLevel] = ()) -> None:
+    """From now on all modules tell so much, and those that a pattern matches more; None undoes it."""
+    _state.verbosity, _state.modules = verbosity, modules
+    for name in _state.names:
+        _state.apply(name)
 
 
-def uninstall() -> None:
-    """Be silent again."""
-    install(_drop, SILENT)
-
-
-def _say(severity: str, message: str, v: int, error: BaseException | str | None, values: dict[str, Any]) -> None:
-    caller = sys._getframe(2)  # noqa: SLF001 - the only cheap way to the module that called the logger
-    _state.sink(Entry(severity, message, v, caller.f_code.co_filename, caller.f_lineno, error, values))
+def verbosity_of(record: logging.LogRecord) -> int:
+    """How verbose a record is."""
+    return max(INFO - record.levelno, 0)

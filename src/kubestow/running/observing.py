@@ -62,7 +62,7 @@ class LiveObserver:
                 outcome.feasible,
                 seconds,
             )
-            if log.verbosity >= 3:
+            if log.tells(3):
                 log.info("Node chosen for pod", v=3, pod=pod.key, node=outcome.node, feasibleNodes=outcome.feasible)
         else:
             record = self._failure(pod, outcome, seconds)

@@ -7,7 +7,6 @@ visit. Visits run in slices of a few milliseconds, between which the server answ
 import asyncio
 import heapq
 import itertools
-import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -15,8 +14,9 @@ from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
+from kubestow.reporting.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _SETTLE_SECONDS = 0.01
 _SLICE_SECONDS = 0.004
@@ -101,9 +101,9 @@ class Controllers:
         try:
             return controller.visit(key)
         except ApiError as error:
-            log.info("%s %s: %s; trying again", type(controller).__name__, "/".join(key), error.message)
-        except Exception:
-            log.exception("%s failed on %s", type(controller).__name__, "/".join(key))
+            log.info("Trying again", v=2, err=error.message, controller=type(controller).__name__, object="/".join(key))
+        except Exception as error:
+            log.unexpected("Controller failed", err=error, controller=type(controller).__name__, object="/".join(key))
         return _RETRY_SECONDS
 
     def close(self) -> None:

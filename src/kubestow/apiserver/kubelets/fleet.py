@@ -11,7 +11,6 @@ start nor end. A pod says with `kubestow.dev/run-seconds` how long it runs befor
 import asyncio
 import heapq
 import itertools
-import logging
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -25,8 +24,9 @@ from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record
 from kubestow.apiserver.store.store import Store
+from kubestow.reporting.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 Object = dict[str, Any]
 _NOT_READY = b'"kubestow.dev/ready":"false"'
@@ -241,9 +241,9 @@ class Fleet:
                 else:
                     self._visit_pod(kind, namespace, name, uid)
             except ApiError as error:
-                log.info("stand-in kubelet: %s %s/%s: %s", kind, namespace, name, error.message)
-            except Exception:
-                log.exception("stand-in kubelet: %s %s/%s failed", kind, namespace, name)
+                log.info("Stand-in kubelet is refused", v=2, err=error.message, kind=kind, object=f"{namespace}/{name}")
+            except Exception as error:
+                log.unexpected("Stand-in kubelet failed", err=error, kind=kind, object=f"{namespace}/{name}")
         if self._due:
             self._set_timer(max(self._due[0][0], self._loop.time()))
 

@@ -1,6 +1,5 @@
 """From request to response: who asks, what for, may they, then the verb; every refusal becomes a Status."""
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +22,9 @@ from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
 from kubestow.http.connection import Connection
 from kubestow.http.messages import Request, Response
+from kubestow.reporting.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -52,7 +52,7 @@ class Application:
         except ApiError as error:
             response = _failure(error)
         except Exception as error:
-            log.exception("%s %s failed", request.method, request.path)
+            log.unexpected("Request failed", err=error, method=request.method, path=request.path)
             response = _failure(errors.internal(f"{type(error).__name__}; see the server's log"))
         if response is None:
             return

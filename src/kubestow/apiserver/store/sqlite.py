@@ -7,7 +7,6 @@ lost machine. A file that is damaged, foreign or in use is reported and left as 
 
 import asyncio
 import contextlib
-import logging
 import queue
 import sqlite3
 import threading
@@ -15,8 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kubestow.apiserver.store.store import Row
+from kubestow.reporting.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _APPLICATION = 0x4B53544F
 _LAYOUT = 1
@@ -131,7 +131,7 @@ class SqliteJournal:
                 self._commit(rows, [item for item in group if isinstance(item, tuple)])
             except sqlite3.Error as error:
                 self.failure = f"cannot write {self.path}: {error}"
-                log.critical("%s; no more writes are accepted", self.failure)
+                log.error("No more writes are accepted", err=self.failure)
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(on_failure)
                 return
