@@ -23,7 +23,7 @@ from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.queue.nominator import Nominator
 from kubestow.running.memory import keep_freed_memory
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -126,9 +126,7 @@ def _world(size: int, spec: dict[str, Any]) -> tuple[Cluster, Nominator, Profile
         cluster.set_pod(_pod(f"running-{number}", spec, on=f"node-{number % size}"))
     nominator = Nominator()
     handle = offline_handle(cluster, nominator=nominator)
-    profile: Profile = next(
-        iter(build_profiles(config.default(), in_tree_registry(), handle, NoObserver(), lambda: 0.0).values())
-    )
+    profile: Profile = next(iter(build_profiles(config.default(), in_tree_registry(), handle, lambda: 0.0).values()))
     return cluster, nominator, profile
 
 

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 
 from bench_rows import MILLIS, Row, peak_memory
 from kubestow import config
+from kubestow.cycle.outcome import Outcome
 from kubestow.intake import Intake
 from kubestow.model.pod import Pod, PodCondition
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.testing.handles import ListRecorder
 from kubestow.testing.harness import WallClock
-from kubestow.testing.observers import QuietObserver
 from kubestow.wiring.core import Core, Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 from workloads import WORKLOADS, Workload
@@ -85,17 +86,6 @@ class InstantApi:
         raise AttributeError(f"no workload should need {name}")
 
 
-class CycleTimes(QuietObserver):
-    """Keeps how long each cycle took."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: list[float] = []
-
-    def algorithm_finished(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-
-
 class Churn:
     """Every so many bindings a node leaves or comes back, and a pod that was bound goes."""
 
@@ -127,8 +117,13 @@ def measure(name: str, nodes: int = NODES, pods: int = PODS, seed: int = 0) -> d
 
 
 async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any]:
-    workload, api, times = WORKLOADS[name], InstantApi(), CycleTimes()
-    outside = Outside(WallClock(), time.perf_counter, random.Random(seed), api, ListRecorder(), times)
+    workload, api, times = WORKLOADS[name], InstantApi(), list[float]()
+
+    def decided(_pod: Pod, _outcome: Outcome, seconds: float) -> None:
+        times.append(seconds)
+
+    chance, metrics = random.Random(seed), SchedulerMetrics()
+    outside = Outside(WallClock(), time.perf_counter, chance, api, ListRecorder(), metrics, decided)
     core = build_core(config.default(), config.Features(), in_tree_registry(), outside)
     api.intake = core.intake
     for node in workload.nodes(nodes):
@@ -158,7 +153,7 @@ async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any
         "scheduled": api.bound,
         "pods_per_s": round(api.bound / seconds, 1),
         "cpu_ms_per_pod": round(1000 * cpu / max(api.bound, 1), 4),
-        "p99_cycle_ms": round(1000 * sorted(times.seconds)[int(0.99 * (len(times.seconds) - 1))], 3),
+        "p99_cycle_ms": round(1000 * sorted(times)[int(0.99 * (len(times) - 1))], 3),
         "rss_mb": round(peak_memory("self")),
     }
 

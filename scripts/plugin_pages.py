@@ -17,7 +17,7 @@ from kubestow.config.plugin_points import GATE_OF_PLUGIN
 from kubestow.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, PodsRead, Signs, pods_read_by
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import points_of
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import IN_TREE, LEGACY, NOT_IMPLEMENTED, in_tree_registry, plugin_class
 
@@ -51,7 +51,7 @@ def _by_hand(name: str) -> str:
 
 def _default_profile() -> Profile:
     handle = offline_handle(Cluster())
-    (profile,) = build_profiles(config.default(), in_tree_registry(), handle, NoObserver(), lambda: 0.0).values()
+    (profile,) = build_profiles(config.default(), in_tree_registry(), handle, lambda: 0.0).values()
     return profile
 
 

@@ -15,7 +15,7 @@ from kubestow.config.plugin_points import IN_TREE as POINTS
 from kubestow.config.plugin_points import LEGACY as LEGACY_POINTS
 from kubestow.framework.profile import ProfileError
 from kubestow.framework.registry import check_signatures, points_of
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import IN_TREE, LEGACY, NOT_IMPLEMENTED, in_tree_registry, plugin_class
 
@@ -79,9 +79,9 @@ def test_plugins_that_are_not_implemented_are_refused(name: str) -> None:
     assert getattr(everything, field)
     for configuration in (config.load(text), config.default(everything)):
         with pytest.raises(ProfileError) as caught:
-            build_profiles(configuration, in_tree_registry(), offline_handle(Cluster()), NoObserver(), lambda: 0.0)
+            build_profiles(configuration, in_tree_registry(), offline_handle(Cluster()), lambda: 0.0)
         words = str(caught.value)
         assert words.startswith("profile default-scheduler: plugin ")
         assert "is not implemented: disable it, or the feature gate " in words
     with pytest.raises(ProfileError, match=f"plugin {name} is not implemented"):
-        build_profiles(config.load(text), in_tree_registry(), offline_handle(Cluster()), NoObserver(), lambda: 0.0)
+        build_profiles(config.load(text), in_tree_registry(), offline_handle(Cluster()), lambda: 0.0)

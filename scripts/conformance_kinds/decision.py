@@ -18,7 +18,7 @@ from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import parse_time
 from kubestow.queue.nominator import Nominator
-from kubestow.testing.handles import NoObserver, StillClock, offline_handle
+from kubestow.testing.handles import StillClock, offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -56,7 +56,7 @@ class World:
                 self.nominator.nominate(pod)
         handle = offline_handle(self.cluster, FEATURES, nominator=self.nominator, clock=StillClock(NOW))
         configuration = configuration or configuration_of(case)
-        self.profiles = build_profiles(configuration, in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+        self.profiles = build_profiles(configuration, in_tree_registry(), handle, lambda: 0.0)
 
     def _add(self, obj: Any) -> None:
         if isinstance(obj, Node):

@@ -15,8 +15,8 @@ from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.handles import ListRecorder
-from kubestow.testing.observers import QuietObserver
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 
@@ -76,8 +76,15 @@ class Trace:
 
     def __init__(self, case: dict[str, Any]) -> None:
         self._clock = NanoClock()
-        self._observer = _Watching()
-        outside = Outside(self._clock, lambda: 0.0, None, PatientApi(), ListRecorder(), self._observer)  # type: ignore[arg-type]
+        outside = Outside(
+            self._clock,
+            lambda: 0.0,
+            None,  # type: ignore[arg-type]
+            PatientApi(),  # type: ignore[arg-type]
+            ListRecorder(),
+            SchedulerMetrics(),
+            self._decided,
+        )
         self._core = build_core(
             configuration_of(case), config.Features(), in_tree_registry(), outside, choose=self._first_by_name
         )
@@ -138,7 +145,7 @@ class Trace:
     def _schedule(self, _op: dict[str, Any]) -> dict[str, Any]:
         if not self._core.scheduler.schedule_one():
             return {"noop": True}
-        pod, outcome = self._observer.last
+        pod, outcome = self._last
         told: dict[str, Any] = {"popped": pod.key}
         if isinstance(outcome, Placed):
             told["chosen"] = outcome.node
@@ -185,12 +192,6 @@ class Trace:
             self._since_flush = 0.0
             self._core.queue.flush_unschedulable()
 
-
-class _Watching(QuietObserver):
-    """Keeps the last decision."""
-
-    last: tuple[Pod, Outcome]
-
-    def decided(self, pod: Pod, outcome: Outcome, seconds: float) -> None:
+    def _decided(self, pod: Pod, outcome: Outcome, seconds: float) -> None:
         del seconds
-        self.last = (pod, outcome)
+        self._last = (pod, outcome)

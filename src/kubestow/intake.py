@@ -1,7 +1,7 @@
 """What happens in the cluster, taken in: the state is kept up to date, and waiting pods are told what may help them."""
 
 from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from typing import Any
 
 from kubestow.cluster.changes import events_of, node_events, pod_update_events
 from kubestow.cluster.events import (
@@ -17,14 +17,10 @@ from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_is_terminal, pod_priority
 from kubestow.queue.scheduling_queue import SchedulingQueue
+from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
-
-class IntakeObserver(Protocol):
-    """Is told how long events took to take in, and of objects that make no sense."""
-
-    def event_handled(self, label: str, seconds: float) -> None: ...
-
-    def object_refused(self, obj: Any, error: Exception) -> None: ...
+log = get_logger(__name__)
 
 
 class Intake:
@@ -37,7 +33,7 @@ class Intake:
         scheduler_names: Collection[str],
         reject_waiting: Callable[[str, str], bool],
         changed: Callable[[], None],
-        observer: IntakeObserver,
+        metrics: SchedulerMetrics,
         stopwatch: Callable[[], float],
     ) -> None:
         self._cluster = cluster
@@ -45,7 +41,7 @@ class Intake:
         self._names = scheduler_names
         self._reject_waiting = reject_waiting
         self._changed = changed
-        self._observer = observer
+        self._metrics = metrics
         self._stopwatch = stopwatch
         self._pending: dict[str, Pod] = {}
         """By uid."""
@@ -101,7 +97,7 @@ class Intake:
         try:
             self._cluster.set_node(new)
         except ValueError as error:
-            self._observer.object_refused(new, error)
+            _refuse(new, error)
             return
         self._tell(node_events(old, new), old, new, start)
 
@@ -133,7 +129,7 @@ class Intake:
             self._pending[pod.metadata.uid] = pod
             start = self._stopwatch()
             self._queue.add(pod)
-            self._observer.event_handled(UNSCHEDULED_POD_ADD.label, self._stopwatch() - start)
+            self._handled(UNSCHEDULED_POD_ADD, start)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if pod_is_terminal(new):
@@ -168,7 +164,7 @@ class Intake:
         try:
             self._cluster.set_pod(new)
         except ValueError as error:
-            self._observer.object_refused(new, error)
+            _refuse(new, error)
             return
         self._tell([ASSIGNED_POD_ADD] if old is None else pod_update_events(old, new), old, new, start)
 
@@ -184,7 +180,7 @@ class Intake:
         nominated = old.status.nominatedNodeName
         if nominated and nominated != new.status.nominatedNodeName:
             self._nomination_gone(old)
-        self._observer.event_handled(UNSCHEDULED_POD_UPDATE.label, self._stopwatch() - start)
+        self._handled(UNSCHEDULED_POD_UPDATE, start)
 
     def _waiting_deleted(self, pod: Pod) -> None:
         start = self._stopwatch()
@@ -193,7 +189,7 @@ class Intake:
             self._assumed_deleted(pod)
         elif pod.status.nominatedNodeName:
             self._nomination_gone(pod)
-        self._observer.event_handled(UNSCHEDULED_POD_DELETE.label, self._stopwatch() - start)
+        self._handled(UNSCHEDULED_POD_DELETE, start)
 
     def _assumed_deleted(self, pod: Pod) -> None:
         """A pod on its way to a node is to go: what it took there is free again."""
@@ -211,4 +207,13 @@ class Intake:
     def _tell(self, events: list[ClusterEvent], old: Any, new: Any, start: float) -> None:
         for event in events:
             self._queue.on_event(event, old, new)
-            self._observer.event_handled(event.label, self._stopwatch() - start)
+            self._handled(event, start)
+
+    def _handled(self, event: ClusterEvent, start: float) -> None:
+        self._metrics.event_handling_seconds.observe(self._stopwatch() - start, event.label)
+
+
+def _refuse(obj: Any, error: Exception) -> None:
+    meta = obj.metadata
+    name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    log.error("Object makes no sense and is not taken in", err=error, kind=type(obj).__name__, object=name)

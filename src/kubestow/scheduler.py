@@ -9,11 +9,10 @@ Everything here happens on one event loop. A cycle never waits, so there are no 
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from kubestow.binding.binder import Attempt, Binder
 from kubestow.binding.dispatcher import Dispatcher
-from kubestow.binding.evictions import EvictionObserver, Evictions, Preemption
+from kubestow.binding.evictions import Evictions, Preemption
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.events import ASSIGNED_POD_DELETE
 from kubestow.cluster.pods import PodInfo
@@ -28,28 +27,22 @@ from kubestow.model.pod import Pod
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.conditions import fitting_note, scheduling_condition
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
+_MANY_ATTEMPTS = 15
+_ATTEMPTS = (*map(str, range(_MANY_ATTEMPTS)), f"{_MANY_ATTEMPTS}+")
+"""Numbers of attempts as metrics tell them."""
 _TIMED_CYCLES = 10
 """One cycle in so many has its plugin calls timed."""
 _CYCLES_PER_TURN = 32
 """So many cycles run before bindings, watches and serving get their turn."""
 
 
-class AttemptObserver(EvictionObserver, Protocol):
-    """Is told how attempts end."""
-
-    def attempt_finished(self, profile: str, result: str, seconds: float) -> None: ...
-
-    def algorithm_finished(self, seconds: float) -> None: ...
-
-    def pod_scheduled(self, attempts: int, seconds: float, was_flushed: bool) -> None: ...
-
-    def decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None: ...
-
-    def permit_waited(self, status: str, seconds: float) -> None: ...
+Decided = Callable[[Pod, Placed | Failed, float], None]
+"""Is told what was decided about a pod, and in how many seconds."""
 
 
 class Scheduler:
@@ -64,7 +57,8 @@ class Scheduler:
         intake: Intake,
         dispatcher: Dispatcher,
         recorder: Recorder,
-        observer: AttemptObserver,
+        metrics: SchedulerMetrics,
+        decided: Decided,
         clock: Clock,
         stopwatch: Callable[[], float],
         waiting_pods: WaitingPods,
@@ -79,13 +73,14 @@ class Scheduler:
         self._intake = intake
         self._dispatcher = dispatcher
         self._recorder = recorder
-        self._observer = observer
+        self._metrics = metrics
+        self._decided = decided
         self._clock = clock
         self._stopwatch = stopwatch
         self._work_arrived = work_arrived
         self._count = 0
         self.binder = Binder(
-            dispatcher, waiting_pods, self, queue.done, stopwatch, announces_expectation=announces_expectation
+            dispatcher, waiting_pods, self, queue.done, metrics, stopwatch, announces_expectation=announces_expectation
         )
         self.evictions = Evictions(
             cluster,
@@ -96,8 +91,12 @@ class Scheduler:
             queue.activate,
             queue.wait_only_for,
             clock.now,
-            observer,
+            metrics,
         )
+        metrics.goroutines.track(lambda: len(self.binder), "binding")
+        metrics.cache_size.track(lambda: len(cluster.nodes.row_of), "nodes")
+        metrics.cache_size.track(lambda: cluster.pod_count, "pods")
+        metrics.cache_size.track(lambda: cluster.assumed_count, "assumed_pods")
 
     # The main path
 
@@ -115,8 +114,8 @@ class Scheduler:
         self._count += 1
         outcome = self._cycles.run(profile, queued.info)
         seconds = self._stopwatch() - attempt.started
-        self._observer.algorithm_finished(seconds)
-        self._observer.decided(queued.pod, outcome, seconds)
+        self._metrics.scheduling_algorithm_seconds.observe(seconds)
+        self._decided(queued.pod, outcome, seconds)
         if isinstance(outcome, Placed):
             self._queue.nominator.remove(queued.uid)
             self.binder.start(attempt, outcome)
@@ -138,10 +137,13 @@ class Scheduler:
         queued = attempt.queued
         note = f"Successfully assigned {placed.pod.key} to {placed.node}"
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
-        self._observer.attempt_finished(attempt.profile.name, "scheduled", self._stopwatch() - attempt.started)
+        self._attempted(attempt, "scheduled")
         since = queued.initial_attempt_timestamp
         waited = self._clock.now() - (queued.timestamp if since is None else since)
-        self._observer.pod_scheduled(queued.attempts, waited, queued.was_flushed)
+        self._metrics.pod_scheduling_attempts.observe(queued.attempts)
+        self._metrics.pod_scheduling_sli_seconds.observe(waited, _ATTEMPTS[min(queued.attempts, _MANY_ATTEMPTS)])
+        if queued.was_flushed:
+            self._metrics.pod_scheduled_after_flush.inc()
 
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None:
         """A pod could not be bound: what it took is given back, and it is tried again."""
@@ -157,14 +159,10 @@ class Scheduler:
             self._queue.on_event(ASSIGNED_POD_DELETE, placed.pod.pod, None)
             self._handle_failure(attempt, failed)
 
-    def permit_waited(self, status: str, seconds: float) -> None:
-        """A pod no longer waits for permission."""
-        self._observer.permit_waited(status, seconds)
-
     def _handle_failure(self, attempt: Attempt, failed: Failed) -> None:
         queued = attempt.queued
         result = "unschedulable" if failed.is_rejection else "error"
-        self._observer.attempt_finished(attempt.profile.name, result, self._stopwatch() - attempt.started)
+        self._attempted(attempt, result)
         latest = self._intake.pending(queued.pod)
         if latest is None:
             # Deleted, recreated, or given a node by somebody else.
@@ -176,6 +174,11 @@ class Scheduler:
             self.evictions.start(preemption, failed.victims, failed.to_unnominate)
         self._requeue(queued, latest, failed)
         self._report(latest, failed)
+
+    def _attempted(self, attempt: Attempt, result: str) -> None:
+        profile, seconds = attempt.profile.name, self._stopwatch() - attempt.started
+        self._metrics.schedule_attempts.inc(profile, result)
+        self._metrics.scheduling_attempt_seconds.observe(seconds, profile, result)
 
     def _requeue(self, queued: QueuedPod, latest: Pod, failed: Failed) -> None:
         queued.pod = latest

@@ -10,8 +10,8 @@ from kubestow.binding.dispatcher import Dispatcher
 from kubestow.model.failures import ConflictError
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.reporting.conditions import status_patch
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import FakeCluster, VirtualLoop, make_pod
-from kubestow.testing.observers import QuietObserver
 
 
 class Desk:
@@ -19,8 +19,7 @@ class Desk:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self.cluster = FakeCluster(loop, loop.clock, latency=1.0)
-        self.observer = QuietObserver()
-        self.dispatcher = Dispatcher(self.cluster, self.observer)
+        self.dispatcher = Dispatcher(self.cluster, SchedulerMetrics())
         self.pod = self.cluster.add(make_pod("p"))
 
     def calls(self) -> list[tuple[str, float]]:
@@ -74,7 +73,7 @@ def test_a_patch_is_the_difference_to_what_the_server_will_have() -> None:
         assert isinstance(loop, VirtualLoop)
         cluster = Differing(loop, loop.clock, latency=1.0)
         pod = cluster.add(make_pod("p"))
-        dispatcher = Dispatcher(cluster, desk.observer)
+        dispatcher = Dispatcher(cluster, SchedulerMetrics())
         dispatcher.patch_status(pod, None, "n1")
         await asyncio.sleep(0.5)
         assert dispatcher.expected(pod).status.nominatedNodeName == "n1"
@@ -103,7 +102,7 @@ def test_a_binding_waits_for_what_was_written_before() -> None:
 
 
 @pytest.mark.parametrize("problem", ["Timeout", "InternalError", "TooManyRequests", "ConnectionRefused"])
-def test_what_may_succeed_is_tried_again(problem: str) -> None:
+def test_what_may_succeed_is_tried_again(problem: str, caplog: pytest.LogCaptureFixture) -> None:
     """Status patches and evictions; with growing pauses, until it works."""
 
     async def scene(desk: Desk) -> None:
@@ -113,13 +112,13 @@ def test_what_may_succeed_is_tried_again(problem: str) -> None:
         await desk.dispatcher.drain()
 
     desk = play(scene)
-    assert desk.observer.failures == []
+    assert caplog.messages == []
     assert len(desk.calls()) == 7
     assert desk.cluster.all(Pod) == []
 
 
-def test_what_is_refused_is_reported() -> None:
-    """A patch that the server will never accept is told to the observer, and does not block what follows."""
+def test_what_is_refused_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """A patch that the server will never accept is logged, and does not block what follows."""
 
     async def scene(desk: Desk) -> None:
         desk.cluster.faults.fail("patch_pod_status", "Forbidden")
@@ -129,12 +128,13 @@ def test_what_is_refused_is_reported() -> None:
             await desk.dispatcher.bind(desk.pod, "n2")
 
     desk = play(scene)
-    assert len(desk.observer.failures) == 1
-    assert "Forbidden was asked for" in desk.observer.failures[0]
+    assert len(caplog.messages) == 1
+    assert "Forbidden was asked for" in caplog.messages[0]
+    assert 'pod="default/p"' in caplog.messages[0]
     assert desk.cluster.node_of("p") == "n1"
 
 
-def test_a_pod_that_is_gone_needs_nothing_more() -> None:
+def test_a_pod_that_is_gone_needs_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
     """Neither its status nor its eviction; whoever evicts is told that it was gone."""
 
     async def scene(desk: Desk) -> None:
@@ -143,4 +143,5 @@ def test_a_pod_that_is_gone_needs_nothing_more() -> None:
         assert not await desk.dispatcher.evict(desk.pod, unschedulable("go"))
         await desk.dispatcher.drain()
 
-    assert play(scene).observer.failures == []
+    play(scene)
+    assert caplog.messages == []

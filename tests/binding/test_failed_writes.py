@@ -11,9 +11,9 @@ from kubestow.model.failures import REASONS, RETRIABLE, CallError, LeaseLostErro
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import FakeCluster, VirtualLoop, make_pod
 from kubestow.testing.faults import PROBLEMS, failure
-from kubestow.testing.observers import QuietObserver
 
 LATER = "may succeed later"
 MISSING = "the object is gone"
@@ -74,19 +74,19 @@ async def make(write: str, dispatcher: Dispatcher, pod: Pod) -> Any:
     return await writes[write]()
 
 
-def what_happens(write: str, problem: str) -> tuple[str, int, Exception | None]:
+def what_happens(write: str, problem: str, caplog: pytest.LogCaptureFixture) -> tuple[str, int, Exception | None]:
     """How a write ends that always meets the problem, after how many calls."""
-    loop, observer = VirtualLoop(), QuietObserver()
+    loop = VirtualLoop()
     try:
         cluster = FakeCluster(loop, loop.clock)
         cluster.faults.fail(write, problem, times=None)
         error = None
         try:
-            answer = loop.run(make(write, Dispatcher(cluster, observer), cluster.add(make_pod("p"))))
+            answer = loop.run(make(write, Dispatcher(cluster, SchedulerMetrics()), cluster.add(make_pod("p"))))
         except CallError as raised:
             ending, error = RAISED, raised
         else:
-            ending = REPORTED if observer.failures else WAS_GONE if answer is False else SILENT
+            ending = REPORTED if caplog.records else WAS_GONE if answer is False else SILENT
         return ending, sum(call.call == write for call in cluster.calls), error
     finally:
         loop.close()
@@ -100,9 +100,9 @@ def test_every_failure_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("problem", FAILURES)
-def test_what_happens_to_a_write_that_fails(write: str, problem: str) -> None:
+def test_what_happens_to_a_write_that_fails(write: str, problem: str, caplog: pytest.LogCaptureFixture) -> None:
     """By the type of its failure alone."""
-    ending, calls, error = what_happens(write, problem)
+    ending, calls, error = what_happens(write, problem, caplog)
     assert (ending, calls) == WRITES[write][FAILURES[problem]]
     if error is not None:
         assert type(error) is type(failure(write, problem))

@@ -14,8 +14,8 @@ import httptools
 from client.doubles import FixedClock
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient, Channel
-from kubestow.client.observers import UNOBSERVED, RequestObserver
 from kubestow.client.ratelimit import TokenBucket
+from kubestow.reporting.metrics.client import ClientMetrics
 
 
 @dataclass
@@ -187,6 +187,6 @@ def client_of(
     channel: Channel,
     limiter: TokenBucket | None = None,
     seconds: float = 60.0,
-    observer: RequestObserver = UNOBSERVED,
+    metrics: ClientMetrics | None = None,
 ) -> ApiClient:
-    return ApiClient(channel, user_agent="test/1", limiter=limiter, seconds=seconds, observer=observer)
+    return ApiClient(channel, user_agent="test/1", limiter=limiter, seconds=seconds, metrics=metrics)

@@ -13,10 +13,10 @@ from client.scripted import Answer, Request, Script, ScriptedServer, client_of, 
 from client.virtualtime import run
 from kubestow.client.events import EventRecorder
 from kubestow.client.leases import LeaseLock
-from kubestow.client.observers import Unobserved
 from kubestow.client.ratelimit import TokenBucket
 from kubestow.client.requests import Requests
 from kubestow.model.meta import ObjectReference
+from kubestow.reporting.metrics.client import ClientMetrics
 
 POD = ObjectReference(kind="Pod", apiVersion="v1", namespace="default", name="p", uid="u", resourceVersion="7")
 
@@ -69,33 +69,20 @@ def test_first_event_is_created() -> None:
     run(main())
 
 
-class Told(Unobserved):
-    """Keeps what is told of the queue."""
-
-    def __init__(self) -> None:
-        self.what: list[str] = []
-
-    def added(self, queue: str) -> None:
-        self.what.append(f"{queue} added")
-
-    def started(self, queue: str, waited: float) -> None:
-        self.what.append(f"{queue} started")
-
-    def finished(self, queue: str, seconds: float) -> None:
-        self.what.append(f"{queue} finished")
-
-
 def test_the_way_of_an_event_is_told() -> None:
     """Whoever measures hears when an event begins to wait, when it is being written, and when it is done."""
 
     async def main() -> None:
-        told = Told()
-        async with recording(accept, observer=told) as (_, recorder):
+        metrics = ClientMetrics()
+        async with recording(accept, metrics=metrics) as (_, recorder):
             scheduled(recorder)
-            assert recorder.pending == 1
+            assert metrics.work_depth.read() == {("events",): 1}
             assert await recorder.drain(5)
-            assert told.what == ["events added", "events started", "events finished"]
-            assert (recorder.pending, recorder.being_written()) == (0, [])
+            assert metrics.work_adds.read() == {("events",): 1}
+            for seconds in (metrics.work_waited, metrics.work_seconds):
+                assert sum(seconds.read()["events",].counts) == 1
+            for gauge in (metrics.work_depth, metrics.work_unfinished, metrics.work_longest):
+                assert gauge.read() == {("events",): 0}
 
     run(main())
 

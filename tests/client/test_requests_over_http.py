@@ -23,6 +23,7 @@ from kubestow.model.failures import (
     TimedOutError,
     TooManyRequestsError,
 )
+from kubestow.reporting.metrics.client import ClientMetrics
 
 
 async def echo(request: Request, answer: Answer) -> None:
@@ -411,25 +412,14 @@ def test_patient_client_waits_for_its_rate_limit_however_long() -> None:
     run(main())
 
 
-def test_observer_sees_every_attempt() -> None:
-    """The observer is told verb, host, code and sizes of each attempt, and of retries."""
-    done: list[tuple[str, str, bool]] = []
-    retried: list[str] = []
-
-    class Observer:
-        def request_done(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
-            done.append((verb, code, sent > 20 and seconds >= 0))
-
-        def request_retried(self, verb: str, host: str, code: str) -> None:
-            retried.append(code)
-
-        def rate_limited(self, verb: str, host: str, seconds: float) -> None:
-            raise AssertionError("no limiter here")
+def test_every_attempt_is_counted() -> None:
+    """By code, host and verb, with time and sizes; retries once more."""
+    metrics = ClientMetrics()
 
     async def flaky(request: Request, answer: Answer) -> None:
         if request.path == "/drop":
             answer.drop()
-        elif not retried:
+        elif not metrics.request_retries.read():
             answer.error(503, Retry_After="1")
         else:
             answer.reply(200)
@@ -437,11 +427,19 @@ def test_observer_sees_every_attempt() -> None:
     async def main() -> None:
         async with serving(flaky) as server:
             with opened(server) as channel:
-                client = client_of(channel, observer=Observer())
+                client = client_of(channel, metrics=metrics)
                 await client.request("PUT", "/a", b"{}")
                 with pytest.raises(ConnectionLostError):
                     await client.request("POST", "/drop", b"{}")
 
     run(main())
-    assert done == [("PUT", "503", True), ("PUT", "200", True), ("POST", "<error>", True)]
-    assert retried == ["503"]
+    assert [(code, verb) for code, _, verb in metrics.requests.read()] == [
+        ("503", "PUT"),
+        ("200", "PUT"),
+        ("<error>", "POST"),
+    ]
+    assert [code for code, _, _ in metrics.request_retries.read()] == ["503"]
+    for sizes in (metrics.request_bytes, metrics.request_seconds, metrics.response_bytes):
+        assert [(verb, sum(seen.counts)) for (_, verb), seen in sizes.read().items()] == [("PUT", 2), ("POST", 1)]
+    assert all(seen.total > 20 for seen in metrics.request_bytes.read().values())
+    assert metrics.rate_limiter_seconds.read() == {}

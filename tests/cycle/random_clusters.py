@@ -14,7 +14,7 @@ from kubestow.model.pod import Pod
 from kubestow.model.workloads import Service
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -150,7 +150,7 @@ def configuration_of(profile: str) -> config.SchedulerConfiguration:
 def profile_on(cluster: Cluster, nominator: Nominator, profile: str = "default", seed: int = 0) -> Profile:
     """A profile with all plugins."""
     handle = offline_handle(cluster, nominator=nominator, rng=random.Random(seed))
-    made = build_profiles(configuration_of(profile), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+    made = build_profiles(configuration_of(profile), in_tree_registry(), handle, lambda: 0.0)
     return made["default-scheduler"]
 
 

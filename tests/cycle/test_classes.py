@@ -1,6 +1,7 @@
 """Classes of equal pods: what is judged again for the next one, and what is not."""
 
 import random
+from collections import Counter
 from collections.abc import Hashable
 from typing import Any
 
@@ -19,8 +20,9 @@ from kubestow.framework.plugin import PodsRead
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, Rejection, Rejections, unschedulable
 from kubestow.queue.nominator import Nominator
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -68,7 +70,7 @@ def run(cycles: SchedulingCycles, profile: Profile, name: str, **pod: Any) -> Ou
 
 def default_profile(cluster: Cluster) -> Profile:
     handle = offline_handle(cluster)
-    made = build_profiles(config.default(), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+    made = build_profiles(config.default(), in_tree_registry(), handle, lambda: 0.0)
     return made["default-scheduler"]
 
 
@@ -250,23 +252,16 @@ def test_plain_plugins_are_asked_about_what_is_left() -> None:
 def test_timed_cycles_time_single_rows() -> None:
     """So that every call is measured, those in plain numbers, too."""
 
-    class Timed(NoObserver):
-        def __init__(self) -> None:
-            self.called: list[tuple[str, str]] = []
-
-        def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None:
-            self.called.append((point, plugin))
-
     plugin, cluster = Room(), nodes(5)
-    observer = Timed()
-    profile, cycles = profile_of(plugin, cluster=cluster, observer=observer), cycles_on(cluster)
+    metrics = SchedulerMetrics()
+    profile, cycles = profile_of(plugin, cluster=cluster, metrics=metrics), cycles_on(cluster)
     run(cycles, profile, "first")
     run(cycles, profile, "second")
     profile.caller.timing = True
     run(cycles, profile, "third")
     assert plugin.judged == [5, 5]
     assert len(plugin.single) == 1
-    assert observer.called == [("Filter", "Room")]
+    assert list(metrics.plugin_execution_seconds.read()) == [("Filter", "Room", "Unschedulable")]
 
 
 class Broken(Room):
@@ -363,22 +358,23 @@ def test_a_pod_that_is_refused_as_a_whole_is_not_shared() -> None:
         assert outcome.message == "0/3 nodes are available: never."
 
 
+def points_told(metrics: SchedulerMetrics) -> Counter[str]:
+    told: Counter[str] = Counter()
+    for (point, _, _), observed in metrics.extension_point_seconds.read().items():
+        told[point] += sum(observed.counts)
+    return told
+
+
 def test_points_are_told_once() -> None:
     """A cycle that must be evaluated in full after all does not count twice in metrics."""
 
-    class Notes(NoObserver):
-        points: list[str] = []
-
-        def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
-            self.points.append(point)
-
-    cluster = nodes(1)
-    profile, cycles = profile_of(Room(), cluster=cluster, observer=Notes()), cycles_on(cluster)
+    cluster, metrics = nodes(1), SchedulerMetrics()
+    profile, cycles = profile_of(Room(), cluster=cluster, metrics=metrics), cycles_on(cluster)
     for name in ("first", "second"):
         assert isinstance(run(cycles, profile, name), Placed)
-    Notes.points.clear()
+    before = points_told(metrics)
     assert isinstance(run(cycles, profile, "third"), Failed)
-    assert Notes.points == ["PreFilter", "Filter"]
+    assert points_told(metrics) - before == {"PreFilter": 1, "Filter": 1}
 
 
 def test_scores_that_normalize_and_read_pods() -> None:

@@ -17,7 +17,7 @@ from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Narrowed
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import NoNominations, NoObserver, offline_handle
+from kubestow.testing.handles import NoNominations, offline_handle
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,6 @@ class Search:
             _config(*plugins, *([_Noting(self)] if scores else []), percentage=of_profile),
             registry_of(*plugins, _Noting(self)),
             offline_handle(cluster),
-            NoObserver(),
             lambda: 0.0,
         )
         self.cycles = SchedulingCycles(

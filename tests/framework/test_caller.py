@@ -13,25 +13,9 @@ from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.framework.caller import Caller, status_of
 from kubestow.framework.hook import Hook
 from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_pod
 from kubestow.testing.handles import NoNominations
-
-
-class Notes:
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, str, str, float]] = []
-        self.points: list[tuple[str, str, str]] = []
-
-    def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None:
-        self.calls.append((point, plugin, status, seconds))
-
-    def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
-        self.points.append((profile, point, status))
-
-    def plugin_failed(self, error: PluginError) -> None:
-        raise AssertionError(error)
 
 
 class Counting:
@@ -62,9 +46,9 @@ class Answers:
         return self.permit(None, pod, node)
 
 
-def caller() -> tuple[Caller, Notes]:
-    notes = Notes()
-    return Caller("troupe", notes, Counting()), notes
+def caller() -> tuple[Caller, SchedulerMetrics]:
+    metrics = SchedulerMetrics()
+    return Caller("troupe", metrics, Counting()), metrics
 
 
 def hook(answer: Any) -> Hook:
@@ -94,13 +78,14 @@ def test_other_points_are_counted_per_call() -> None:
     assert permitting.evaluations == 2
 
 
-@pytest.mark.parametrize(("timing", "calls"), [(False, []), (True, [("Permit", "Answers", "Success", 1.0)])])
-def test_calls_are_timed_only_when_asked(timing: bool, calls: list[Any]) -> None:
+@pytest.mark.parametrize(("timing", "calls"), [(False, {}), (True, {("Permit", "Answers", "Success"): 1.0})])
+def test_calls_are_timed_only_when_asked(timing: bool, calls: dict[Any, float]) -> None:
     """In most cycles nobody looks at the clock."""
-    call, notes = caller()
+    call, metrics = caller()
     call.timing = timing
     call.call(hook(None), None, POD, "n0")
-    assert notes.calls == calls
+    told = metrics.plugin_execution_seconds.read()
+    assert {key: observed.total for key, observed in told.items()} == calls
 
 
 @pytest.mark.parametrize(
@@ -123,7 +108,7 @@ def test_what_an_answer_amounts_to(answer: Any, status: str) -> None:
 @pytest.mark.parametrize(("answer", "status"), [(None, "Success"), (KeyError("x"), "Error")])
 def test_timed_calls_are_told_with_their_status(answer: Any, status: str) -> None:
     """Failed ones too, whether they await or not."""
-    call, notes = caller()
+    call, metrics = caller()
     call.timing = True
     plugin = Answers(answer)
     permitting, binding = Hook(plugin, "permit"), Hook(plugin, "bind")
@@ -131,7 +116,10 @@ def test_timed_calls_are_told_with_their_status(answer: Any, status: str) -> Non
         call.call(permitting, None, POD, "n0")
     with pytest.raises(PluginError) if status == "Error" else nullcontext():
         asyncio.run(call.call_async(binding, POD, "n0"))
-    assert [(point, told) for point, _, told, _ in notes.calls] == [("Permit", status), ("Bind", status)]
+    assert list(metrics.plugin_execution_seconds.read()) == [
+        ("Permit", "Answers", status),
+        ("Bind", "Answers", status),
+    ]
 
 
 @pytest.mark.parametrize("timing", [False, True])
@@ -166,15 +154,15 @@ def test_methods_beside_a_point_are_attributed_too() -> None:
 
 def test_points_are_timed_as_a_whole() -> None:
     """Every point that runs is told with its status and the profile's name, also when a plugin fails."""
-    notes = Notes()
-    evaluation = evaluation_of(nodes(), Refuses("A", {"n0": "no"}), Scores("S", {"n1": 1000}), observer=notes)
+    metrics = SchedulerMetrics()
+    evaluation = evaluation_of(nodes(), Refuses("A", {"n0": "no"}), Scores("S", {"n1": 1000}), metrics=metrics)
     cycles = SchedulingCycles(evaluation.cluster, NoNominations(), lambda best: int(best[0]))
     outcome = cycles.run(evaluation.profile, evaluation.pod)
     assert isinstance(outcome, Failed)
     assert 'running Score plugin "S"' in outcome.message
-    assert notes.points == [
-        ("troupe", "PreFilter", "Success"),
-        ("troupe", "Filter", "Success"),
-        ("troupe", "PreScore", "Success"),
-        ("troupe", "Score", "Error"),
+    assert list(metrics.extension_point_seconds.read()) == [
+        ("PreFilter", "troupe", "Success"),
+        ("Filter", "troupe", "Success"),
+        ("PreScore", "troupe", "Success"),
+        ("Score", "troupe", "Error"),
     ]

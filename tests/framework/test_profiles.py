@@ -10,7 +10,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.config.configuration import Plugin, PluginConfig, Plugins, PluginSet
 from kubestow.framework.profile import Profile, ProfileError
 from kubestow.framework.registry import Registry
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import offline_handle
 
 A, B, C = Refuses("A", {}), Refuses("B", {}), Refuses("C", {})
 
@@ -68,7 +68,7 @@ def test_an_unknown_plugin() -> None:
     """The message names the profile and the plugin."""
     config = config_of(A, filter=enabled("Nobody"))
     with pytest.raises(ProfileError, match="profile troupe: plugin Nobody does not exist"):
-        Profile(config, registry_of(A), offline_handle(Cluster()), NoObserver(), lambda: 0.0)
+        Profile(config, registry_of(A), offline_handle(Cluster()), lambda: 0.0)
 
 
 def test_a_plugin_that_lacks_the_point() -> None:
@@ -101,7 +101,7 @@ def test_arguments_that_a_plugin_refuses(error: Exception) -> None:
     registry = registry_of()
     registry.register("A", refuse)
     with pytest.raises(ProfileError, match="profile troupe: initializing plugin A: ") as caught:
-        Profile(config_of(A), registry, offline_handle(Cluster()), NoObserver(), lambda: 0.0)
+        Profile(config_of(A), registry, offline_handle(Cluster()), lambda: 0.0)
     assert str(error) in str(caught.value)
 
 
@@ -119,7 +119,7 @@ def test_arguments_reach_the_plugin() -> None:
     config = config_of(Refuses("Curious", {}))
     for plugin_config, expected in (((), None), ((PluginConfig("Curious", {"size": 3}),), {"size": 3})):
         profile = type(config)(config.schedulerName, None, config.plugins, plugin_config)
-        Profile(profile, registry, offline_handle(Cluster()), NoObserver(), lambda: 0.0)
+        Profile(profile, registry, offline_handle(Cluster()), lambda: 0.0)
         assert given["args"] == expected
 
 
@@ -128,7 +128,7 @@ def test_a_profile_needs_a_binder_and_one_sorter() -> None:
     config = config_of(A)
     bare = type(config)("bare", None, Plugins(multiPoint=enabled("A")))
     with pytest.raises(ProfileError) as caught:
-        Profile(bare, registry_of(A), offline_handle(Cluster()), NoObserver(), lambda: 0.0)
+        Profile(bare, registry_of(A), offline_handle(Cluster()), lambda: 0.0)
     assert "profile bare: plugins.queueSort: exactly one queue sort plugin is needed, found none" in str(caught.value)
     assert "profile bare: plugins.bind: at least one bind plugin is needed, found none" in str(caught.value)
 

@@ -11,12 +11,12 @@ from kubestow.cluster.state import Cluster
 from kubestow.config import configuration
 from kubestow.config.configuration import Plugin, Plugins, PluginSet
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.framework.caller import CallObserver
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import Registry
 from kubestow.framework.results import Rejection, Rejections, unschedulable
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import NoNominations, NoObserver, offline_handle
+from kubestow.testing.handles import NoNominations, offline_handle
 
 
 class Sorter:
@@ -85,13 +85,13 @@ def config_of(*plugins: Any, weights: Mapping[str, int] | None = None, **points:
 def profile_of(
     *plugins: Any,
     cluster: Cluster | None = None,
-    observer: CallObserver | None = None,
+    metrics: SchedulerMetrics | None = None,
     stopwatch: Callable[[], float] = lambda: 0.0,
     **how: Any,
 ) -> Profile:
     """A profile of these plugins; `how` is for `config_of`."""
-    handle = offline_handle(cluster or Cluster())
-    return Profile(config_of(*plugins, **how), registry_of(*plugins), handle, observer or NoObserver(), stopwatch)
+    handle = offline_handle(cluster or Cluster(), metrics=metrics or SchedulerMetrics())
+    return Profile(config_of(*plugins, **how), registry_of(*plugins), handle, stopwatch)
 
 
 def nodes(count: int = 3) -> Cluster:

@@ -18,7 +18,7 @@ from kubestow.model.timestamps import format_time
 from kubestow.model.workloads import PodDisruptionBudget
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import NoObserver, StillClock, offline_handle
+from kubestow.testing.handles import StillClock, offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -43,7 +43,7 @@ class World:
             is_preempting=self.preempting.__contains__,
         )
         loaded = config.load(configuration) if configuration else config.default()
-        profiles = build_profiles(loaded, in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+        profiles = build_profiles(loaded, in_tree_registry(), handle, lambda: 0.0)
         self.profile = profiles["default-scheduler"]
 
     def run(self, name: str, node: str, *, started: float | None = 1_000.0, **pod: Any) -> Pod:

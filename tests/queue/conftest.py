@@ -13,6 +13,7 @@ from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 START = 1_000.0
 
@@ -41,27 +42,6 @@ class FakeRules:
         return Rejection(("waiting for gates",), plugin="Gates") if pod.spec.schedulingGates else None
 
 
-class Recording:
-    """Keeps what the queue tells its observer."""
-
-    def __init__(self) -> None:
-        self.entered: list[tuple[str, str]] = []
-        self.hints: list[tuple[str, str, str]] = []
-        self.failures: list[tuple[str, str]] = []
-
-    def pod_entered(self, queue: str, event: str) -> None:
-        self.entered.append((queue, event))
-
-    def hint_ran(self, plugin: str, event: str, result: str, seconds: float) -> None:
-        self.hints.append((plugin, event, result))
-
-    def hint_failed(self, plugin: str, event: str, pod: Pod, error: Exception) -> None:
-        self.failures.append((plugin, str(error)))
-
-    def sort_failed(self, plugin: str, pod: Pod, error: BaseException) -> None:
-        self.failures.append((plugin, str(error)))
-
-
 DEFAULT_REGISTRATIONS = {
     "Fit": [on(Resource.NODE, Action.ADD), on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)],
     "Ports": [on(Resource.POD, Action.DELETE)],
@@ -82,13 +62,13 @@ class Kit:
     ) -> None:
         self.clock = VirtualClock()
         self.rules = FakeRules(DEFAULT_REGISTRATIONS if registrations is None else registrations)
-        self.seen = Recording()
+        self.metrics = SchedulerMetrics()
         options: dict[str, Any] = {} if order is None else {"order": order}
         self.queue = SchedulingQueue(
             self.clock,
             {"default": self.rules, **(more_profiles or {})},
             settings or QueueSettings(),
-            self.seen,
+            self.metrics,
             **options,
         )
 
@@ -133,6 +113,14 @@ class Kit:
         """Names of the waiting pods by place; places without any are left out."""
         snapshot = self.queue.snapshot()
         return {place: sorted(pod.metadata.name for pod in pods) for place, pods in snapshot.items() if pods}
+
+    def came(self, queue: str, event: str) -> float:
+        """How many pods came into a queue because of an event."""
+        return self.metrics.queue_incoming_pods.read().get((event, queue), 0)
+
+    def hints(self) -> list[tuple[str, ...]]:
+        """What hints said, as (event, answer, plugin)."""
+        return list(self.metrics.queueing_hint_seconds.read())
 
     def happens(self, event: ClusterEvent, old: Any = None, new: Any = None) -> None:
         self.queue.on_event(event, old, new)

@@ -63,7 +63,7 @@ def test_a_pod_backs_off_until_its_second_is_over(kit: Any) -> None:
     assert kit.where() == {"backoff": ["p"]}
     kit.advance(0.1)
     assert kit.where() == {"active": ["p"]}
-    assert kit.seen.entered[-1] == ("active", "BackoffComplete")
+    assert kit.came("active", "BackoffComplete") == 1
 
 
 def test_backoff_served_while_waiting_is_not_served_again(kit: Any) -> None:

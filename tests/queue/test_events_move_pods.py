@@ -38,7 +38,7 @@ def test_only_pods_rejected_by_a_plugin_that_listens_move(kit: Any) -> None:
     kit.reject("ports", "Ports")
     kit.happens(NODE_ADD)
     assert kit.where() == {"backoff": ["room"], "unschedulable": ["ports"]}
-    assert kit.seen.entered[-1] == ("backoff", "NodeAdd")
+    assert kit.came("backoff", "NodeAdd") == 1
 
 
 def test_one_yes_among_the_rejecting_plugins_is_enough(make_kit: Any) -> None:
@@ -62,17 +62,17 @@ def test_hints_see_the_waiting_pod_and_the_object(make_kit: Any) -> None:
     queued = kit.reject("p", "A")
     kit.happens(NODE_LABEL, "before", "after")
     assert asked == [(queued.pod, "before", "after")]
-    assert kit.seen.hints == [("A", "NodeUpdateNodeLabel", "QueueSkip")]
+    assert kit.hints() == [("NodeUpdateNodeLabel", "QueueSkip", "A")]
 
 
-def test_a_hint_that_raises_counts_as_yes(make_kit: Any) -> None:
-    """A faulty hint must not strand a pod; the failure is told."""
+def test_a_hint_that_raises_counts_as_yes(make_kit: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A faulty hint must not strand a pod; the log tells the plugin, the event and the pod."""
     kit = make_kit({"A": [on(Resource.NODE, Action.ADD, _broken)]})
     kit.reject("p", "A")
     kit.happens(NODE_ADD)
     assert kit.where() == {"backoff": ["p"]}
-    assert kit.seen.failures == [("A", "no such node")]
-    assert kit.seen.hints == [("A", "NodeAdd", "Error")]
+    assert 'err="no such node" plugin="A" event="NodeAdd" pod="ns/p"' in caplog.text
+    assert kit.hints() == [("NodeAdd", "Error", "A")]
 
 
 def test_hints_are_asked_only_of_concerned_pods(make_kit: Any) -> None:
@@ -81,7 +81,7 @@ def test_hints_are_asked_only_of_concerned_pods(make_kit: Any) -> None:
     for number in range(50):
         kit.reject(f"p{number}", "A")
     kit.happens(ASSIGNED_POD_DELETE)
-    assert kit.seen.hints == []
+    assert kit.hints() == []
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_activation_ignores_hints_and_backoff(kit: Any) -> None:
     kit.happens(NODE_ADD)
     kit.queue.activate([waiting, kit.pod("backing-off"), kit.pod("unknown")])
     assert kit.where() == {"active": ["backing-off", "waiting"]}
-    assert kit.seen.entered[-2:] == [("active", "ForceActivate")] * 2
+    assert kit.came("active", "ForceActivate") == 2
 
 
 def test_rejections_are_counted_until_the_next_attempt(kit: Any) -> None:
@@ -193,7 +193,7 @@ def test_overdue_pods_are_retried(kit: Any) -> None:
     kit.advance(0.001)
     assert kit.where() == {"active": ["p"]}
     assert queued.was_flushed
-    assert kit.seen.entered[-1] == ("active", "UnschedulableTimeout")
+    assert kit.came("active", "UnschedulableTimeout") == 1
     kit.queue.requeue_failed(kit.pop(), ["Silent"])
     assert not queued.was_flushed
     kit.advance(299)

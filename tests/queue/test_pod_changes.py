@@ -67,7 +67,7 @@ def test_an_update_that_may_help_calls_the_pod_back(make_kit: Any) -> None:
     assert kit.where() == {"unschedulable": ["p"]}
     kit.queue.update(labelled, kit.changed(labelled, tolerations=(Toleration(key="k"),)))
     assert kit.where() == {"backoff": ["p"]}
-    assert kit.seen.entered[-1] == ("backoff", "UnschedulablePodUpdatePodToleration")
+    assert kit.came("backoff", "UnschedulablePodUpdatePodToleration") == 1
 
 
 def test_an_update_of_one_pod_concerns_no_other(make_kit: Any) -> None:
@@ -84,7 +84,7 @@ def test_an_update_of_an_unknown_pod_adds_it(kit: Any) -> None:
     pod = kit.pod("p")
     kit.queue.update(pod, kit.changed(pod, priority=3))
     assert kit.where() == {"active": ["p"]}
-    assert kit.seen.entered == [("active", "UnschedulablePodUpdate")]
+    assert kit.metrics.queue_incoming_pods.read() == {("UnschedulablePodUpdate", "active"): 1}
 
 
 def test_a_pod_replaced_under_its_name_starts_afresh(kit: Any) -> None:

@@ -75,7 +75,7 @@ def test_backoff_is_popped_when_nothing_is_active(kit: Any) -> None:
     assert kit.where() == {"backoff": ["often", "once"]}
     kit.add("new")
     assert kit.pop_names() == ["new", "once", "often"]
-    assert ("active", "PopFromBackoffQ") in kit.seen.entered
+    assert kit.came("active", "PopFromBackoffQ") == 2
 
 
 def test_pods_whose_backoff_ends_in_the_same_second_go_by_priority(kit: Any) -> None:

@@ -14,7 +14,7 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.exposition import OPENMETRICS, TEXT, number, render
 from kubestow.reporting.metrics.instruments import ALPHA, RAW, STABLE, Counter, Family, Gauge, Histogram
-from reporting.doubles import everything_happens
+from reporting.everything import everything_happens
 
 
 def families() -> list[Family]:
@@ -88,10 +88,10 @@ def test_the_format_is_what_the_reader_prefers(accept: str, content_type: str) -
 def test_other_programs_can_read_both() -> None:
     """Prometheus' own reader finds the same in both formats."""
     metrics = Metrics()
-    everything_happens(metrics)
-    text = list(text_string_to_metric_families(metrics.render()[0].decode()))
-    read_openmetrics: Any = openmetrics_parser.text_string_to_metric_families
-    other = list(read_openmetrics(metrics.render("application/openmetrics-text")[0].decode()))
+    with everything_happens(metrics):
+        text = list(text_string_to_metric_families(metrics.render()[0].decode()))
+        read_openmetrics: Any = openmetrics_parser.text_string_to_metric_families
+        other = list(read_openmetrics(metrics.render("application/openmetrics-text")[0].decode()))
     assert len(text) > 50
     assert [family.name for family in text] == [family.name for family in other]
     assert not [sample.name for family in text for sample in family.samples if sample.name.endswith("_created")]

@@ -14,9 +14,10 @@ ALLOWED = {"scheduler_schedule_attempts_total,profile": "a,b", "scheduler_event_
 def page(options: MetricOptions) -> str:
     metrics = Metrics(options=options)
     for profile in ("a", "c", "d", "d"):
-        metrics.scheduler.attempt_finished(profile, "error", 1)
+        metrics.scheduler.schedule_attempts.inc(profile, "error")
+        metrics.scheduler.scheduling_attempt_seconds.observe(1, profile, "error")
     for event in ("X", "Y", "Z"):
-        metrics.scheduler.event_handled(event, 1)
+        metrics.scheduler.event_handling_seconds.observe(1, event)
     return metrics.render()[0].decode()
 
 

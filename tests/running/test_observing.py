@@ -9,8 +9,7 @@ from kubestow.framework.results import Code
 from kubestow.model import codec
 from kubestow.model.pod import Pod
 from kubestow.reporting.decisions import Decisions
-from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.running.observing import LiveObserver
+from kubestow.running.observing import telling
 
 POD = codec.convert(Pod, {"metadata": {"name": "p", "namespace": "d", "uid": "u"}})
 
@@ -26,6 +25,6 @@ POD = codec.convert(Pod, {"metadata": {"name": "p", "namespace": "d", "uid": "u"
 def test_decisions_are_kept(outcome: Placed | Failed, result: str, node: str) -> None:
     """Each with its result and node."""
     decisions = Decisions()
-    LiveObserver(Metrics(), decisions, FixedClock(5.0)).decided(POD, outcome, 0.25)
+    telling(decisions, FixedClock(5.0))(POD, outcome, 0.25)
     (record,) = decisions
     assert (record.pod, record.outcome, record.node, record.time, record.seconds) == ("d/p", result, node, 5.0, 0.25)

@@ -30,6 +30,20 @@ def test_metrics_in_both_formats() -> None:
     assert answer.text.endswith("# EOF\n")
 
 
+def test_health_checks_are_metrics_of_their_own() -> None:
+    """At /metrics/slis, once a check was made."""
+
+    async def main() -> tuple[str, str]:
+        async with served(_setting()) as reader:
+            before = await reader.get("/metrics/slis")
+            await reader.get("/livez")
+            return before.text, (await reader.get("/metrics/slis")).text
+
+    before, after = asyncio.run(main())
+    assert before == ""
+    assert 'kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1\n' in after
+
+
 def test_the_configuration() -> None:
     """As kube-scheduler shows it, under componentconfig."""
     shown = json.loads(_ask("/configz").text)["componentconfig"]

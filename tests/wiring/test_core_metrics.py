@@ -13,12 +13,9 @@ from kubestow.config.plugin_points import IN_TREE
 from kubestow.framework.handle import Handle
 from kubestow.framework.registry import points_of
 from kubestow.framework.results import Wait
-from kubestow.reporting.decisions import Decisions
 from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.running.observing import LiveObserver
 from kubestow.testing import EventLog, FakeCluster, VirtualLoop, make_node, make_pod
 from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.gauges import connect_gauges
 from kubestow.wiring.registry import in_tree_registry
 
 
@@ -56,11 +53,11 @@ class Watched:
         registry = in_tree_registry()
         registry.register(Patience.name, Patience)
         configuration = config.load(CONFIGURATION, FEATURES, {**IN_TREE, Patience.name: points_of(Patience)})
-        observer = LiveObserver(self.metrics, Decisions(), self.loop.clock)
         events, chance = EventLog(self.loop.time), random.Random(0)
-        outside = Outside(self.loop.clock, self.loop.time, chance, self.cluster, events, observer)
+        outside = Outside(
+            self.loop.clock, self.loop.time, chance, self.cluster, events, self.metrics.scheduler, lambda *_: None
+        )
         self.core = build_core(configuration, FEATURES, registry, outside)
-        connect_gauges(self.metrics, self.core)
         self.cluster.feed.listen(self.core.intake)
         self.running = self.loop.create_task(self.core.scheduler.run())
 

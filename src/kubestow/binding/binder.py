@@ -14,6 +14,7 @@ from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Skip
 from kubestow.queue.queued_pod import QueuedPod
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 
 class Attempt(NamedTuple):
@@ -26,13 +27,11 @@ class Attempt(NamedTuple):
 
 
 class BindingObserver(Protocol):
-    """Is told how bindings end. Exactly one of the first two is called for each."""
+    """Is told how bindings end. Exactly one is called for each."""
 
     def bound(self, attempt: Attempt, placed: Placed) -> None: ...
 
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
-
-    def permit_waited(self, status: str, seconds: float) -> None: ...
 
 
 class Binder:
@@ -44,6 +43,7 @@ class Binder:
         waiting: WaitingPods,
         observer: BindingObserver,
         free_events: Callable[[str], None],
+        metrics: SchedulerMetrics,
         stopwatch: Callable[[], float],
         *,
         announces_expectation: bool,
@@ -52,6 +52,7 @@ class Binder:
         self._waiting = waiting
         self._observer = observer
         self._free_events = free_events
+        self._metrics = metrics
         self._stopwatch = stopwatch
         self._announces_expectation = announces_expectation
         self._tasks: dict[str, asyncio.Task[Failed | None]] = {}
@@ -112,7 +113,7 @@ class Binder:
         finally:
             self._waiting.remove(uid)
         code = Code.SUCCESS if answer is None else answer.code
-        self._observer.permit_waited(code.label, self._stopwatch() - start)
+        self._metrics.permit_wait_seconds.observe(self._stopwatch() - start, code.label)
         return answer
 
     async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:

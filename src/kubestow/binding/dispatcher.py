@@ -8,7 +8,7 @@ server is away, busy or failing) is tried again with growing pauses; what is ref
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,6 +18,10 @@ from kubestow.model.failures import RETRIABLE, NotFoundError
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.conditions import with_condition
+from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,14 +35,6 @@ ERROR = "error"
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 MOST_ATTEMPTS = 8
-
-
-class CallObserver(Protocol):
-    """Is told how calls ended, and what became of those that nobody waits for."""
-
-    def api_call_finished(self, call: str, result: str, seconds: float) -> None: ...
-
-    def api_call_failed(self, call: str, pod: Pod, error: Exception) -> None: ...
 
 
 class StatusPatch:
@@ -71,15 +67,16 @@ class StatusPatch:
 class Dispatcher:
     """Sends writes about pods."""
 
-    def __init__(self, api: ApiPort, observer: CallObserver) -> None:
+    def __init__(self, api: ApiPort, metrics: SchedulerMetrics) -> None:
         self._api = api
-        self._observer = observer
+        self._metrics = metrics
         self._last: dict[str, asyncio.Future[None]] = {}
         self._patches: dict[str, StatusPatch] = {}
         self._sending: dict[str, StatusPatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting: Counter[str] = Counter()
         """How many writes wait for earlier ones about the same pod, by kind."""
+        metrics.pending_async_api_calls.watch(lambda: {(kind,): count for kind, count in self.waiting.items()})
 
     def __len__(self) -> int:
         """How many writes that nobody waits for are under way."""
@@ -139,7 +136,7 @@ class Dispatcher:
             # A pod that is gone needs no status.
             pass
         except Exception as error:
-            self._observer.api_call_failed(STATUS_PATCH, patch.pod, error)
+            log.error("API call failed", err=error, call=STATUS_PATCH, pod=patch.pod.key)
 
     async def _send_patch(self, uid: str) -> None:
         # From now on a newer patch is one of its own.
@@ -163,7 +160,8 @@ class Dispatcher:
                 answer = await call(*args, **kw)
                 result = SUCCESS
             finally:
-                self._observer.api_call_finished(kind, result, loop.time() - started)
+                self._metrics.async_api_calls.inc(kind, result)
+                self._metrics.async_api_call_seconds.observe(loop.time() - started, kind, result)
             return answer
         finally:
             done.set_result(None)

@@ -15,6 +15,10 @@ from kubestow.cluster.state import Cluster
 from kubestow.framework.handle import Recorder
 from kubestow.model.pod import Pod
 from kubestow.reporting.conditions import disruption_target
+from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
 
 
 class Preemption(NamedTuple):
@@ -31,19 +35,6 @@ class PreBinding(Protocol):
     def cancel_pre_bind(self, uid: str, message: str) -> bool: ...
 
 
-class EvictionObserver(Protocol):
-    """Is told what comes of preemption."""
-
-    def preemption(self, victims: int) -> None:
-        """Victims begin to be evicted, some of which may be terminating already."""
-
-    def preemption_finished(self, result: str, seconds: float) -> None:
-        """All victims are on their way out (`success`), or one could not be evicted (`error`)."""
-
-    def preemption_failed(self, pod: Pod, error: Exception) -> None:
-        """Why victims of a pod could not be evicted; it is tried again."""
-
-
 class Evictions:
     """Preemptions under way."""
 
@@ -57,7 +48,7 @@ class Evictions:
         activate: Callable[[Iterable[Pod]], None],
         wait_only_for: Callable[[str, str | None], None],
         now: Callable[[], float],
-        observer: EvictionObserver,
+        metrics: SchedulerMetrics,
     ) -> None:
         self._cluster = cluster
         self._dispatcher = dispatcher
@@ -67,7 +58,7 @@ class Evictions:
         self._activate = activate
         self._wait_only_for = wait_only_for
         self._now = now
-        self._observer = observer
+        self._metrics = metrics
         self._preempting: dict[str, str | None] = {}
         """Uids of preemptors, with the uid of their last victim once it is its turn."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,7 +81,7 @@ class Evictions:
         to_evict = [victim for victim in victims if not victim.terminating]
         if not to_evict:
             return
-        self._observer.preemption(len(victims))
+        self._metrics.preemption_victims.observe(len(victims))
         for pod in to_unnominate:
             if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
@@ -108,9 +99,10 @@ class Evictions:
         try:
             waking_event_follows = await self._evict_all(preemption, victims)
         except Exception as error:
-            self._observer.preemption_failed(preemptor.pod, error)
+            log.error("Preemption failed; the pod will be tried again", err=error, pod=preemptor.pod.key)
             waking_event_follows, result = False, ERROR
-        self._observer.preemption_finished(result, time() - started)
+        self._metrics.preemption_goroutines.inc(result)
+        self._metrics.preemption_goroutine_seconds.observe(time() - started, result)
         self._preempting.pop(preemptor.uid, None)
         self._wait_only_for(preemptor.uid, None)
         if not waking_event_follows:

@@ -16,12 +16,12 @@ from kubestow.client.api import Channel
 from kubestow.client.dialing import Dialer, parse_server
 from kubestow.client.errors import CredentialsError
 from kubestow.client.execplugin import ExecAuth, ExecPlugin
-from kubestow.client.observers import UNOBSERVED, CredentialsObserver
 from kubestow.client.oidc import OidcAuth, OidcSettings
 from kubestow.client.pool import Pool
 from kubestow.client.proxies import parse_proxy, proxy_from_environment
 from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.model.clock import Clock
+from kubestow.reporting.metrics.client import ClientMetrics
 
 MOST_REQUESTS = 24
 """Requests under way at a time; one connection each.
@@ -68,7 +68,7 @@ def open_channel(
     most_requests: int = MOST_REQUESTS,
     environ: Mapping[str, str] = os.environ,
     clock: Clock,
-    observer: CredentialsObserver = UNOBSERVED,
+    metrics: ClientMetrics | None = None,
 ) -> Channel:
     """Build what talks to the server, without talking yet; call it inside the running loop."""
     loop = asyncio.get_running_loop()
@@ -83,7 +83,9 @@ def open_channel(
         tls.current()  # wrong certificates are told at the start, not with the first request
     dialer = Dialer(endpoint, tls, loop, server_name=access.tls.server_name, proxy=proxy)
     pool = Pool(dialer, most_requests, loop)
-    auth = _auth(access, tls, pool, environ, clock, observer)
+    metrics = metrics or ClientMetrics()
+    metrics.transports_created.inc("miss")
+    auth = _auth(access, tls, pool, environ, clock, metrics)
     headers = "".join(f"{name}: {value}\r\n" for name, value in access.identity.impersonation)
     return Channel(endpoint, pool, auth, headers.encode())
 
@@ -94,12 +96,12 @@ def _auth(
     pool: Pool,
     environ: Mapping[str, str],
     clock: Clock,
-    observer: CredentialsObserver,
+    metrics: ClientMetrics,
 ) -> auths.Auth:
     identity = access.identity
     _refuse_several(access)
     if identity.plugin is not None:
-        return ExecAuth(identity.plugin, access.source, tls, pool, environ, clock, observer)
+        return ExecAuth(identity.plugin, access.source, tls, pool, environ, clock, metrics)
     if identity.oidc is not None:
         return OidcAuth(identity.oidc, access.source, environ, clock)
     if identity.token_file:

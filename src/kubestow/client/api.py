@@ -14,11 +14,11 @@ from kubestow.client.auth import Auth
 from kubestow.client.connection import Connection, Response, Sink
 from kubestow.client.dialing import Endpoint
 from kubestow.client.errors import api_error
-from kubestow.client.observers import UNOBSERVED, RequestObserver
 from kubestow.client.pool import Pool
 from kubestow.client.ratelimit import TokenBucket
 from kubestow.model.failures import ConnectionLostError, TimedOutError
 from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.client import ClientMetrics
 
 log = get_logger(__name__)
 
@@ -57,7 +57,7 @@ class ApiClient:
         user_agent: str,
         limiter: TokenBucket | None = None,
         seconds: float = REQUEST_SECONDS,
-        observer: RequestObserver = UNOBSERVED,
+        metrics: ClientMetrics | None = None,
         patient: bool = False,
     ) -> None:
         self.seconds = seconds
@@ -68,7 +68,7 @@ class ApiClient:
         self._pool = channel.pool
         self._auth = channel.auth
         self._limiter = limiter
-        self._observer = observer
+        self._metrics = metrics or ClientMetrics()
         self._prefix = channel.endpoint.prefix
         self._host = channel.endpoint.authority
         self._static = (
@@ -96,7 +96,7 @@ class ApiClient:
                 delay = self._limiter.reserve()
                 if delay > 0.0:
                     deadline = await self._throttle(self._limiter, delay, method, path, deadline)
-                self._observer.rate_limited(method, self._host, delay)
+                self._metrics.rate_limiter_seconds.observe(delay, self._host, method)
             if auth is None:
                 auth = await self._renew(None, deadline)
             message = self._message(method, path, auth, body, content_type)
@@ -114,14 +114,14 @@ class ApiClient:
                 renewed = True
                 rejected, auth = auth, await self._renew(auth, deadline)
                 if auth != rejected:
-                    self._observer.request_retried(method, self._host, "401")
+                    self._metrics.request_retries.inc("401", self._host, method)
                     continue
             pause = _retry_delay(response)
             if pause is None or retries == MOST_RETRIES or self._loop.time() + pause >= deadline:
                 raise api_error(f"{method} {path}", status, response.body, pause)
             retries += 1
             log.info("Trying a request again", v=4, method=method, path=path, status=status, seconds=pause)
-            self._observer.request_retried(method, self._host, str(status))
+            self._metrics.request_retries.inc(str(status), self._host, method)
             await asyncio.sleep(pause)
             auth = self._auth.current()
 
@@ -182,7 +182,7 @@ class ApiClient:
             if connection is not None:
                 pool.put_back(connection)
             pool.leave()
-            self._observer.request_done(method, self._host, code, self._loop.time() - started, len(message), received)
+            self._count(method, code, self._loop.time() - started, len(message), received)
 
     async def _open_stream(
         self, path: str, auth: bytes, deadline: float, sink: Sink
@@ -203,8 +203,15 @@ class ApiClient:
                 return await self._open_stream(path, auth, deadline, sink)
             raise
         finally:
-            self._observer.request_done("GET", self._host, code, self._loop.time() - started, len(message), 0)
+            self._count("GET", code, self._loop.time() - started, len(message), 0)
         return connection, response, ended
+
+    def _count(self, method: str, code: str, seconds: float, sent: int, received: int) -> None:
+        metrics, host = self._metrics, self._host
+        metrics.requests.inc(code, host, method)
+        metrics.request_seconds.observe(seconds, host, method)
+        metrics.request_bytes.observe(sent, host, method)
+        metrics.response_bytes.observe(received, host, method)
 
     async def _throttle(self, limiter: TokenBucket, delay: float, method: str, path: str, deadline: float) -> float:
         """Wait as the rate limit asks; returns the deadline, which moves if the client is patient."""

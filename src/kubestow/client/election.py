@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubestow.client.leases import LeaseLock, Record
-from kubestow.client.observers import UNOBSERVED, ElectionObserver
 from kubestow.model.clock import Clock
 from kubestow.model.failures import CallError, LeaseLostError, NotFoundError
 from kubestow.model.timestamps import format_micro_time
 from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.client import ClientMetrics
 
 log = get_logger(__name__)
 
@@ -55,21 +55,21 @@ class Elector:
         clock: Clock,
         random: Callable[[], float],
         announce: Callable[[LeaseLock, str], None],
-        observer: ElectionObserver = UNOBSERVED,
+        metrics: ClientMetrics | None = None,
     ) -> None:
         self._lock = lock
         self._terms = terms
         self._clock = clock
         self._random = random
         self._announce = announce
-        self._observer = observer
+        self._metrics = metrics or ClientMetrics()
         self._loop = asyncio.get_running_loop()
         self._observed = Record()
         self._observed_at = float("-inf")
         self._last_read = Record()
         self._sent_at = float("-inf")
         self._reported = ""
-        observer.leading(lock.name, False)
+        self._metrics.leads.set(0, lock.name)
 
     @property
     def lease(self) -> str:
@@ -118,7 +118,7 @@ class Elector:
             self._sent_at = float("-inf")
             leading.cancel()
             renewing.cancel()
-            self._observer.leading(self._lock.name, False)
+            self._metrics.leads.set(0, self._lock.name)
             self._announce(self._lock, "stopped leading")
         if renewing.done():
             raise LeaseLostError(f"lost the lease {self._lock}")
@@ -132,7 +132,7 @@ class Elector:
             await asyncio.sleep(self._terms.retry * (1.0 + JITTER * self._random()))
         self._report_leader()
         self._announce(self._lock, "became leader")
-        self._observer.leading(self._lock.name, True)
+        self._metrics.leads.set(1, self._lock.name)
         log.info("Successfully acquired lease", lock=str(self._lock))
 
     async def _renew(self) -> None:
@@ -193,7 +193,7 @@ class Elector:
             log.info("Lease is held and has not expired", v=4, lock=str(self._lock), holder=found.holder)
             return False
         if self.leads:
-            self._observer.slow_renewal(self._lock.name)
+            self._metrics.slow_renewals.inc(self._lock.name)
         try:
             return await self._take(mine, found, started)
         except CallError as error:
@@ -232,4 +232,4 @@ class Elector:
     def _report_leader(self) -> None:
         if self.leader != self._reported:
             self._reported = self.leader
-            self._observer.new_leader(self._lock.name, self.leader)
+            log.info("New leader elected", lock=str(self._lock), identity=self.leader)

@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from kubestow.client.leases import LeaseLock
-from kubestow.client.observers import UNOBSERVED, WorkObserver
 from kubestow.client.requests import Requests
 from kubestow.model.clock import Clock
 from kubestow.model.failures import AlreadyExistsError, ApiError, CallError, NotFoundError
 from kubestow.model.meta import ObjectReference
 from kubestow.model.timestamps import format_micro_time, format_time
 from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.client import ClientMetrics
 
 log = get_logger(__name__)
 
@@ -106,14 +106,14 @@ class EventRecorder:
         clock: Clock,
         random: Callable[[], float],
         most_pending: int = MOST_PENDING,
-        observer: WorkObserver = UNOBSERVED,
+        metrics: ClientMetrics | None = None,
     ) -> None:
         self.dropped = 0
         self._requests = requests
         self._hostname = hostname
         self._clock = clock
         self._random = random
-        self._observer = observer
+        self._metrics = metrics or ClientMetrics()
         self._pending: asyncio.Queue[tuple[_Write | _CoreEvent, float]] = asyncio.Queue()
         """What is to be written, and since when."""
         self._writing: dict[int, float] = {}
@@ -122,6 +122,9 @@ class EventRecorder:
         self._singles: dict[_Key, _Known] = {}
         self._series: dict[_Key, _Known] = {}
         self._last_stamp = 0
+        self._metrics.work_depth.track(lambda: self.pending, QUEUE)
+        self._metrics.work_unfinished.track(lambda: sum(self.being_written()), QUEUE)
+        self._metrics.work_longest.track(lambda: max(self.being_written(), default=0.0), QUEUE)
 
     def record(
         self,
@@ -242,25 +245,25 @@ class EventRecorder:
         return [now - since for since in self._writing.values()]
 
     def _put(self, item: _Write | _CoreEvent) -> None:
-        self._observer.added(QUEUE)
+        self._metrics.work_adds.inc(QUEUE)
         self._pending.put_nowait((item, self._clock.now()))
 
     async def _work(self) -> None:
         while True:
             item, since = await self._pending.get()
             start = self._writing[id(item)] = self._clock.now()
-            self._observer.started(QUEUE, start - since)
+            self._metrics.work_waited.observe(start - since, QUEUE)
             try:
                 await self._deliver(item)
             finally:
-                self._observer.finished(QUEUE, self._clock.now() - start)
+                self._metrics.work_seconds.observe(self._clock.now() - start, QUEUE)
                 del self._writing[id(item)]
                 self._pending.task_done()
 
     async def _deliver(self, item: _Write | _CoreEvent) -> None:
         for tries in range(MOST_TRIES):
             if tries:
-                self._observer.retried(QUEUE)
+                self._metrics.work_retries.inc(QUEUE)
                 await asyncio.sleep(RETRY_SECONDS * (1.0 + RETRY_JITTER * self._random()))
             try:
                 if isinstance(item, _CoreEvent):

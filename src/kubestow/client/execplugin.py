@@ -17,10 +17,10 @@ import msgspec
 
 from kubestow.client.auth import Expiring, bearer
 from kubestow.client.errors import CredentialsError
-from kubestow.client.observers import CredentialsObserver
 from kubestow.client.pool import Pool
 from kubestow.client.tls import Certificate, TlsContexts
 from kubestow.model.clock import Clock
+from kubestow.reporting.metrics.client import ClientMetrics
 
 PLUGIN_SECONDS = 60.0
 
@@ -63,7 +63,7 @@ class ExecAuth(Expiring):
         pool: Pool,
         environ: Mapping[str, str],
         clock: Clock,
-        observer: CredentialsObserver,
+        metrics: ClientMetrics,
     ) -> None:
         super().__init__(clock)
         self._plugin = plugin
@@ -71,13 +71,14 @@ class ExecAuth(Expiring):
         self._tls = tls
         self._pool = pool
         self._environ = environ
-        self._observer = observer
+        self._metrics = metrics
+        self._obtained: float | None = None
 
     async def _fetch(self) -> tuple[bytes, float]:
         try:
             status = await self._run()
         except CredentialsError:
-            self._observer.plugin_called(False, None)
+            self._metrics.exec_plugin_calls.inc("plugin_execution_error", "1")
             raise
         if status.client_certificate_data:
             shown = Certificate(status.client_certificate_data.encode(), status.client_key_data.encode())
@@ -87,8 +88,16 @@ class ExecAuth(Expiring):
         if status.expiration_timestamp is not None:
             moment = status.expiration_timestamp
             expires = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        self._observer.plugin_called(True, None if expires == float("inf") else expires - self._clock.now())
+        self._count(expires)
         return (bearer(status.token) if status.token else b"", expires)
+
+    def _count(self, expires: float) -> None:
+        self._metrics.exec_plugin_calls.inc("no_error", "0")
+        self._metrics.exec_plugin_ttl.track(lambda: expires - self._clock.now())
+        now = self._clock.now()
+        if self._obtained is not None:
+            self._metrics.exec_plugin_rotation_age.observe(now - self._obtained)
+        self._obtained = now
 
     async def _run(self) -> _Status:
         plugin = self._plugin

@@ -18,11 +18,12 @@ from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.cycle.sharing import Search, Sharing, SharingObserver, Upcoming
+from kubestow.cycle.sharing import Search, Sharing, Upcoming
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
 from kubestow.model.rng import Rng
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 
 class Judge(Protocol):
@@ -67,7 +68,7 @@ class SchedulingCycles:
         percentage_of_nodes_to_score: int = 0,
         *,
         share_among_equal_pods: bool = True,
-        sharing_observer: SharingObserver | None = None,
+        metrics: SchedulerMetrics | None = None,
         upcoming: Upcoming = nobody,
     ) -> None:
         self._cluster = cluster
@@ -75,7 +76,7 @@ class SchedulingCycles:
         self._choose = choose
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
-        self._sharing = Sharing(sharing_observer, upcoming) if share_among_equal_pods else None
+        self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome:
         """Schedule one pod. A failure of a plugin is an outcome, not an exception."""

@@ -6,26 +6,19 @@ few to time.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.view import NodeView
 from kubestow.framework.contract import WrongAnswerError, check_scores, rejection
 from kubestow.framework.hook import Hook
 from kubestow.framework.results import Code, PluginError, PostFilterResult, Rejection, Rejections, Skip, Wait
+from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
 
 _CODED = (Rejection, PostFilterResult)
-
-
-class CallObserver(Protocol):
-    """Is told how long calls took."""
-
-    def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None: ...
-
-    def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None: ...
-
-    def plugin_failed(self, error: PluginError) -> None:
-        """A plugin failed where nothing comes of it: nobody else is told."""
 
 
 def failure(plugin: str, point: str, method: str, error: BaseException) -> PluginError:
@@ -56,9 +49,9 @@ def _checked(hook: Hook, answer: Any, args: tuple[Any, ...]) -> Any:
 class Caller:
     """Calls plugins for one profile."""
 
-    def __init__(self, profile: str, observer: CallObserver, stopwatch: Callable[[], float]) -> None:
+    def __init__(self, profile: str, metrics: SchedulerMetrics, stopwatch: Callable[[], float]) -> None:
         self._profile = profile
-        self._observer = observer
+        self._metrics = metrics
         self._stopwatch = stopwatch
         self.timing = False
 
@@ -88,7 +81,8 @@ class Caller:
         except BaseException as error:
             raise _failure(hook, error) from error
         finally:
-            self._observer.plugin_called(hook.point, hook.name, status.label, self._stopwatch() - start)
+            seconds = self._stopwatch() - start
+            self._metrics.plugin_execution_seconds.observe(seconds, hook.point, hook.name, status.label)
         return answer
 
     async def call_async(self, hook: Hook, *args: Any) -> Any:
@@ -103,7 +97,8 @@ class Caller:
             # What else there is has come from outside: the call was cancelled.
             raise _failure(hook, error) from error
         finally:
-            self._observer.plugin_called(hook.point, hook.name, status.label, self._stopwatch() - start)
+            seconds = self._stopwatch() - start
+            self._metrics.plugin_execution_seconds.observe(seconds, hook.point, hook.name, status.label)
         return answer
 
     def sign(self, hooks: Sequence[Hook], pod: Any) -> tuple[Hashable, ...]:
@@ -116,7 +111,7 @@ class Caller:
 
     def failed(self, error: PluginError) -> None:
         """A plugin failed, and the caller goes on as if it had not."""
-        self._observer.plugin_failed(error)
+        log.unexpected("Plugin failed; nothing comes of it", err=error)
 
     def started(self) -> float:
         return self._stopwatch()
@@ -124,7 +119,7 @@ class Caller:
     def finished(self, point: str, status: Code, start: float, end: float | None = None) -> None:
         """A point has run for all its plugins; now, or at `end`."""
         end = self._stopwatch() if end is None else end
-        self._observer.point_ran(self._profile, point, status.label, end - start)
+        self._metrics.extension_point_seconds.observe(end - start, point, self._profile, status.label)
 
 
 def in_range(hook: Hook, scores: IntArray, view: NodeView, rows: IntArray) -> None:

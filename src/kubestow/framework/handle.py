@@ -14,6 +14,7 @@ from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.rng import Rng
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 
 class PluginApi(Protocol):
@@ -93,6 +94,8 @@ class Handle:
     api: PluginApi
     recorder: Recorder
     waiting_pods: WaitingPods
+    metrics: SchedulerMetrics
+    """To feed; a plugin adds metrics of its own to their registry."""
     activate: Callable[[Iterable[Pod]], None]
     """Retry these pods now."""
     wait_until: Callable[[Callable[[], bool], float], Awaitable[bool]]

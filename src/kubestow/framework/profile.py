@@ -8,7 +8,7 @@ from typing import Any
 from kubestow.cluster.events import ANYTHING, Registration
 from kubestow.config import configuration, expansion
 from kubestow.framework import plain
-from kubestow.framework.caller import Caller, CallObserver
+from kubestow.framework.caller import Caller
 from kubestow.framework.guard import Guard
 from kubestow.framework.handle import Handle
 from kubestow.framework.hook import Hook
@@ -18,6 +18,8 @@ from kubestow.framework.results import PluginError
 
 _METHOD = {"queueSort": "sort_key", "filter": "filter_rows", "score": "score_rows"}
 """Where the method is not simply named as the point."""
+_COUNTED = ("PreFilter", "Filter", "PreScore", "Score")
+"""The points whose evaluations are a metric."""
 _REJECTING = ("preEnqueue", "preFilter", "filter", "postFilter", "reserve", "permit")
 
 
@@ -33,14 +35,13 @@ class Profile:
         config: configuration.Profile,
         registry: Registry,
         handle: Handle,
-        observer: CallObserver,
         stopwatch: Callable[[], float],
     ) -> None:
         self.name = config.schedulerName
         self.percentage_of_nodes_to_score = config.percentageOfNodesToScore
         self.checks_all_filters = config.alwaysCheckAllPredicates
         """Whether filters are asked also about nodes that others have refused."""
-        self.caller = Caller(self.name, observer, stopwatch)
+        self.caller = Caller(self.name, handle.metrics, stopwatch)
         self.plugins = _make_plugins(config, registry, handle)
         points = _resolve(config, self.plugins)
 
@@ -84,6 +85,7 @@ class Profile:
         """What each filter reads of the pods on a node."""
         self.registrations = self._registrations(points, guards)
         """What is worth another attempt, by the plugin that rejected a pod."""
+        handle.metrics.plugin_evaluations.watch(self._evaluations)
 
     def _registrations(
         self, points: expansion.ResolvedPlugins, guards: Mapping[str, Guard | None]
@@ -114,6 +116,15 @@ class Profile:
     def points(self) -> Mapping[str, tuple[Hook, ...]]:
         """Every point, as metrics name it, with its plugins in order."""
         return {_title(point): getattr(self, _snake(point)) for point in POINTS}
+
+    def _evaluations(self) -> dict[tuple[str, ...], float]:
+        points = self.points()
+        return {
+            (point, hook.name, self.name): hook.all_evaluations
+            for point in _COUNTED
+            for hook in points[point]
+            if hook.all_evaluations
+        }
 
 
 def _snake(point: str) -> str:

@@ -10,18 +10,25 @@ from typing import Any
 
 from kubestow.framework.profile import Profile
 from kubestow.model.pod import Pod
-from kubestow.queue.observer import QueueObserver
 from kubestow.queue.queued_pod import priority_order
+from kubestow.reporting.logs import get_logger
+
+log = get_logger(__name__)
 
 
-def queue_order(profile: Profile, observer: QueueObserver) -> Callable[[Pod, float], Any]:
+def queue_order(profile: Profile) -> Callable[[Pod, float], Any]:
     """The order of a profile's queue sort plugin."""
     (sort,) = profile.queue_sort
     if sort.is_trusted:
         # It does not fail, and is asked for every pod.
         return sort.function
-    call = partial(profile.caller.call, sort)
-    return GuardedOrder(call, lambda pod, error: observer.sort_failed(sort.name, pod, error))
+
+    def failed(pod: Pod, error: BaseException) -> None:
+        log.unexpected(
+            "Queue sort plugin failed; the pod goes after the others", err=error, plugin=sort.name, pod=pod.key
+        )
+
+    return GuardedOrder(partial(profile.caller.call, sort), failed)
 
 
 class GuardedOrder:

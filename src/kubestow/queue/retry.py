@@ -13,8 +13,11 @@ from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 from kubestow.queue.in_flight import Happened
 from kubestow.queue.listeners import Listeners
-from kubestow.queue.observer import QueueObserver
 from kubestow.queue.queued_pod import QueuedPod
+from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
 
 
 class Retry(IntEnum):
@@ -32,11 +35,11 @@ class Judge:
         self,
         registrations: Mapping[str, Mapping[str, Sequence[Registration]]],
         clock: Clock,
-        observer: QueueObserver,
+        metrics: SchedulerMetrics,
     ) -> None:
         self.listeners = Listeners(registrations)
         self._clock = clock
-        self._observer = observer
+        self._metrics = metrics
 
     def after_event(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Retry:
         if not queued.rejectors:
@@ -82,11 +85,18 @@ class Judge:
             try:
                 yes = hint(pod, old, new)
             except Exception as error:
-                self._observer.hint_failed(plugin, event.label, pod, error)
+                log.unexpected(
+                    "Queueing hint failed; the pod will be tried again",
+                    err=error,
+                    plugin=plugin,
+                    event=event.label,
+                    pod=pod.key,
+                )
                 yes, result = True, "Error"
             else:
                 result = "Queue" if yes else "QueueSkip"
-            self._observer.hint_ran(plugin, event.label, result, self._clock.now() - started)
+            seconds = self._clock.now() - started
+            self._metrics.queueing_hint_seconds.observe(seconds, event.label, result, plugin)
             if yes:
                 return True
         return False

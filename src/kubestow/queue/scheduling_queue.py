@@ -31,10 +31,13 @@ from kubestow.queue.backoff import Backoff
 from kubestow.queue.heap import PodHeap
 from kubestow.queue.in_flight import InFlight
 from kubestow.queue.nominator import Nominator
-from kubestow.queue.observer import QueueObserver, SilentObserver
 from kubestow.queue.pool import Pool
 from kubestow.queue.queued_pod import QueuedPod, priority_order
 from kubestow.queue.retry import Judge, Retry
+from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
 
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
@@ -73,7 +76,7 @@ class SchedulingQueue:
         clock: Clock,
         rules: Mapping[str, QueueRules],
         settings: QueueSettings = QueueSettings(),  # noqa: B008 - frozen
-        observer: QueueObserver | None = None,
+        metrics: SchedulerMetrics | None = None,
         order: Callable[[Pod, float], Any] = priority_order,
         nominator: Nominator | None = None,
         arrived: Callable[[], None] = lambda: None,
@@ -84,13 +87,18 @@ class SchedulingQueue:
         self._clock = clock
         self._rules = rules
         self._settings = settings
-        self._observer = observer or SilentObserver()
-        self._judge = Judge({profile: r.registrations for profile, r in rules.items()}, clock, self._observer)
+        self._metrics = metrics or SchedulerMetrics()
+        self._judge = Judge({profile: r.registrations for profile, r in rules.items()}, clock, self._metrics)
         self._active = PodHeap(lambda queued: order(queued.pod, queued.timestamp))
         self._backoff = Backoff(settings.initial_backoff, settings.longest_backoff, settings.pop_from_backoff, order)
         self._pool = Pool(settings.longest_unschedulable)
         self._in_flight = InFlight()
         self._rejections: Counter[tuple[str, str]] = Counter()
+        self._metrics.pending_pods.watch(lambda: {(place,): length for place, length in self.lengths().items()})
+        self._metrics.unschedulable_pods.watch(
+            lambda: {(plugin, profile): n for (plugin, profile), n in self.rejections().items()}
+        )
+        self._metrics.inflight_events.watch(lambda: {(event,): n for event, n in self.in_flight_counts().items()})
 
     # Pods come, change and go
 
@@ -151,7 +159,7 @@ class SchedulingQueue:
             if queued is None and self._settings.pop_from_backoff:
                 queued = self._backoff.rejected.pop()
                 if queued:
-                    self._observer.pod_entered(ACTIVE, POPPED_FROM_BACKOFF)
+                    self._came(ACTIVE, queued, POPPED_FROM_BACKOFF)
             if queued is None:
                 return None
             self._count_rejections(queued, -1)
@@ -322,7 +330,7 @@ class SchedulingQueue:
         self._pool.remove(uid)
         self._backoff.remove(uid)
         self._active.push(queued)
-        self._observer.pod_entered(ACTIVE, cause)
+        self._came(ACTIVE, queued, cause)
         self._arrived()
         if cause in _NOMINATING:
             self.nominator.nominate(queued.pod)
@@ -335,7 +343,7 @@ class SchedulingQueue:
             return False
         self._pool.remove(queued.uid)
         self._backoff.add(queued)
-        self._observer.pod_entered(BACKOFF, cause)
+        self._came(BACKOFF, queued, cause)
         self._arrived()
         return True
 
@@ -343,9 +351,14 @@ class SchedulingQueue:
         if queued.gate:
             queued.was_flushed = False
         if queued.uid not in self._pool:
-            self._observer.pod_entered(UNSCHEDULABLE, cause)
+            self._came(UNSCHEDULABLE, queued, cause)
         self._pool.put(queued)
         self._arrived()
+
+    def _came(self, queue: str, queued: QueuedPod, cause: str) -> None:
+        self._metrics.queue_incoming_pods.inc(cause, queue)
+        if log.tells(5):
+            log.info("Pod moved to an internal scheduling queue", v=5, pod=queued.pod.key, event=cause, queue=queue)
 
     def _is_held_back(self, queued: QueuedPod) -> bool:
         held_back_by = queued.gate.plugin if queued.gate else None

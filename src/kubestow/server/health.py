@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from kubestow.client.election import Elector
 from kubestow.http.messages import Request, Response
 from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.health import HealthMetrics
 
 log = get_logger(__name__)
 
@@ -54,9 +55,10 @@ def sync_check(is_synced: Callable[[], bool], unsynced: Callable[[], list[str]])
 class HealthPage:
     """One of the pages, by its name without the slash."""
 
-    def __init__(self, name: str, checks: Sequence[Check]) -> None:
+    def __init__(self, name: str, checks: Sequence[Check], metrics: HealthMetrics) -> None:
         self.name = name
         self.checks = tuple(checks) or (PING,)
+        self._metrics = metrics
 
     def answer(self, request: Request) -> Response:
         """The page itself."""
@@ -66,7 +68,11 @@ class HealthPage:
         for check in self.checks:
             if check.name in excluded:
                 lines.append(f"[+]{check.name} excluded: ok\n")
-            elif (problem := check.problem()) is None:
+                continue
+            problem = check.problem()
+            self._metrics.passed.set(int(problem is None), check.name, self.name)
+            self._metrics.checks.inc(check.name, "success" if problem is None else "error", self.name)
+            if problem is None:
                 lines.append(f"[+]{check.name} ok\n")
             else:
                 lines.append(f"[-]{check.name} failed: reason withheld\n")

@@ -14,6 +14,7 @@ from kubestow.http.messages import Request, Response
 from kubestow.model.lazily import lazy
 from kubestow.reporting.build import BuildInfo
 from kubestow.reporting.metrics.catalogue import Metrics
+from kubestow.reporting.metrics.health import HealthMetrics
 from kubestow.server import zpages
 from kubestow.server.health import TEXT, Check, HealthPage
 
@@ -42,14 +43,15 @@ class Pages:
         self._started = now()
         self._pages: dict[str, Page] = {
             "/configz": lambda _: Response(200, self._configz),
-            "/metrics": self._metrics,
+            "/metrics": lambda request: _metrics(subject.metrics, request),
+            "/metrics/slis": lambda request: _metrics(subject.metrics.health, request),
             "/version": lambda _: Response(200, _version()),
         }
         self._taking: dict[str, Page] = {}
         for page in (
-            HealthPage("healthz", subject.health_checks),
-            HealthPage("livez", ()),
-            HealthPage("readyz", subject.ready_checks),
+            HealthPage("healthz", subject.health_checks, subject.metrics.health),
+            HealthPage("livez", (), subject.metrics.health),
+            HealthPage("readyz", subject.ready_checks, subject.metrics.health),
         ):
             self._add_health(page)
         if subject.features.component_flagz:
@@ -89,10 +91,6 @@ class Pages:
         for check in page.checks:
             self._pages[f"/{page.name}/{check.name}"] = lambda _, check=check: page.answer_check(check)  # type: ignore[misc]
 
-    def _metrics(self, request: Request) -> Response:
-        body, content_type = self._subject.metrics.render(request.header(b"accept"))
-        return Response(200, body, content_type=content_type.encode())
-
     def _statusz(self, request: Request) -> Response:
         return zpages.statusz(request, self._started, self._now(), self.paths)
 
@@ -113,3 +111,8 @@ def _version() -> bytes:
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
+
+
+def _metrics(metrics: Metrics | HealthMetrics, request: Request) -> Response:
+    body, content_type = metrics.render(request.header(b"accept"))
+    return Response(200, body, content_type=content_type.encode())

@@ -10,21 +10,8 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.framework.handle import ApiPort, Handle
-from kubestow.framework.results import PluginError
 from kubestow.model.pod import Pod
-
-
-class NoObserver:
-    """Measures nothing."""
-
-    def plugin_called(self, point: str, plugin: str, status: str, seconds: float) -> None:
-        pass
-
-    def point_ran(self, profile: str, point: str, status: str, seconds: float) -> None:
-        pass
-
-    def plugin_failed(self, error: PluginError) -> None:
-        pass
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 
 class StillClock:
@@ -97,6 +84,7 @@ def offline_handle(cluster: Cluster, features: Features | None = None, **parts: 
         api=api,
         recorder=ListRecorder(),
         waiting_pods=NoWaitingPods(),
+        metrics=SchedulerMetrics(),
         activate=lambda _pods: None,
         wait_until=_never,
         is_preempting=lambda _uid: False,

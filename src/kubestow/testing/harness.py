@@ -25,6 +25,7 @@ from kubestow.config.expansion import enabled_names
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.framework.registry import points_of
 from kubestow.model.clock import Clock
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.event_log import EventLog
 from kubestow.testing.fake_cluster import FakeCluster
 from kubestow.testing.observers import DecisionLog
@@ -58,6 +59,7 @@ class SchedulerHarness:
         delay: float = 0.0,
         latency: float = 0.0,
         loop: asyncio.AbstractEventLoop | None = None,
+        metrics: SchedulerMetrics | None = None,
     ) -> None:
         """`configuration` may be the text of a file. `plugins` are enabled in every profile that does not name them.
 
@@ -68,12 +70,21 @@ class SchedulerHarness:
         self.cluster = FakeCluster(self.loop, self.clock, delay=delay, latency=latency)
         self.events = EventLog(self.loop.time)
         self.attempts = DecisionLog()
-        """What each attempt came to, and what went wrong beside."""
+        """What each attempt came to."""
         features = features or config.Features()
+        self.metrics = SchedulerMetrics(features=features) if metrics is None else metrics
         registry = in_tree_registry()
         for plugin in plugins:
             registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
-        outside = Outside(self.clock, self.loop.time, random.Random(seed), self.cluster, self.events, self.attempts)
+        outside = Outside(
+            self.clock,
+            self.loop.time,
+            random.Random(seed),
+            self.cluster,
+            self.events,
+            self.metrics,
+            self.attempts.decided,
+        )
         self.core = build_core(_configured(configuration, plugins, features), features, registry, outside)
         self.cluster.feed.listen(self.core.intake)
         self._running = self.loop.create_task(self.core.scheduler.run())

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient, Channel
 from kubestow.client.kubeconfig import find_access
-from kubestow.client.observers import CredentialsObserver, RequestObserver
 from kubestow.client.ratelimit import TokenBucket
 from kubestow.client.requests import Requests
 from kubestow.config.configuration import SchedulerConfiguration
 from kubestow.model.clock import Clock
 from kubestow.reporting.build import BuildInfo
+from kubestow.reporting.metrics.client import ClientMetrics
 
 _LEASE_REQUESTS = 4
 """Requests about the lease under way at a time."""
@@ -65,29 +65,30 @@ def open_clients(
     configuration: SchedulerConfiguration,
     access: Access,
     clock: Clock,
-    requests: RequestObserver,
-    credentials: CredentialsObserver,
+    metrics: ClientMetrics,
 ) -> Clients:
     """Build the clients, without talking yet; call it inside the running loop. Raises CredentialsError."""
     loop = asyncio.get_running_loop()
     connection = configuration.clientConnection
     half_deadline = configuration.leaderElection.renewDeadline.seconds / 2
-    main = open_channel(access, clock=clock, observer=credentials)
-    lease = open_channel(access, most_requests=_LEASE_REQUESTS, clock=clock, observer=credentials)
+    main = open_channel(access, clock=clock, metrics=metrics)
+    lease = open_channel(access, most_requests=_LEASE_REQUESTS, clock=clock, metrics=metrics)
 
     def limiter() -> TokenBucket:
         return TokenBucket(connection.qps, connection.burst, loop)
 
     def patient() -> ApiClient:
-        return ApiClient(main, user_agent=user_agent("scheduler"), limiter=limiter(), observer=requests, patient=True)
+        return ApiClient(main, user_agent=user_agent("scheduler"), limiter=limiter(), metrics=metrics, patient=True)
 
     electing = ApiClient(
-        lease, user_agent=user_agent("leader-election"), limiter=limiter(), seconds=half_deadline, observer=requests
+        lease, user_agent=user_agent("leader-election"), limiter=limiter(), seconds=half_deadline, metrics=metrics
     )
-    return Clients(
+    clients = Clients(
         patient(),
         Requests(patient()),
         Requests(patient()),
         Requests(electing, half_deadline),
         (main, lease),
     )
+    metrics.transports.track(lambda: clients.ways)
+    return clients

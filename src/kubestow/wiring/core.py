@@ -3,37 +3,27 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from kubestow.binding.conditions import Conditions
-from kubestow.binding.dispatcher import CallObserver as DispatchObserver
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
-from kubestow.cycle.sharing import SharingObserver
-from kubestow.framework.caller import CallObserver
 from kubestow.framework.handle import ApiPort, Handle, Recorder
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.registry import Registry
-from kubestow.intake import Intake, IntakeObserver
+from kubestow.intake import Intake
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
 from kubestow.queue.nominator import Nominator
-from kubestow.queue.observer import QueueObserver
 from kubestow.queue.ordering import queue_order
 from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
-from kubestow.scheduler import AttemptObserver, Scheduler
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.scheduler import Decided, Scheduler
 from kubestow.wiring.profiles import build_profiles
-
-
-class CoreObserver(
-    CallObserver, QueueObserver, IntakeObserver, SharingObserver, AttemptObserver, DispatchObserver, Protocol
-):
-    """Everything the core tells about itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +35,8 @@ class Outside:
     rng: Rng
     api: ApiPort
     recorder: Recorder
-    observer: CoreObserver
+    metrics: SchedulerMetrics
+    decided: Decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +64,7 @@ def build_core(
 ) -> Core:
     """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
     cluster, nominator, waiting, conditions = Cluster(), Nominator(), WaitingPods(), Conditions()
-    dispatcher, work_arrived = Dispatcher(outside.api, outside.observer), asyncio.Event()
+    dispatcher, work_arrived = Dispatcher(outside.api, outside.metrics), asyncio.Event()
 
     # Plugins may ask for what is made only after them; by the time they do, it is there.
     def activate(pods: Iterable[Pod]) -> None:
@@ -91,11 +82,12 @@ def build_core(
         api=dispatcher,
         recorder=outside.recorder,
         waiting_pods=waiting,
+        metrics=outside.metrics,
         activate=activate,
         wait_until=conditions.wait_until,
         is_preempting=is_preempting,
     )
-    profiles = build_profiles(configuration, registry, handle, outside.observer, outside.stopwatch)
+    profiles = build_profiles(configuration, registry, handle, outside.stopwatch)
     queue = SchedulingQueue(
         outside.clock,
         {name: QueueRules(profile) for name, profile in profiles.items()},
@@ -105,8 +97,8 @@ def build_core(
             longest_unschedulable,
             features.scheduler_pop_from_backoff_q,
         ),
-        outside.observer,
-        queue_order(next(iter(profiles.values())), outside.observer),
+        outside.metrics,
+        queue_order(next(iter(profiles.values()))),
         nominator,
         work_arrived.set,
     )
@@ -115,11 +107,11 @@ def build_core(
         nominator,
         choose or choose_at_random(outside.rng),
         configuration.percentageOfNodesToScore,
-        sharing_observer=outside.observer,
+        metrics=outside.metrics,
         upcoming=queue.upcoming,
     )
     intake = Intake(
-        cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.observer, outside.stopwatch
+        cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.metrics, outside.stopwatch
     )
     scheduler = Scheduler(
         cluster,
@@ -129,7 +121,8 @@ def build_core(
         intake,
         dispatcher,
         outside.recorder,
-        outside.observer,
+        outside.metrics,
+        outside.decided,
         outside.clock,
         outside.stopwatch,
         waiting,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from kubestow.client.access import Access
 from kubestow.client.election import Elector, Terms
-from kubestow.client.events import QUEUE, EventRecorder
+from kubestow.client.events import EventRecorder
 from kubestow.client.informers import Informers
 from kubestow.client.leases import LeaseLock
 from kubestow.client.recording import PodRecorder
@@ -21,11 +21,10 @@ from kubestow.reporting.decisions import Decisions
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.running.clock import WallClock
 from kubestow.running.lifecycle import Lifecycle, Permission
-from kubestow.running.observing import LiveObserver
+from kubestow.running.observing import telling
 from kubestow.server.inspection import Inspection
 from kubestow.wiring.clients import open_clients
 from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.gauges import connect_gauges
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.watches import watch_everything
 
@@ -60,12 +59,7 @@ class LiveScheduler:
         self.stopping = False
         """Whether it was asked to stop."""
         configuration, clock, chance = options.configuration, options.clock, random.Random()
-        self.clients = clients = open_clients(
-            configuration, options.access, clock, metrics.requests, metrics.credentials
-        )
-        for _ in range(clients.ways):
-            metrics.transports.transport_created(cached=False)
-        metrics.transports.watch_transports(lambda: clients.ways)
+        self.clients = clients = open_clients(configuration, options.access, clock, metrics.client)
         events = self._events(clock, chance.random)
         electing = configuration.leaderElection.leaderElect
         self.elector = self._elector(events, clock, chance.random) if electing else None
@@ -80,11 +74,11 @@ class LiveScheduler:
                 rng=random.Random(options.seed),
                 api=LiveApi(clients.writes, may_write),
                 recorder=recorder,
-                observer=LiveObserver(metrics, self.decisions, clock),
+                metrics=metrics.scheduler,
+                decided=telling(self.decisions, clock),
             ),
             longest_unschedulable=options.longest_unschedulable,
         )
-        connect_gauges(metrics, core)
         self.informers = Informers(clients.watches, chance.random)
         self.stores = watch_everything(self.informers, core.intake)
         self.inspection = Inspection(core.cluster, core.queue, core.profiles.keys(), clients.watches)
@@ -101,12 +95,10 @@ class LiveScheduler:
         self.synced = self._life.synced
 
     def _events(self, clock: Clock, chance: Callable[[], float]) -> EventRecorder:
-        queues = self.metrics.workqueues
-        events = EventRecorder(
-            self.clients.events, hostname=socket.gethostname(), clock=clock, random=chance, observer=queues
+        metrics = self.metrics.client
+        return EventRecorder(
+            self.clients.events, hostname=socket.gethostname(), clock=clock, random=chance, metrics=metrics
         )
-        queues.watch_workqueue(QUEUE, lambda: events.pending, events.being_written)
-        return events
 
     def _elector(self, events: EventRecorder, clock: Clock, chance: Callable[[], float]) -> Elector:
         election = self.options.configuration.leaderElection
@@ -119,7 +111,7 @@ class LiveScheduler:
             clock=clock,
             random=chance,
             announce=lambda held, what: events.announce(speaker, held, what),
-            observer=self.metrics.election,
+            metrics=self.metrics.client,
         )
 
     @property

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from kubestow.config import SchedulerConfiguration
-from kubestow.framework.caller import CallObserver
 from kubestow.framework.handle import Handle
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import Registry
@@ -13,11 +12,7 @@ def build_profiles(
     configuration: SchedulerConfiguration,
     registry: Registry,
     handle: Handle,
-    observer: CallObserver,
     stopwatch: Callable[[], float],
 ) -> dict[str, Profile]:
     """Profiles by scheduler name; raises ProfileError."""
-    return {
-        config.schedulerName: Profile(config, registry, handle, observer, stopwatch)
-        for config in configuration.profiles
-    }
+    return {config.schedulerName: Profile(config, registry, handle, stopwatch) for config in configuration.profiles}

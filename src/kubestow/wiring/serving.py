@@ -96,4 +96,4 @@ class Serving:
             return None
         channel = open_channel(access, most_requests=8, clock=self._live.options.clock)
         self._channels.append(channel)
-        return ApiClient(channel, user_agent=user_agent(purpose), seconds=10.0, observer=self._live.metrics.requests)
+        return ApiClient(channel, user_agent=user_agent(purpose), seconds=10.0, metrics=self._live.metrics.client)

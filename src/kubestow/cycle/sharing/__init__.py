@@ -29,6 +29,6 @@ once a cycle.
 """
 
 from kubestow.cycle.sharing.prefetched import Search, Upcoming
-from kubestow.cycle.sharing.sharing import Sharing, SharingObserver
+from kubestow.cycle.sharing.sharing import Sharing
 
-__all__ = ["Search", "Sharing", "SharingObserver", "Upcoming"]
+__all__ = ["Search", "Sharing", "Upcoming"]

@@ -1,7 +1,6 @@
 """Everything that pods share: finds, for each pod, what it may use of it."""
 
 from collections.abc import Hashable
-from typing import Protocol
 
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
@@ -14,45 +13,18 @@ from kubestow.cycle.sharing.shared_evaluation import PodClass, Shared, SharedEva
 from kubestow.cycle.sharing.signature import Signature, sign
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 _MOST_ROWS = 2_000_000
 """How many rows all classes together may remember, at some 20 bytes each; the same again for those of nodes alone."""
 _MOST_READY = 1_024
 
 
-class SharingObserver(Protocol):
-    """Is told how sharing fares; a hint is what a pod knows from the pods before."""
-
-    def hint_looked_up(self, profile: str, found: bool, seconds: float) -> None: ...
-
-    def batch_tried(self, profile: str, result: str) -> None: ...
-
-    def results_stored(self, profile: str, seconds: float) -> None: ...
-
-    def batch_flushed(self, profile: str, reason: str) -> None: ...
-
-
-class Untold:
-    """Nobody wants to know."""
-
-    def hint_looked_up(self, profile: str, found: bool, seconds: float) -> None:
-        pass
-
-    def batch_tried(self, profile: str, result: str) -> None:
-        pass
-
-    def results_stored(self, profile: str, seconds: float) -> None:
-        pass
-
-    def batch_flushed(self, profile: str, reason: str) -> None:
-        pass
-
-
 class Sharing:
     """What is remembered of pods, and of pods to come."""
 
-    def __init__(self, observer: SharingObserver | None, upcoming: Upcoming) -> None:
-        self._observer = observer or Untold()
+    def __init__(self, metrics: SchedulerMetrics, upcoming: Upcoming) -> None:
+        self._metrics = metrics
         self._prefetcher = Prefetcher(upcoming)
         self._classes: Lru[Hashable, PodClass] = Lru()
         self._nodes: Lru[Hashable, Cached] = Lru()
@@ -80,7 +52,9 @@ class Sharing:
                 shared: Shared | None = known.shared()
             else:
                 shared = self._newcomer(signature, groups, evaluation, search)
-            self._observer.hint_looked_up(profile.name, known is not None, profile.caller.started() - start)
+            seconds = profile.caller.started() - start
+            hinted = "no_hint" if known is None else "hint"
+            self._metrics.get_node_hint_seconds.observe(seconds, hinted, profile.name)
             if shared is not None:
                 judged = SharedEvaluation(evaluation, shared, groups.others)
                 if not judged.begin(signature):
@@ -91,7 +65,7 @@ class Sharing:
         if judged is not None:
             judged.catch_up()
         result = "no_hint" if known is None else "hint_used" if judged is not None else "hint_not_used"
-        self._observer.batch_tried(profile.name, result)
+        self._metrics.batch_attempts.inc(profile.name, result)
         if judged is not None:
             # Told only now: a full evaluation would tell of it again.
             profile.caller.finished("PreFilter", Code.SUCCESS, start)
@@ -124,8 +98,9 @@ class Sharing:
             cached = Cached(pods.and_also(sums), table.changes, nodes)
             made = PodClass(cached, states, skipped, CachedRoom(), CachedVerdicts())
             for _ in range(self._classes.put(signature.whole, made, room)):
-                self._observer.batch_flushed(profile.name, "expired")
-            self._observer.results_stored(profile.name, profile.caller.started() - start)
+                self._metrics.batch_cache_flushed.inc(profile.name, "expired")
+            seconds = profile.caller.started() - start
+            self._metrics.store_schedule_results_seconds.observe(seconds, profile.name)
             return made.shared()
         if prefetched is None and not is_apart and not signature.declined:
             prefetched = self._prefetcher.look(evaluation, groups.sums, sums, search)

@@ -46,6 +46,7 @@ class DefaultPreemption:
         return False
 
     def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult:
+        self._handle.metrics.preemption_attempts.inc()
         cluster = self._handle.cluster
         reason = why_not_eligible(pod, cluster, cycle)
         if reason is not None:

@@ -1,6 +1,7 @@
 """The VolumeBinding plugin: which points it takes part in, and when a pod it refused is worth another attempt."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,7 +81,8 @@ class VolumeBinding:
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if state is None:
             raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
-        return Rejections(find(state.claims, view, rows, self._listers).problems, words)
+        with self._stage("predicate"):
+            return Rejections(find(state.claims, view, rows, self._listers).problems, words)
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> PodClaims | Skip:
         return SKIP if self._scorer is None else sort_claims(pod.pod, self._listers)
@@ -98,14 +100,15 @@ class VolumeBinding:
     def reserve(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
         if state is None or not state.claims.delayed:
             return None
-        # Filter asked about all nodes; what to do is worked out for the one that was chosen.
-        row = self._cluster.nodes.row_of.get(node)
-        if row is None or not self._cluster.nodes.live[row]:
-            raise binding.BindingError(f'node "{node}" not found')
-        finding = find(state.claims, self._cluster.nodes, np.array([row]), self._listers)
-        if finding.problems[0]:
-            return words(int(finding.problems[0]))
-        state.reservation = binding.assume(node, finding.matches_at(0), finding.provisions_at(0), self._listers)
+        with self._stage("assume"):
+            # Filter asked about all nodes; what to do is worked out for the one that was chosen.
+            row = self._cluster.nodes.row_of.get(node)
+            if row is None or not self._cluster.nodes.live[row]:
+                raise binding.BindingError(f'node "{node}" not found')
+            finding = find(state.claims, self._cluster.nodes, np.array([row]), self._listers)
+            if finding.problems[0]:
+                return words(int(finding.problems[0]))
+            state.reservation = binding.assume(node, finding.matches_at(0), finding.provisions_at(0), self._listers)
         return None
 
     def unreserve(self, state: State | None, pod: PodInfo, node: str) -> None:
@@ -118,9 +121,18 @@ class VolumeBinding:
     async def pre_bind(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
         if state is None or state.reservation is None or state.reservation.all_bound:
             return None
-        await binding.write(state.reservation, self._handle)
-        await binding.wait_until_bound(state.reservation, pod, self._handle, self._seconds)
+        with self._stage("bind"):
+            await binding.write(state.reservation, self._handle)
+            await binding.wait_until_bound(state.reservation, pod, self._handle, self._seconds)
         return None
+
+    @contextmanager
+    def _stage(self, operation: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self._handle.metrics.volume_stage_errors.inc(operation)
+            raise
 
     # Hints
 

@@ -1,11 +1,14 @@
 """Metrics, with the names, types, labels and buckets of kube-scheduler's.
 
+    scheduler     scheduler_...: what the scheduler counts of itself
+    client        rest_client_..., leader_election_..., workqueue_...: what the API client does
+    health        kubernetes_healthcheck...: a page of its own
+    build         which version and which features run here; process: what Linux says of the process
+    catalogue     `Metrics`: all of them
     instruments   counters, gauges and histograms: plain numbers in dicts and lists, cheap to change
     registry      which of them are served, as the flags say (options)
     exposition    how they are written: Prometheus text or OpenMetrics
-    catalogue     `Metrics`: all there are, part by part; each other module is one part
 
-A part offers methods named for what has happened (`attempt_finished`), shaped as the observers that the framework, the
-queue and the client call. What others count anyway (queue lengths, cluster size, plugin calls) is read when metrics are
-asked for: the `watch...` methods say from where.
+A new metric is declared in one place and fed by one call, where the thing happens: `inc`, `observe` or `set`. What is
+counted anyway (queue lengths, cluster size, plugin calls) is read when metrics are asked for: `watch` and `track`.
 """

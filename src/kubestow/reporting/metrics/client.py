@@ -1,26 +1,28 @@
-"""The API client: its requests, its credentials, its connections."""
+"""The metrics of the API client: rest_client_..., leader_election_... and workqueue_..., fed where things happen."""
 
 import math
-from collections.abc import Callable
 
-from kubestow.reporting.metrics.instruments import ALPHA, Counter, Gauge, Histogram
+from kubestow.reporting.metrics.instruments import ALPHA, BETA, Counter, Gauge, Histogram, exponential_buckets
 from kubestow.reporting.metrics.registry import Registry
 
 _SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
 _DAY = 86400
 _AGES = (600, 1800, 3600, 14400, _DAY, *(days * _DAY for days in (7, 30, 90, 180, 360, 1440)))
+_WORK = exponential_buckets(10e-9, 10, 10)
 
 
-class RequestMetrics:
-    """Observes requests."""
+class ClientMetrics:
+    """What the client counts of itself."""
 
-    def __init__(self, registry: Registry) -> None:
-        add = registry.add
-        self._requests = add(
+    def __init__(self, registry: Registry | None = None) -> None:
+        add = (Registry() if registry is None else registry).add
+
+        # Requests
+        self.requests = add(
             Counter("rest_client_requests_total", ALPHA, "How many HTTP requests were made.", "code host method")
         )
-        self._retries = add(
+        self.request_retries = add(
             Counter(
                 "rest_client_request_retries_total",
                 ALPHA,
@@ -28,16 +30,16 @@ class RequestMetrics:
                 "code host verb",
             )
         )
-        self._seconds = add(
+        self.request_seconds = add(
             Histogram("rest_client_request_duration_seconds", ALPHA, "How long requests took.", _SECONDS, "host verb")
         )
-        self._sent = add(
+        self.request_bytes = add(
             Histogram("rest_client_request_size_bytes", ALPHA, "How large requests were.", _BYTES, "host verb")
         )
-        self._received = add(
+        self.response_bytes = add(
             Histogram("rest_client_response_size_bytes", ALPHA, "How large answers were.", _BYTES, "host verb")
         )
-        self._limited = add(
+        self.rate_limiter_seconds = add(
             Histogram(
                 "rest_client_rate_limiter_duration_seconds",
                 ALPHA,
@@ -47,29 +49,8 @@ class RequestMetrics:
             )
         )
 
-    def request_done(
-        self, verb: str, host: str, code: str, seconds: float, request_bytes: int, response_bytes: int
-    ) -> None:
-        self._requests.inc(code, host, verb)
-        self._seconds.observe(seconds, host, verb)
-        self._sent.observe(request_bytes, host, verb)
-        self._received.observe(response_bytes, host, verb)
-
-    def request_retried(self, verb: str, host: str, code: str) -> None:
-        self._retries.inc(code, host, verb)
-
-    def rate_limited(self, verb: str, host: str, seconds: float) -> None:
-        self._limited.observe(seconds, host, verb)
-
-
-class CredentialMetrics:
-    """Observes credential plugins. What they deliver has an age when it is replaced, and a time left until then."""
-
-    def __init__(self, registry: Registry, monotonic: Callable[[], float]) -> None:
-        self._now = monotonic
-        self._obtained: float | None = None
-        self._expires = math.inf
-        self._calls = registry.add(
+        # Credentials
+        self.exec_plugin_calls = add(
             Counter(
                 "rest_client_exec_plugin_call_total",
                 ALPHA,
@@ -77,7 +58,7 @@ class CredentialMetrics:
                 "call_status code",
             )
         )
-        self._ages = registry.add(
+        self.exec_plugin_rotation_age = add(
             Histogram(
                 "rest_client_exec_plugin_certificate_rotation_age",
                 ALPHA,
@@ -85,32 +66,18 @@ class CredentialMetrics:
                 _AGES,
             )
         )
-        registry.add(
+        self.exec_plugin_ttl = add(
             Gauge(
                 "rest_client_exec_plugin_ttl_seconds",
                 ALPHA,
                 "How many seconds credentials from a plugin are still good for, negative when expired, +Inf without "
                 "such credentials or an end.",
             )
-        ).watch(lambda: {(): self._expires - self._now()})
+        )
+        self.exec_plugin_ttl.set(math.inf)
 
-    def plugin_called(self, succeeded: bool, expires_in: float | None) -> None:
-        if not succeeded:
-            self._calls.inc("plugin_execution_error", "1")
-            return
-        self._calls.inc("no_error", "0")
-        now = self._now()
-        if self._obtained is not None:
-            self._ages.observe(now - self._obtained)
-        self._obtained = now
-        self._expires = math.inf if expires_in is None else now + expires_in
-
-
-class TransportMetrics:
-    """Is told when ways to a server are made. Nothing here is collected behind one's back: that count stays 0."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._created = registry.add(
+        # Connections
+        self.transports_created = add(
             Counter(
                 "rest_client_transport_create_calls_total",
                 ALPHA,
@@ -118,10 +85,9 @@ class TransportMetrics:
                 "result",
             )
         )
-        self._entries = registry.add(
-            Gauge("rest_client_transport_cache_entries", ALPHA, "How many ways to servers are kept.")
-        )
-        registry.add(
+        self.transports = add(Gauge("rest_client_transport_cache_entries", ALPHA, "How many ways to servers are kept."))
+        # Nothing here is collected behind one's back: it stays 0.
+        add(
             Counter(
                 "rest_client_transport_cert_rotation_gc_calls_total",
                 ALPHA,
@@ -129,9 +95,48 @@ class TransportMetrics:
             )
         )
 
-    def transport_created(self, *, cached: bool) -> None:
-        self._created.inc("hit" if cached else "miss")
+        # Leader election
+        self.leads = add(
+            Gauge(
+                "leader_election_master_status",
+                ALPHA,
+                "Whether this instance leads, 1 or 0, by the name of the lease.",
+                "name",
+            )
+        )
+        self.slow_renewals = add(
+            Counter(
+                "leader_election_slowpath_total",
+                ALPHA,
+                "How often renewing a lease took more than one request, by the name of the lease.",
+                "name",
+            )
+        )
 
-    def watch_transports(self, count: Callable[[], int]) -> None:
-        """Take the number of ways to servers from here."""
-        self._entries.watch(lambda: {(): count()})
+        # Queues of work, such as events to be sent
+        self.work_adds = add(Counter("workqueue_adds_total", BETA, "How many items were added.", "name"))
+        self.work_retries = add(Counter("workqueue_retries_total", BETA, "How many items were added again.", "name"))
+        self.work_depth = add(Gauge("workqueue_depth", BETA, "How many items wait.", "name"))
+        self.work_waited = add(
+            Histogram("workqueue_queue_duration_seconds", BETA, "How long items waited to be worked on.", _WORK, "name")
+        )
+        self.work_seconds = add(
+            Histogram("workqueue_work_duration_seconds", BETA, "How long items were worked on.", _WORK, "name")
+        )
+        self.work_unfinished = add(
+            Gauge(
+                "workqueue_unfinished_work_seconds",
+                BETA,
+                "How long the items that are being worked on have been, all together. A value that keeps growing is "
+                "work that hangs.",
+                "name",
+            )
+        )
+        self.work_longest = add(
+            Gauge(
+                "workqueue_longest_running_processor_seconds",
+                BETA,
+                "How long the item that has been worked on the longest has been.",
+                "name",
+            )
+        )

@@ -7,14 +7,14 @@ from kubestow.reporting.metrics.registry import Registry
 
 
 class HealthMetrics:
-    """Is told the result of every health check."""
+    """Results of health checks."""
 
-    def __init__(self, options: MetricOptions) -> None:
-        self._registry = Registry(options)
-        self._last = self._registry.add(
+    def __init__(self, options: MetricOptions = MetricOptions()) -> None:  # noqa: B008 - frozen
+        self.registry = Registry(options)
+        self.passed = self.registry.add(
             Gauge("kubernetes_healthcheck", STABLE, "Whether a health check passed last, 1 or 0.", "name type")
         )
-        self._all = self._registry.add(
+        self.checks = self.registry.add(
             Counter(
                 "kubernetes_healthchecks_total",
                 STABLE,
@@ -23,11 +23,6 @@ class HealthMetrics:
             )
         )
 
-    def checked(self, check: str, endpoint: str, passed: bool) -> None:
-        """A check was made for `healthz`, `livez` or `readyz`."""
-        self._last.set(int(passed), check, endpoint)
-        self._all.inc(check, "success" if passed else "error", endpoint)
-
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The page, and its Content-Type."""
-        return exposition.render(self._registry.families(), accept)
+        return exposition.render(self.registry.families(), accept)

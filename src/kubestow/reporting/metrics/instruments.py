@@ -108,8 +108,18 @@ class Gauge(Numbers):
 
     kind = "gauge"
 
+    def __init__(self, name: str, level: str, text: str, labels: str = "") -> None:
+        super().__init__(name, level, text, labels)
+        self._tracked: dict[Key, Callable[[], float]] = {}
+        self.watch(lambda: {key: read() for key, read in self._tracked.items()})
+
     def set(self, value: float, *key: str) -> None:
         self._values[key] = value
+
+    def track(self, read: Callable[[], float], *key: str) -> None:
+        """From now on the number is read from here."""
+        self._values.pop(key, None)
+        self._tracked[key] = read
 
 
 class _Observations:

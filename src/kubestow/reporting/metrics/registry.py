@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Family)
 class Registry:
     """Knows every metric by name."""
 
-    def __init__(self, options: MetricOptions) -> None:
+    def __init__(self, options: MetricOptions = MetricOptions()) -> None:  # noqa: B008 - frozen
         self._options = options
         self._known: set[str] = set()
         self._served: dict[str, Family] = {}

@@ -1,0 +1,167 @@
+"""Runs in which everything that metrics count happens: a scheduler in trouble, and a client at a server that fails."""
+
+import asyncio
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from client.doubles import FixedClock, SkewedClock
+from client.leasehouse import LeaseHouse
+from client.scripted import Answer, Request, client_of, opened, serving
+from client.virtualtime import run
+from kubestow.client.access import Access, Identity
+from kubestow.client.election import Elector, Terms
+from kubestow.client.events import EventRecorder
+from kubestow.client.execplugin import ExecPlugin
+from kubestow.client.leases import LeaseLock
+from kubestow.client.ratelimit import TokenBucket
+from kubestow.client.requests import Requests
+from kubestow.cluster.pods import PodInfo
+from kubestow.config import Features
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Rejection, Wait, unschedulable
+from kubestow.http.messages import Request as PageRequest
+from kubestow.model.meta import ObjectReference
+from kubestow.plugins.volume_binding.claims import PodClaims
+from kubestow.plugins.volume_binding.plugin import State
+from kubestow.reporting.metrics.catalogue import Metrics
+from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.server.health import PING, HealthPage
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+FEATURES = Features.parse("SchedulerAsyncAPICalls=true")
+
+
+class Doorman:
+    """Lets pods with the label `wait` wait, and sends those with the label `later` away once; no event helps."""
+
+    name = "Doorman"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self._sent_away: set[str] = set()
+
+    def requeue_on(self) -> list[Any]:
+        return []
+
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait | Rejection | None:
+        if "later" in pod.labels and pod.uid not in self._sent_away:
+            self._sent_away.add(pod.uid)
+            return unschedulable("later")
+        return Wait(60.0) if "wait" in pod.labels else None
+
+
+@contextmanager
+def everything_happens(metrics: Metrics) -> Iterator[None]:
+    """Inside, everything has happened, and something still waits everywhere."""
+    asyncio.run(_credentials(metrics.client))
+    run(_requests(metrics.client))
+    run(_election(metrics.client))
+    HealthPage("healthz", [PING], metrics.health).answer(PageRequest("GET", b"/healthz", {}, b""))
+    # A few classes of equal pods are enough to make room for new ones.
+    with (
+        patch("kubestow.cycle.sharing.sharing._MOST_ROWS", 128),
+        SchedulerHarness(plugins=[Doorman], features=FEATURES, latency=0.25, metrics=metrics.scheduler) as harness,
+    ):
+        _scheduling(harness)
+        yield
+
+
+def _scheduling(harness: SchedulerHarness) -> None:
+    cluster = harness.cluster
+    cluster.add(make_node("n1", cpu="64"))
+    for kind in range(1, 5):
+        for number in range(4):
+            cluster.add(make_pod(f"kind-{kind}-{number}", cpu=f"{kind}m", priority=10))
+    cluster.add(make_pod("later", labels={"later": "yes"}, priority=10))
+    harness.run_for(400.0)
+    # Allowed before it is known that it waits: its binding has to let that go first.
+    cluster.add(make_pod("short", labels={"wait": "yes"}, priority=10))
+    harness.run_for(0.1)
+    for waiting in harness.core.waiting_pods:
+        waiting.allow(Doorman.name)
+    cluster.add(make_pod("low", cpu="60", priority=1))
+    harness.run_for(5.0)
+    cluster.add(make_pod("high", cpu="60", priority=5))
+    harness.run_for(5.0)
+    profile = harness.core.profiles["default-scheduler"]
+    volumes: Any = State(PodClaims(delayed=[None]))  # type: ignore[list-item]
+    with pytest.raises(Exception, match="not found"):
+        profile.plugins["VolumeBinding"].reserve(volumes, PodInfo(make_pod("p")), "gone")
+    cluster.add(make_pod("huge", cpu="100", priority=0))
+    cluster.add(make_pod("waiting", labels={"wait": "yes"}, priority=10))
+    harness.run_for(1.0)
+    cluster.add(make_node("n2", cpu="1"))
+    harness.run_for(1.0)
+
+
+async def _requests(metrics: ClientMetrics) -> None:
+    """Events at a server that is at first too busy, then fails."""
+    asked = 0
+
+    async def troubled(request: Request, answer: Answer) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            answer.error(429, "TooManyRequests", "busy", Retry_After="1")
+        elif asked == 2:
+            answer.drop()
+        else:
+            answer.reply(201, {})
+
+    async with serving(troubled) as server:
+        with opened(server, metrics=metrics) as channel:
+            metrics.transports.track(lambda: 1)
+            client = client_of(channel, TokenBucket(50, 1, asyncio.get_running_loop()), metrics=metrics)
+            events = EventRecorder(
+                Requests(client), hostname="vm", clock=FixedClock(), random=lambda: 0.5, metrics=metrics
+            )
+            writing = asyncio.create_task(events.run())
+            pod = ObjectReference(kind="Pod", namespace="default", name="p", uid="u", apiVersion="v1")
+            events.record("default-scheduler", pod, "Normal", "Scheduled", "Binding", "Successfully assigned")
+            assert await events.drain(60)
+            writing.cancel()
+            with suppress(asyncio.CancelledError):
+                await writing
+
+
+async def _election(metrics: ClientMetrics) -> None:
+    """A leader whose lease is written to by somebody else in between."""
+    house = LeaseHouse()
+    async with serving(house) as server:
+        with opened(server) as channel:
+            lock = LeaseLock(Requests(client_of(channel)), "kube-system", "kube-scheduler", "one")
+            elector = Elector(
+                lock, Terms(), clock=SkewedClock(), random=lambda: 0.5, announce=lambda *_: None, metrics=metrics
+            )
+
+            async def lead() -> None:
+                await asyncio.sleep(3)
+                assert house.lease is not None
+                house.lease["metadata"]["resourceVersion"] = "7"
+                await asyncio.sleep(10)
+
+            await elector.run(lead)
+
+
+async def _credentials(metrics: ClientMetrics) -> None:
+    """A plugin that is asked again, since the server does not take what it said."""
+
+    async def refuse(request: Request, answer: Answer) -> None:
+        answer.error(401, "Unauthorized", "Unauthorized")
+
+    said = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}'
+    plugin = ExecPlugin(
+        "/bin/sh",
+        "client.authentication.k8s.io/v1",
+        args=("-c", f"echo {shlex.quote(said)}"),
+        interactive_mode="Never",
+        place="users[u].user.exec",
+    )
+    async with serving(refuse) as server:
+        access = Access("test", f"http://127.0.0.1:{server.port}", identity=Identity(plugin=plugin))
+        with opened(server, access, metrics=metrics) as channel, pytest.raises(Exception, match="Unauthorized"):
+            await client_of(channel).request("GET", "/")
