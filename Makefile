@@ -23,12 +23,13 @@ test: $(VENV)/.dev ## set up and run the tests
 kubectl: ## get kubectl 1.32 or newer out of this machine's packages, for the tests that need it
 	scripts/kubectl
 
-check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, tests, conformance
+check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, dead code, tests, conformance
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	MYPYPATH=tests:scripts $(BIN)/mypy --explicit-package-bases tests scripts
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/dead_code.py
 	$(BIN)/pytest -n 2 -q
 
 fmt: $(VENV)/.dev ## format and fix what can be fixed

@@ -5,7 +5,6 @@ import pytest
 from kubestow.cluster.events import (
     ANYTHING,
     ASSIGNED_POD_ADD,
-    ASSIGNED_POD_UPDATE,
     FORCE_ACTIVATE,
     UNSCHEDULED_POD_UPDATE,
     Action,
@@ -13,6 +12,8 @@ from kubestow.cluster.events import (
     Resource,
     on,
 )
+
+ASSIGNED_POD_UPDATE = ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 from integration.cluster import Application
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError
-from kubestow.http.messages import Request, Response
+from kubestow.http.messages import Request, Response, chunk
 
 Fault = Callable[[Application, Request, Connection], None]
 
@@ -76,7 +76,7 @@ def tear_the_watch(application: Application, request: Request, connection: Conne
 def nonsense_in_the_watch(application: Application, request: Request, connection: Connection) -> None:
     """A watch with a line that is no event."""
     application(request, connection)
-    asyncio.get_running_loop().call_later(0.2, connection.send_chunk, b"<html>gateway</html>\n")
+    asyncio.get_running_loop().call_later(0.2, connection.write, chunk(b"<html>gateway</html>\n"))
 
 
 def refuse(path: str, code: int, reason: str) -> "Callable[[Application], Application]":

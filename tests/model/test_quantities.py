@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.model import quantity
-from kubestow.model.quantity import QuantityError, canonical, format_nano, milli, nano, value
+from kubestow.model.quantity import QuantityError, canonical, milli, nano, value
 
 FACTORS = {
     "n": Fraction(1, 10**9),
@@ -124,20 +124,6 @@ def test_canonical_text_means_the_same(number: str, suffix: str) -> None:
     written = canonical(number + suffix)
     assert nano(written) == nano(number + suffix)
     assert canonical(written) == written
-
-
-@given(st.integers(-(2**63 - 1) * 10**9, (2**63 - 1) * 10**9), st.booleans())
-def test_written_amounts_are_read_back(amount: int, binary: bool) -> None:
-    """`format_nano` and `nano` are inverse."""
-    assert nano(format_nano(amount, binary=binary)) == amount
-
-
-@given(st.integers(1024, 2**62))
-def test_binary_text_has_the_largest_suffix(units: int) -> None:
-    """Whole amounts are written in the largest binary unit that leaves them whole."""
-    text = format_nano(units * 10**9, binary=True)
-    digits = int("".join(c for c in text if c.isdigit()))
-    assert digits % 1024 != 0
 
 
 @given(st.text(max_size=12))

@@ -11,7 +11,6 @@ from kubestow.model.pod import Pod
 from kubestow.model.quantity import QuantityError
 from kubestow.model.requests import (
     NON_ZERO_MEMORY,
-    TO_SCHEDULE,
     TO_SCORE,
     PodRequests,
     RequestRules,
@@ -160,7 +159,7 @@ def test_a_resize_holds_the_largest_amount(spec: str, used: str, allocated: str,
 
 def test_a_pod_to_schedule_counts_what_it_wants() -> None:
     """Without in-place resize, or before there is a node, the status does not matter."""
-    assert resizing("1", "2", "3", rules=TO_SCHEDULE).amounts == {"cpu": 1000}
+    assert resizing("1", "2", "3", rules=RequestRules(status=False)).amounts == {"cpu": 1000}
 
 
 def test_status_without_resources_changes_nothing() -> None:
@@ -191,7 +190,7 @@ def test_pod_level_resize() -> None:
     whole: dict[str, Any] = {"resources": {"requests": {"cpu": "2"}}}
     status = {"resources": {"requests": {"cpu": "3", "memory": "1"}}, "allocatedResources": {"cpu": "1"}}
     assert requests(container(), status=status, **whole).amounts == {"cpu": 3000}
-    assert requests(container(), status=status, **whole, rules=TO_SCHEDULE).amounts == {"cpu": 2000}
+    assert requests(container(), status=status, **whole, rules=RequestRules(status=False)).amounts == {"cpu": 2000}
     without = RequestRules(pod_level_status=False)
     assert requests(container(), status=status, **whole, rules=without).amounts == {"cpu": 2000}
 

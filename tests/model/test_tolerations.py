@@ -4,8 +4,9 @@ import pytest
 
 from kubestow.model.node import Taint
 from kubestow.model.pod import Toleration
-from kubestow.model.tolerations import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates, untolerated
+from kubestow.model.tolerations import tolerates, untolerated
 
+NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 TAINT = Taint("dedicated", "10", NO_SCHEDULE)
 
 

@@ -35,7 +35,7 @@ def test_the_whole_way(start: Start) -> None:
     harness.run_for(5.0)
     high = harness.cluster.pod("high")
     assert high.status.nominatedNodeName == "n0"
-    assert harness.core.queue.nominator.node_of(high.metadata.uid) == "n0"
+    assert [pod.uid for pod in harness.core.queue.nominator.nominated_on("n0")] == [high.metadata.uid]
     for name in ("low0", "low1"):
         assert harness.cluster.pod(name).metadata.deletionTimestamp is not None
         condition = harness.cluster.conditions(name)["DisruptionTarget"]

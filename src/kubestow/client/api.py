@@ -64,7 +64,6 @@ class ApiClient:
         self._patient = patient
         self._told_at = float("-inf")
         self._loop = asyncio.get_running_loop()
-        self._channel = channel
         self._pool = channel.pool
         self._auth = channel.auth
         self._limiter = limiter

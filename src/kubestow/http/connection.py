@@ -16,7 +16,7 @@ import httptools
 import msgspec
 
 from kubestow.http.errors import ApiError, bad_request, too_large
-from kubestow.http.messages import LAST_CHUNK, Request, Response, chunk, stream_head
+from kubestow.http.messages import LAST_CHUNK, Request, Response, stream_head
 
 COMMON_HEADERS = frozenset(
     (b"accept", b"authorization", b"content-type", b"expect", b"user-agent", b"impersonate-user", b"if-none-match")
@@ -170,10 +170,6 @@ class Connection(asyncio.Protocol):
         """Answers the current request with chunks to come; `on_lost` is called if the client goes away."""
         self._on_lost = on_lost
         self.write(stream_head(content_type))
-
-    def send_chunk(self, data: bytes) -> None:
-        """Sends one chunk."""
-        self.write(chunk(data))
 
     def write(self, data: bytes) -> None:
         """Sends bytes of a stream that are framed already."""

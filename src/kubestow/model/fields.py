@@ -5,19 +5,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kubestow.model.labels import SelectorError
-from kubestow.model.pod import Pod
-
-POD_FIELDS: dict[str, Callable[[Pod], str]] = {
-    "metadata.name": lambda pod: pod.metadata.name,
-    "metadata.namespace": lambda pod: pod.metadata.namespace,
-    "spec.nodeName": lambda pod: pod.spec.nodeName,
-    "spec.restartPolicy": lambda pod: pod.spec.restartPolicy,
-    "spec.schedulerName": lambda pod: pod.spec.schedulerName,
-    "spec.hostNetwork": lambda pod: "true" if pod.spec.hostNetwork else "false",
-    "status.phase": lambda pod: pod.status.phase,
-    "status.nominatedNodeName": lambda pod: pod.status.nominatedNodeName,
-}
-"""The fields that pods are selected by, and how to read them."""
 
 # A backslash makes the character after it part of the value.
 _TERM = re.compile(r"(?:[^\\,]|\\.?)+", re.DOTALL)
@@ -47,10 +34,6 @@ class FieldSelector(NamedTuple):
         """Whether an object is selected; `read` returns the value of one of its fields."""
         return all((read(term.field) == term.value) is term.equal for term in self.terms)
 
-    def matches_pod(self, pod: Pod) -> bool:
-        """Whether a pod is selected; the selector is one that `parse_pod_fields` returned."""
-        return all((POD_FIELDS[term.field](pod) == term.value) is term.equal for term in self.terms)
-
     def __str__(self) -> str:
         return ",".join(map(str, self.terms))
 
@@ -58,16 +41,6 @@ class FieldSelector(NamedTuple):
 def parse_fields(text: str) -> FieldSelector:
     """The field selector of a query, on whatever fields; raises SelectorError."""
     return FieldSelector(tuple(_parse_term(text, term) for term in sorted(_TERM.findall(text))))
-
-
-def parse_pod_fields(text: str) -> FieldSelector:
-    """A field selector on pods; raises SelectorError for fields that pods are not selected by."""
-    selector = parse_fields(text)
-    for term in selector.terms:
-        if term.field not in POD_FIELDS:
-            known = ", ".join(sorted(POD_FIELDS))
-            raise SelectorError(f"field selector {text!r}: {term.field!r} is not supported for pods; known are {known}")
-    return selector
 
 
 def _parse_term(text: str, term: str) -> FieldTerm:

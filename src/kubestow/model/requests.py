@@ -58,8 +58,6 @@ class RequestRules(Base, frozen=True):
 
 ON_NODE = RequestRules()
 """For a pod that takes up room on a node."""
-TO_SCHEDULE = RequestRules(status=False)
-"""For a pod that looks for room: what it wants is all there is to know."""
 TO_SCORE = RequestRules(status=False, pod_level=False)
 """For a pod whose fit is scored: kube-scheduler leaves the requests of the pod as a whole out there."""
 

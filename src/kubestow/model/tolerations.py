@@ -7,10 +7,6 @@ from kubestow.model.label_syntax import parse_int64
 from kubestow.model.node import Taint
 from kubestow.model.pod import Toleration
 
-NO_SCHEDULE = "NoSchedule"
-PREFER_NO_SCHEDULE = "PreferNoSchedule"
-NO_EXECUTE = "NoExecute"
-
 _PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 

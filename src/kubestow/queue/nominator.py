@@ -27,9 +27,6 @@ class Nominator:
         """The nodes that have nominated pods."""
         return self._pods.keys()
 
-    def node_of(self, uid: str) -> str | None:
-        return self._node_of.get(uid)
-
     def nominated_on(self, node: str) -> Collection[PodInfo]:
         """The pods nominated to a node, in the order they were nominated."""
         return self._pods.get(node, _NONE).values()

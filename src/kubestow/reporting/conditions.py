@@ -18,8 +18,6 @@ UNSCHEDULABLE = "Unschedulable"
 """No node has room for the pod, or some plugin refused it."""
 SCHEDULER_ERROR = "SchedulerError"
 """Something went wrong inside the scheduler, or between it and the API server."""
-SCHEDULING_GATED = "SchedulingGated"
-"""The pod still has scheduling gates."""
 
 LONGEST_NOTE = 1024
 """Bytes that the API server accepts as the note of an event."""

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
 
 from msgspec import Struct
 
@@ -48,10 +47,6 @@ class Decisions:
     def __iter__(self) -> Iterator[DecisionRecord]:
         """Newest first."""
         return reversed(self._records)
-
-    def recent(self, limit: int) -> list[DecisionRecord]:
-        """The last ones, newest first."""
-        return list(islice(self, limit))
 
     def of_pod(self, pod: str) -> list[DecisionRecord]:
         """All about one pod, given by namespace/name or uid, newest first."""

@@ -1,17 +1,15 @@
 """Keeps secrets out of what is written.
 
-Three nets, one behind the other: a value wrapped in `Secret` shows nothing of itself; a value under a telling name
-(`token`, `password`, `authorization`, ...) is replaced wherever it is nested; and text is searched for what looks like
-credentials whatever it was called, since messages of libraries and servers cannot be trusted.
+Two nets, one behind the other: a value under a telling name (`token`, `password`, `authorization`, ...) is replaced
+wherever it is nested; and text is searched for what looks like credentials whatever it was called, since messages of
+libraries and servers cannot be trusted.
 """
 
 import re
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
-
-T = TypeVar("T")
 
 REDACTED = "<redacted>"
 
@@ -29,21 +27,6 @@ _CREDENTIALS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-
-
-class Secret(Generic[T]):
-    """Carries a value that must not be seen; `reveal` is the only way to it."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: T) -> None:
-        self._value = value
-
-    def reveal(self) -> T:
-        return self._value
-
-    def __repr__(self) -> str:
-        return REDACTED
 
 
 def hide_in_text(text: str) -> str:

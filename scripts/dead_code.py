@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Find code in src that nothing in src or scripts uses: what only tests use is dead, too.
+
+`make check` runs it. It knows uses by name alone (vulture), so what it finds is dead for sure, save for what others
+call: the tables below say who.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from vulture import Vulture  # type: ignore[import-untyped]
+
+ROOT = Path(__file__).parents[1]
+
+PUBLIC = ("src/kubestow/testing/", "src/kubestow/plugin", "src/kubestow/framework/plugin.py")
+"""For people who write plugins."""
+
+CALLED_BY_OTHERS = {
+    "asyncio": ("connection_lost", "data_received"),
+    "httptools": (r"on_\w+",),
+    "click": ("exit_code", "format_commands", "format_options", "get_command"),
+    "numpy": ("writeable",),
+    "rich": ("no_wrap",),
+    "yaml": ("ignore_aliases",),
+    "enum": ("_value_",),
+    "the framework, where a plugin has it": ("join_score_states", "join_states", "with_changes"),
+    "plugins": ("allow", "POD_GROUP"),
+    "users of kubestow.model": ("parse_selector",),
+    "plugins that claim devices": ("create_resource_claim", "get_resource_claim"),
+    "recordings, by the name of an operation": ("_advance", "_bindFail", "_deleteNode", "_deletePod"),
+}
+"""Patterns of names."""
+
+# A field of a struct says what an object has, not what is done with it.
+_FIELD = re.compile(r"\s+\w+: ")
+
+
+def findings() -> list[str]:
+    """A line for everything that is dead."""
+    vulture = Vulture(ignore_names=[])
+    vulture.scavenge([str(ROOT / "src"), str(ROOT / "scripts")])
+    allowed = re.compile("|".join(pattern for patterns in CALLED_BY_OTHERS.values() for pattern in patterns))
+    found = []
+    for item in vulture.get_unused_code(min_confidence=60):
+        path = Path(item.filename).relative_to(ROOT)
+        line = (ROOT / path).read_text().splitlines()[item.first_lineno - 1]
+        is_field = item.typ == "variable" and _FIELD.match(line)
+        if not (str(path).startswith(PUBLIC) or is_field or allowed.fullmatch(item.name)):
+            found.append(f"{path}:{item.first_lineno}: {item.typ} {item.name} is never used")
+    return found
+
+
+if __name__ == "__main__":
+    lines = findings()
+    print("\n".join(lines), end="\n" if lines else "")
+    sys.exit(bool(lines))
