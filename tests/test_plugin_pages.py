@@ -1,31 +1,21 @@
 """The reference pages of the plugins."""
 
-import importlib.util
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kubestow.wiring.registry import IN_TREE, LEGACY, plugin_class
+from project_scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/reference/plugins"
 NAMES = sorted({*IN_TREE, *LEGACY})
 
 
-def _script() -> Any:
-    spec = importlib.util.spec_from_file_location("plugin_pages", ROOT / "scripts/plugin_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script
-
-
 def test_the_pages_are_current() -> None:
     """What scripts/plugin_pages.py writes is what the pages have."""
-    for name, text in _script().pages().items():
+    for name, text in load_script("plugin_pages").pages().items():
         assert (PAGES / f"{name}.md").read_text() == text, f"run scripts/plugin_pages.py: {name} has changed"
 
 
@@ -37,7 +27,7 @@ def test_there_is_a_page_for_each_plugin_and_no_other() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_says_what_the_plugin_does(name: str) -> None:
     """Its heading is the plugin's name, and there is prose below it, in lines that can be read."""
-    by_hand = (PAGES / f"{name}.md").read_text().partition(_script().MARKER)[0]
+    by_hand = (PAGES / f"{name}.md").read_text().partition(load_script("plugin_pages").MARKER)[0]
     assert by_hand.startswith(f"# {name}\n\n")
     assert len(by_hand) > 150
 

@@ -1,12 +1,12 @@
 """Feature gates: what they are, how they are set, what is refused."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
 from kubestow.config.features import GATES, SCHEDULING_GATES, FeatureGateError, Features
 from kubestow.config.plugin_points import GATE_OF_PLUGIN
+from project_scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 
@@ -100,9 +100,5 @@ def test_the_table_is_sound() -> None:
 
 def test_the_reference_page_is_current() -> None:
     """docs/reference/feature-gates.md is what its script writes."""
-    spec = importlib.util.spec_from_file_location("feature_gates_page", ROOT / "scripts/feature_gates_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script("feature_gates_page")
     assert (ROOT / "docs/reference/feature-gates.md").read_text() == script.page()

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.cluster.changes import events_of
 from kubestow.cluster.events import Action, ClusterEvent, Resource
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.testing.handles import offline_handle
+from plugins.hints import hint_of
 from plugins.selecting import ZONE, app, cluster_of, node, pod
 
 TERMS = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ZONE, "labelSelector": app("web")}]}
@@ -28,14 +28,7 @@ IN_A, IN_B, NOWHERE = node("n", zone="a"), node("n", zone="b"), node("n")
 
 def is_worth_it(waiting: Pod, old: Any, new: Any) -> bool | None:
     """What the plugin says of a change; None if it does not hear of it."""
-    plugin = InterPodAffinity(InterPodAffinityArgs(), offline_handle(cluster_of()))
-    verdicts = [
-        registration.hint(waiting, old, new)
-        for registration in plugin.requeue_on()
-        for event in events_of(old, new)
-        if registration.event.covers(event) and registration.hint is not None
-    ]
-    return any(verdicts) if verdicts else None
+    return hint_of(InterPodAffinity(InterPodAffinityArgs(), offline_handle(cluster_of())), waiting, old, new)
 
 
 @pytest.mark.parametrize(

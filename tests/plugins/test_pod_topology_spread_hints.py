@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubestow.cluster.changes import events_of
 from kubestow.cluster.events import Action, ClusterEvent, Resource
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.testing.handles import offline_handle
+from plugins.hints import hint_of
 from plugins.selecting import ZONE, app, cluster_of, node, pod
 
 
@@ -33,14 +33,7 @@ def waiting_pod(**constraint: Any) -> Pod:
 
 def is_worth_it(waiting: Pod, old: Any, new: Any) -> bool | None:
     """What the plugin says of a change; None if it does not hear of it."""
-    plugin = PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster_of()))
-    verdicts = [
-        registration.hint(waiting, old, new)
-        for registration in plugin.requeue_on()
-        for event in events_of(old, new)
-        if registration.event.covers(event) and registration.hint is not None
-    ]
-    return any(verdicts) if verdicts else None
+    return hint_of(PodTopologySpread(PodTopologySpreadArgs(), offline_handle(cluster_of())), waiting, old, new)
 
 
 def relabelled(thing: Pod, **labels: str) -> Pod:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import re
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ def test_the_harness_runs_in_real_time_too() -> None:
     """On a loop of another kind the scheduler runs in that loop's time; virtual driving is refused."""
 
     async def main() -> str:
-        with SchedulerHarness(loop=asyncio.get_running_loop()) as harness:
+        async with SchedulerHarness(loop=asyncio.get_running_loop()) as harness:
             harness.cluster.add(make_node("n1"))
             harness.cluster.add(make_pod("p1"))
             await harness.until_idle()
@@ -22,6 +23,24 @@ def test_the_harness_runs_in_real_time_too() -> None:
             return harness.cluster.node_of("p1")
 
     assert asyncio.run(main()) == "n1"
+
+
+def test_leaving_a_loop_that_runs_leaves_nothing_behind() -> None:
+    """Bindings and writes under way are over when `async with` is; closing it any other way is refused."""
+
+    async def main() -> set[Any]:
+        async with SchedulerHarness(loop=asyncio.get_running_loop(), latency=0.2) as harness:
+            harness.cluster.add(make_node("n1", cpu="1"))
+            for name in ("p1", "p2"):
+                harness.cluster.add(make_pod(name, cpu="1"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert harness.place_of("p1") == "binding"
+            with pytest.raises(TypeError, match="async with"):
+                harness.close()
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(main()) == set()
 
 
 def test_what_a_callback_raises_is_raised_by_whoever_drives() -> None:

@@ -1,7 +1,5 @@
 """What a running scheduler counts of itself, read from the page that a monitoring system reads."""
 
-import asyncio
-import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,14 +7,10 @@ import pytest
 
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
-from kubestow.config.plugin_points import IN_TREE
 from kubestow.framework.handle import Handle
-from kubestow.framework.registry import points_of
 from kubestow.framework.results import Wait
 from kubestow.reporting.metrics.catalogue import Metrics
-from kubestow.testing import EventLog, FakeCluster, VirtualLoop, make_node, make_pod
-from kubestow.wiring.core import Outside, build_core
-from kubestow.wiring.registry import in_tree_registry
+from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 
 class Patience:
@@ -34,54 +28,27 @@ class Patience:
         return Wait(5.0) if "wait" in pod.labels else None
 
 
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins: {multiPoint: {enabled: [{name: Patience}]}}
-"""
 FEATURES = config.Features(scheduler_async_api_calls=True)
 
 
-class Watched:
-    """A scheduler with everything that measures it."""
+class Watched(SchedulerHarness):
+    """A scheduler with the page that a monitoring system reads."""
 
     def __init__(self) -> None:
-        self.loop = VirtualLoop()
-        self.cluster = FakeCluster(self.loop, self.loop.clock, latency=0.25)
-        self.metrics = Metrics(features=FEATURES)
-        registry = in_tree_registry()
-        registry.register(Patience.name, Patience)
-        configuration = config.load(CONFIGURATION, FEATURES, {**IN_TREE, Patience.name: points_of(Patience)})
-        events, chance = EventLog(self.loop.time), random.Random(0)
-        outside = Outside(
-            self.loop.clock, self.loop.time, chance, self.cluster, events, self.metrics.scheduler, lambda *_: None
-        )
-        self.core = build_core(configuration, FEATURES, registry, outside)
-        self.cluster.feed.listen(self.core.intake)
-        self.running = self.loop.create_task(self.core.scheduler.run())
+        self.page = Metrics(features=FEATURES)
+        super().__init__(plugins=[Patience], features=FEATURES, latency=0.25, metrics=self.page.scheduler)
 
     def read(self, name: str) -> dict[str, float]:
         """The numbers of one metric, by labels as they are written on the page."""
-        lines = self.metrics.render()[0].decode().splitlines()
+        lines = self.page.render()[0].decode().splitlines()
         samples = [line.rpartition(" ") for line in lines if line.startswith((f"{name} ", f"{name}{{"))]
         return {sample.removeprefix(name): float(value) for sample, _, value in samples}
-
-    def close(self) -> None:
-        tasks = asyncio.all_tasks(self.loop)
-        for task in tasks:
-            task.cancel()
-        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        self.loop.close()
 
 
 @pytest.fixture
 def watched() -> Iterator[Watched]:
-    watched = Watched()
-    try:
+    with Watched() as watched:
         yield watched
-    finally:
-        watched.close()
 
 
 def test_attempts_are_counted_by_how_they_end(watched: Watched) -> None:
@@ -90,7 +57,7 @@ def test_attempts_are_counted_by_how_they_end(watched: Watched) -> None:
     watched.cluster.add(make_pod("p1", cpu="1"))
     watched.cluster.faults.fail("bind", "Conflict")
     watched.cluster.add(make_pod("big", cpu="2"))
-    watched.loop.run_for(10.0)
+    watched.run_for(10.0)
     profile = 'profile="default-scheduler",result='
     assert watched.read("scheduler_schedule_attempts_total") == {
         f'{{{profile}"scheduled"}}': 1,
@@ -110,7 +77,7 @@ def test_gauges_say_where_pods_are(watched: Watched) -> None:
     watched.cluster.add(make_pod("gated", gates=["later"]))
     watched.cluster.add(make_pod("big", cpu="2"))
     watched.cluster.add(make_pod("held", labels={"wait": "yes"}))
-    watched.loop.run_for(1.0)
+    watched.run_for(1.0)
     pending = {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 1}
     assert watched.read("scheduler_pending_pods") == {f'{{queue="{name}"}}': n for name, n in pending.items()}
     sizes = watched.read("scheduler_cache_size")
@@ -122,7 +89,7 @@ def test_gauges_say_where_pods_are(watched: Watched) -> None:
     }
     assert watched.read("scheduler_goroutines")['{operation="binding"}'] == 1
     assert watched.read("scheduler_permit_wait_duration_seconds_count") == {}
-    watched.loop.run_for(5.0)
+    watched.run_for(5.0)
     assert watched.read("scheduler_permit_wait_duration_seconds_sum") == {'{result="Unschedulable"}': 5.0}
     assert watched.read("scheduler_cache_size")['{type="assumed_pods"}'] == 0
 
@@ -133,14 +100,14 @@ def test_preemption_counts_victims_only_when_some_are_evicted(watched: Watched) 
     for number in range(2):
         watched.cluster.add(make_pod(f"low{number}", cpu="1", priority=0, node="n1", grace_seconds=30))
     watched.cluster.add(make_pod("high", cpu="2", priority=10))
-    watched.loop.run_for(5.0)
+    watched.run_for(5.0)
     assert watched.read("scheduler_preemption_attempts_total") == {"": 1}
     assert watched.read("scheduler_preemption_victims_count") == {"": 1}
     assert watched.read("scheduler_preemption_victims_sum") == {"": 2}
     # Two victims, one after the other, each told why and then deleted.
     assert watched.read("scheduler_preemption_goroutines_duration_seconds_sum") == {'{result="success"}': 1.0}
     watched.cluster.add(make_pod("higher", cpu="2", priority=20))
-    watched.loop.run_for(5.0)
+    watched.run_for(5.0)
     assert watched.cluster.pod("higher").status.nominatedNodeName == "n1"
     assert watched.read("scheduler_preemption_attempts_total") == {"": 2}
     assert watched.read("scheduler_preemption_victims_count") == {"": 1}
@@ -150,7 +117,7 @@ def test_a_refusal_that_preemption_cannot_help_is_no_attempt_at_it(watched: Watc
     """A plugin that refused permission is not asked about victims."""
     watched.cluster.add(make_node("n1"))
     watched.cluster.add(make_pod("held", labels={"wait": "yes"}))
-    watched.loop.run_for(10.0)
+    watched.run_for(10.0)
     assert watched.read("scheduler_preemption_attempts_total") == {"": 0}
 
 
@@ -160,7 +127,7 @@ def test_evictions_that_fail_are_counted_as_such(watched: Watched) -> None:
     watched.cluster.add(make_node("n1", cpu="1"))
     watched.cluster.add(make_pod("low", cpu="1", priority=0, node="n1", grace_seconds=1))
     watched.cluster.add(make_pod("high", cpu="1", priority=10))
-    watched.loop.run_for(30.0)
+    watched.run_for(30.0)
     assert watched.cluster.node_of("high") == "n1"
     results = watched.read("scheduler_preemption_goroutines_execution_total")
     assert results == {'{result="error"}': 1, '{result="success"}': 1}
@@ -172,12 +139,12 @@ def test_calls_are_counted_and_timed(watched: Watched) -> None:
     watched.cluster.faults.fail("bind", "Conflict")
     watched.cluster.add(make_pod("p1", cpu="1"))
     watched.cluster.add(make_pod("big", cpu="2"))
-    watched.loop.run_for(0.3)
+    watched.run_for(0.3)
     dispatcher, pod = watched.core.dispatcher, watched.cluster.pod("p1")
     binding = watched.loop.create_task(dispatcher.bind(pod, "n1"))
-    watched.loop.run_for(0.1)
+    watched.run_for(0.1)
     assert watched.read("scheduler_pending_async_api_calls") == {'{call_type="pod_binding"}': 1}
-    watched.loop.run_for(1.0)
+    watched.run_for(1.0)
     binding.result()
     assert watched.read("scheduler_pending_async_api_calls") == {'{call_type="pod_binding"}': 0}
     assert watched.read("scheduler_async_api_call_execution_total") == {

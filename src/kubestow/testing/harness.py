@@ -98,10 +98,27 @@ class SchedulerHarness:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Stop the scheduler; a virtual loop is closed with it."""
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """For a scheduler on a loop that runs: stop it, and wait until nothing of it is left."""
+        scheduler, dispatcher = self.core.scheduler, self.core.dispatcher
         self._running.cancel()
-        if isinstance(self.loop, VirtualLoop):
+        scheduler.binder.abandon()
+        # What is given up is reported, and what is reported is written.
+        while len(scheduler.binder) or len(scheduler.evictions) or len(dispatcher):
+            await scheduler.binder.drain()
+            await scheduler.evictions.drain()
+            await dispatcher.drain()
+        await asyncio.wait({self._running})
+
+    def close(self) -> None:
+        """Stop the scheduler and all it has begun, and close its loop. On a loop of another kind, use `async with`."""
+        if not isinstance(self.loop, VirtualLoop):
+            raise TypeError("this scheduler runs in real time: use it with `async with`")
+        if not self.loop.is_closed():
+            self._running.cancel()
             self.core.scheduler.binder.abandon()
             _cancel_all(self.loop)
             self.loop.close()
