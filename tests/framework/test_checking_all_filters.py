@@ -11,7 +11,7 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, Rejection
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -20,7 +20,7 @@ CHECKS_ALL = "apiVersion: v1\nkind: Policy\nalwaysCheckAllPredicates: true\n"
 
 def profile_on(cluster: Cluster, nominator: Nominator) -> Profile:
     handle = offline_handle(cluster, nominator=nominator)
-    made = build_profiles(policy.load(CHECKS_ALL), in_tree_registry(), handle, NoObserver(), lambda: 0.0)
+    made = build_profiles(policy.load(CHECKS_ALL), in_tree_registry(), handle, lambda: 0.0)
     return made["default-scheduler"]
 
 

@@ -25,7 +25,7 @@ from kubestow.plugin.loading import Loaded
 from kubestow.queue.nominator import Nominator
 from kubestow.testing import make_node, make_pod
 from kubestow.testing.agreement import check_forms
-from kubestow.testing.handles import NoObserver, offline_handle
+from kubestow.testing.handles import offline_handle
 from kubestow.wiring.registry import in_tree_registry
 
 NODES = 5_000
@@ -112,7 +112,7 @@ def profile_with(loaded: Loaded, args: Any, cluster: Cluster) -> Profile:
         pluginConfig=(*profile.pluginConfig, PluginConfig(loaded.name, args)) if args else profile.pluginConfig,
     )
     try:
-        return Profile(changed, registry, offline_handle(cluster), NoObserver(), lambda: 0.0)
+        return Profile(changed, registry, offline_handle(cluster), lambda: 0.0)
     except (ProfileError, PluginError) as error:
         raise Found(str(error)) from None
 
