@@ -19,7 +19,7 @@ PUBLIC = ("src/kubestow/testing/", "src/kubestow/plugin", "src/kubestow/framewor
 CALLED_BY_OTHERS = {
     "asyncio": ("connection_lost", "data_received"),
     "httptools": (r"on_\w+",),
-    "click": ("exit_code", "format_commands", "format_options", "get_command"),
+    "click": ("exit_code", "format_commands", "format_options", "get_command", "list_plugins", "translate"),
     "numpy": ("writeable",),
     "rich": ("no_wrap",),
     "yaml": ("ignore_aliases",),

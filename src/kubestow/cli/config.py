@@ -8,8 +8,10 @@ import click
 
 from kubestow import config
 from kubestow.cli import configuration_file
+from kubestow.cli.plugin_option import plugin_option
 from kubestow.config import ConfigError, Features, policy
 from kubestow.config.features import FeatureGateError
+from kubestow.plugin.loading import PluginCollection
 
 
 def _features(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Features:
@@ -48,7 +50,8 @@ def default(features: Features) -> None:
 @command.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @_feature_gates
-def validate(files: tuple[str, ...], features: Features) -> None:
+@plugin_option
+def validate(files: tuple[str, ...], features: Features, plugins: PluginCollection) -> None:
     """Check configuration files; every problem is a line `FILE: field: what is wrong`.
 
     Exits with 1 if there is any. `-` is standard input.
@@ -56,7 +59,7 @@ def validate(files: tuple[str, ...], features: Features) -> None:
     failed = False
     for file in files:
         try:
-            configuration_file.load(file, features)
+            configuration_file.load(file, features, plugins)
         except ConfigError as error:
             failed = True
             click.echo(_lines(file, error))
@@ -68,13 +71,14 @@ def validate(files: tuple[str, ...], features: Features) -> None:
 @command.command()
 @click.argument("file", metavar="FILE")
 @_feature_gates
-def complete(file: str, features: Features) -> None:
+@plugin_option
+def complete(file: str, features: Features, plugins: PluginCollection) -> None:
     """Write a configuration with all defaults filled in, as the scheduler will use it.
 
     `-` is standard input.
     """
     try:
-        completed = configuration_file.load(file, features)
+        completed = configuration_file.load(file, features, plugins)
     except ConfigError as error:
         click.echo(_lines(file, error), err=True)
         sys.exit(1)

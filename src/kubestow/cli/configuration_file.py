@@ -1,15 +1,41 @@
 """Reading a scheduler configuration from where the command line says."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from kubestow import config
 from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration
+from kubestow.framework.args import ArgsError, decode_args
+from kubestow.plugin.loading import PluginCollection, PluginLoadError
 
 
-def load(file: str, features: Features) -> SchedulerConfiguration:
-    """The configuration in a file, `-` for standard input; raises ConfigError."""
-    return config.load(read(file), features)
+def load(file: str, features: Features, plugins: PluginCollection | None = None) -> SchedulerConfiguration:
+    """The configuration in a file, `-` for standard input; raises ConfigError. `plugins` are those it may name."""
+    plugins = PluginCollection() if plugins is None else plugins
+    try:
+        configuration = config.load(read(file), features, plugins)
+    except PluginLoadError as error:
+        raise ConfigError([Problem("", str(error))]) from None
+    problems = [
+        Problem(f"profiles[{number}].pluginConfig[{entry.name}]", problem)
+        for number, profile in enumerate(configuration.profiles)
+        for entry in profile.pluginConfig
+        for problem in _args_problems(plugins.plugin(entry.name), entry.args)
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return configuration
+
+
+def _args_problems(plugin: type | None, args: Any) -> Iterator[str]:
+    """What a plugin of one's own has against its arguments."""
+    try:
+        if plugin is not None:
+            decode_args(plugin, args)
+    except ArgsError as error:
+        yield str(error)
 
 
 def read(file: str) -> str:

@@ -1,14 +1,18 @@
 """--plugin, for every command that reads a configuration."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubestow.plugin.loading import PluginCollection, PluginLoadError
+if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
 
 
-def _collected(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> PluginCollection:
+def _collected(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> "PluginCollection":
+    # Imported only now: help must not pay for the framework.
+    from kubestow.plugin.loading import PluginCollection, PluginLoadError
+
     try:
         return PluginCollection(value)
     except PluginLoadError as error:

@@ -13,6 +13,7 @@ from kubestow.cli.scheduler_settings import (
     features_of,
     log_options_of,
     metric_options_of,
+    plugins_of,
     write_configuration,
 )
 
@@ -110,7 +111,8 @@ def _run(context: click.Context, **parameters: Any) -> None:
         return
     try:
         features = features_of(flags)
-        configuration = configuration_of(flags, features)
+        plugins = plugins_of(flags)
+        configuration = configuration_of(flags, features, plugins)
         logs = log_options_of(flags)
         metrics = metric_options_of(flags)
         if flags["write-config-to"]:
@@ -118,7 +120,7 @@ def _run(context: click.Context, **parameters: Any) -> None:
             return
         from kubestow.cli.scheduler_process import run
 
-        code = run(flags, configuration, features, logs, metrics)
+        code = run(flags, configuration, features, plugins, logs, metrics)
     except SettingsError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

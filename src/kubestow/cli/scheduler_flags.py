@@ -52,6 +52,10 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("master", types.STRING, "", "The address of the API server; wins over the one in the kubeconfig."),
         Flag("write-config-to", types.STRING, "", "Write the configuration to this file, complete, and exit."),
     ),
+    "Plugin": (
+        Flag("plugin", types.STRINGS, (), "Plugins of your own: a Python file, or a module. The configuration enables "
+             "them by name. May be repeated."),
+    ),
     "Secure serving": (
         Flag("bind-address", types.IP, "0.0.0.0", "Where to listen; an unspecified address means all."),  # noqa: S104
         Flag("cert-dir", types.STRING, "", "The folder for the certificate, kube-scheduler.crt and .key, which is made "

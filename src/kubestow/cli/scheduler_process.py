@@ -20,6 +20,7 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.profile import ProfileError
 from kubestow.http.server import ListenError
 from kubestow.model.failures import CallError, LeaseLostError
+from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.build import KUBERNETES, BuildInfo
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import get_logger
@@ -29,6 +30,7 @@ from kubestow.server.options import ServingOptions
 from kubestow.server.tls import TlsError
 from kubestow.wiring.clients import access_of
 from kubestow.wiring.live import LiveOptions, LiveScheduler
+from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.serving import Serving
 
 log = get_logger(__name__)
@@ -44,6 +46,7 @@ def run(
     flags: Flags,
     configuration: SchedulerConfiguration,
     features: Features,
+    plugins: PluginCollection,
     log_options: LogOptions,
     metric_options: MetricOptions,
 ) -> int:
@@ -64,11 +67,14 @@ def run(
         configuration,
         access,
         features,
+        plugins.register(in_tree_registry()),
         longest_unschedulable=flags["pod-max-in-unschedulable-pods-duration"].seconds,
     )
     output.open()
     try:
         _tell_flags(flags)
+        for loaded in plugins.loaded:
+            log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
         if policy_source(flags) is not None:
             log.warning(WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -14,7 +14,7 @@ from kubestow.cli import configuration_file
 from kubestow.cli.policy_source import policy_source
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, validation
 from kubestow.config.features import FeatureGateError
-from kubestow.config.plugin_points import IN_TREE
+from kubestow.plugin.loading import PluginCollection, PluginLoadError
 from kubestow.reporting.log_setup import LogOptions, parse_modules
 from kubestow.reporting.metrics.options import MetricOptions, MetricOptionsError, metric_options
 
@@ -63,12 +63,20 @@ def features_of(flags: Flags) -> Features:
         raise SettingsError("\n".join(f"--feature-gates: {line}" for line in str(error).splitlines())) from None
 
 
-def configuration_of(flags: Flags, features: Features) -> SchedulerConfiguration:
+def plugins_of(flags: Flags) -> PluginCollection:
+    """The plugins that the configuration may name; raises SettingsError."""
+    try:
+        return PluginCollection(flags["plugin"])
+    except PluginLoadError as error:
+        raise SettingsError(f"--plugin: {error}") from None
+
+
+def configuration_of(flags: Flags, features: Features, plugins: PluginCollection) -> SchedulerConfiguration:
     """The configuration, complete and valid; raises SettingsError."""
     path = where = flags["config"]
     try:
         if path:
-            configuration = configuration_file.load(path, features)
+            configuration = configuration_file.load(path, features, plugins)
         else:
             configuration = _with_deprecated(config.default(features), flags)
         election = replace(configuration.leaderElection, **_given(flags, _LEADER_ELECTION))
@@ -80,7 +88,7 @@ def configuration_of(flags: Flags, features: Features) -> SchedulerConfiguration
 
             where = source.name
             configuration = policy.load(source.read(configuration, flags["master"]), features, configuration)
-        problems = validation.validate(configuration, features, IN_TREE)
+        problems = validation.validate(configuration, features, plugins)
     except ConfigError as error:
         problems = error.problems
     if problems:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kubestow.cli.log_flags import log_flags
+from kubestow.cli.plugin_option import plugin_option
 
 if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
     from kubestow.reporting.log_setup import LogOptions
 
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep objects here; else in memory.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
+@plugin_option
 @click.option("--policy-config-file", "policy", metavar="FILE", help="Legacy Policy of the scheduler.")
 @click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
@@ -34,6 +37,7 @@ def command(
     nodes_file: Path | None,
     data_dir: Path | None,
     configuration: str | None,
+    plugins: "PluginCollection",
     policy: str | None,
     port: int,
     kubeconfig: Path | None,
@@ -49,7 +53,7 @@ def command(
     from kubestow.cli.up_process import Settings, UpError, run
 
     try:
-        run(Settings(nodes, nodes_file, data_dir, configuration, policy, port, kubeconfig, manifests, logs))
+        run(Settings(nodes, nodes_file, data_dir, configuration, plugins, policy, port, kubeconfig, manifests, logs))
     except UpError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

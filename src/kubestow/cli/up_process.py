@@ -35,11 +35,13 @@ from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, policy
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
+from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import NO_NEWS, get_logger
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 from kubestow.wiring.live import LiveOptions, LiveScheduler
+from kubestow.wiring.registry import in_tree_registry
 
 log = get_logger(__name__)
 
@@ -62,6 +64,7 @@ class Settings:
     nodes_file: Path | None
     data_dir: Path | None
     configuration: str | None
+    plugins: PluginCollection
     policy: str | None
     port: int
     kubeconfig: Path | None
@@ -75,7 +78,7 @@ class UpError(Exception):
 
 def run(settings: Settings) -> None:
     """Run a cluster until a signal comes; raises UpError."""
-    configuration = _configuration(settings.configuration, settings.policy)
+    configuration = _configuration(settings.configuration, settings.plugins, settings.policy)
     try:
         manifests = up_manifests.read(settings.manifests)
     except ManifestError as error:
@@ -94,7 +97,7 @@ def run(settings: Settings) -> None:
         warnings.pass_on()
 
 
-def _configuration(file: str | None, policy_file: str | None) -> SchedulerConfiguration:
+def _configuration(file: str | None, plugins: PluginCollection, policy_file: str | None) -> SchedulerConfiguration:
     features = Features()
     if file is None:
         configuration = config.default(features)
@@ -103,7 +106,7 @@ def _configuration(file: str | None, policy_file: str | None) -> SchedulerConfig
         configuration = replace(configuration, clientConnection=unlimited)
     else:
         with _problems_of(file):
-            configuration = configuration_file.load(file, features)
+            configuration = configuration_file.load(file, features, plugins)
     if policy_file is not None:
         with _problems_of(policy_file):
             configuration = policy.load(configuration_file.read(policy_file), features, configuration)
@@ -158,7 +161,8 @@ async def _serve(
 ) -> None:
     async with ControlPlane(_options(settings, manifests)) as plane:
         access = find_access(str(plane.kubeconfig_path), "")
-        scheduler = LiveScheduler(LiveOptions(configuration, access))
+        registry = settings.plugins.register(in_tree_registry())
+        scheduler = LiveScheduler(LiveOptions(configuration, access, registry=registry))
         try:
             async with asyncio.TaskGroup() as tasks:
                 scheduling = tasks.create_task(scheduler.run(), name="scheduler")

@@ -25,7 +25,7 @@ class QueueRules:
 
     def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
         """Why a pod may not enter the queue; a plugin that fails holds it back as well."""
-        for hook in self._in_turn[held_back_by]:
+        for hook in self._in_turn.get(held_back_by, self._profile.pre_enqueue):
             try:
                 refused: Rejection | None = self._profile.caller.call(hook, pod)
             except PluginError as error:
