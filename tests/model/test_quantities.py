@@ -134,3 +134,26 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except QuantityError:
         with pytest.raises(QuantityError):
             canonical(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("0", True),
+        ("5", True),
+        ("-5", True),
+        ("50k", True),
+        ("40Gi", True),
+        ("9223372036854775", True),
+        ("0E", True),
+        ("1.0", False),
+        ("1000m", False),
+        ("1.5Gi", False),
+        ("9E", True),
+        ("10E", False),
+        ("99999999999999999999", False),
+    ],
+)
+def test_which_quantities_are_int64s(text: str, answer: bool) -> None:
+    """Those that Kubernetes keeps in 64 bits and that were written without fraction."""
+    assert quantity.is_int64(text) is answer

@@ -79,6 +79,13 @@ def milli(raw: RawQuantity) -> int:
     return _scaled(_parse(_text_of(raw)), -3)
 
 
+def is_int64(raw: RawQuantity) -> bool:
+    """Whether Kubernetes can say the quantity as an int64: it is kept in 64 bits, and was written without fraction."""
+    parsed = _parse(_text_of(raw))
+    fits = parsed.exponent <= _INT64_DIGITS and abs(parsed.digits) * 10 ** max(parsed.exponent, 0) <= INT64_MAX
+    return parsed.short and parsed.exponent >= 0 and (fits or parsed.digits == 0)
+
+
 @lru_cache(maxsize=_CACHED_TEXTS, typed=True)
 def canonical(raw: RawQuantity) -> str:
     """The text that Kubernetes writes for the quantity."""
