@@ -21,6 +21,7 @@ CALLED_BY_OTHERS = {
     "httptools": (r"on_\w+",),
     "click": ("exit_code", "format_commands", "format_options", "get_command", "list_plugins", "translate"),
     "numpy": ("writeable",),
+    "re2": ("log_errors",),
     "rich": ("no_wrap",),
     "yaml": ("ignore_aliases",),
     "enum": ("_value_",),
@@ -32,13 +33,16 @@ CALLED_BY_OTHERS = {
 }
 """Patterns of names."""
 
+CALLED_BY_EXPRESSIONS = ["@define"]
+"""Decorators of functions that are found by their names in CEL."""
+
 # A field of a struct says what an object has, not what is done with it.
 _FIELD = re.compile(r"\s+\w+: ")
 
 
 def findings() -> list[str]:
     """A line for everything that is dead."""
-    vulture = Vulture(ignore_names=[])
+    vulture = Vulture(ignore_names=[], ignore_decorators=CALLED_BY_EXPRESSIONS)
     vulture.scavenge([str(ROOT / "src"), str(ROOT / "scripts")])
     allowed = re.compile("|".join(pattern for patterns in CALLED_BY_OTHERS.values() for pattern in patterns))
     found = []

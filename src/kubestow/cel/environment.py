@@ -1,0 +1,37 @@
+"""What an expression may use: variables, the fields of structs, functions, and types by name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kubestow.cel import types
+from kubestow.cel.functions import Overload
+from kubestow.cel.types import Type
+
+_TYPES = (
+    types.BOOL,
+    types.BYTES,
+    types.DOUBLE,
+    types.INT,
+    types.STRING,
+    types.UINT,
+    types.DURATION,
+    types.TIMESTAMP,
+    types.NULL,
+    types.TYPE,
+    types.IP,
+    types.CIDR,
+    types.list_of(types.DYN),
+    types.map_of(types.DYN, types.DYN),
+    types.optional_of(types.DYN),
+)
+TYPE_NAMES: Mapping[str, Type] = {type_.name: type_ for type_ in _TYPES}
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Declarations that expressions are compiled against; the variables are given in this order to evaluate."""
+
+    functions: Mapping[str, Sequence[Overload]]
+    variables: Mapping[str, Type] = field(default_factory=dict)
+    structs: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
+    """The fields of each struct type."""

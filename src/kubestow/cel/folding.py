@@ -1,0 +1,68 @@
+"""Constants: parts of an expression that are the same for everyone are evaluated once, when it is compiled.
+
+What fails or costs much is left for the evaluation, except literals that can never be right.
+"""
+
+from collections.abc import Iterator
+
+from kubestow.cel.errors import EvaluationError, Issue
+from kubestow.cel.functions import Budget, dispatcher
+from kubestow.cel.library import regex
+from kubestow.cel.loops import map_literal
+from kubestow.cel.syntax import NOTHING, Bind, Call, ListLiteral, Literal, Loop, MapLiteral, Node, Select
+
+_MOST = 1_000
+_LAZY = ("_&&_", "_||_", "_?_:_", "or", "orValue")
+_CHECKED = ("duration", "timestamp")
+
+
+def fold(node: Node) -> Iterator[Issue]:
+    """Write constants into an expression; gives what is wrong with literals."""
+    for child in _children(node):
+        yield from fold(child)
+    match node:
+        case Call() if node.function not in _LAZY:
+            yield from _fold_call(node)
+        case ListLiteral() if not node.optional and _all_constant(node.elements):
+            node.constant = [element.constant for element in node.elements]
+        case MapLiteral() if _all_constant(_children(node)) and not any(entry.optional for entry in node.entries):
+            node.constant = map_literal(*((entry.key.constant, entry.value.constant, False) for entry in node.entries))
+
+
+def _children(node: Node) -> list[Node]:
+    match node:
+        case Select():
+            return [node.operand]
+        case Call():
+            return [*([node.target] if node.target else ()), *node.args]
+        case ListLiteral():
+            return node.elements
+        case MapLiteral():
+            return [child for entry in node.entries for child in (entry.key, entry.value)]
+        case Loop():
+            return [node.range, *([node.filter] if node.filter else ()), node.body]
+        case Bind():
+            return [node.value, node.body]
+    return []
+
+
+def _all_constant(nodes: list[Node]) -> bool:
+    return all(node.constant is not NOTHING for node in nodes)
+
+
+def _fold_call(node: Call) -> Iterator[Issue]:
+    pattern = node.args[0] if node.function == "matches" and node.target and node.args else None
+    if isinstance(pattern, Literal):
+        try:
+            regex.compiled(str(pattern.value))
+        except ValueError:
+            yield Issue(pattern.offset, "invalid matches argument")
+    args = _children(node)
+    if not _all_constant(args) or not node.overloads:
+        return
+    try:
+        call = dispatcher(node.function, node.overloads, metered=True)
+        node.constant = call(Budget(_MOST), *(arg.constant for arg in args))
+    except EvaluationError:
+        if node.function in _CHECKED and isinstance(args[0], Literal):
+            yield Issue(args[0].offset, f"invalid {node.function} argument")

@@ -1,0 +1,109 @@
+"""IP addresses and networks in CIDR notation."""
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Interface, ip_address, ip_interface
+from typing import Any
+
+from kubestow.cel.errors import EvaluationError
+from kubestow.cel.functions import Library, succeeds
+from kubestow.cel.library.costs import reading
+from kubestow.cel.library.strings import quote
+from kubestow.cel.values import TYPE_NAMES, KubernetesValue
+
+LIBRARY = Library()
+define = LIBRARY.define
+
+
+class IP(KubernetesValue):
+    """An address; the key is Python's."""
+
+    __slots__ = ()
+    type_name = "net.IP"
+    go_type = "cel.IP"
+
+    def __str__(self) -> str:
+        return str(self.key)
+
+
+class CIDR(IP):
+    """A network by one of its addresses, and the length of the prefix; the key is Python's interface."""
+
+    __slots__ = ()
+    type_name = "net.CIDR"
+    go_type = "cel.CIDR"
+
+
+TYPE_NAMES[IP] = IP.type_name
+TYPE_NAMES[CIDR] = CIDR.type_name
+
+
+@define("ip", "(string) -> ip", cost=reading)
+def to_ip(text: str) -> IP:
+    problem = f"IP Address {quote(text)} parse error during conversion from string"
+    try:
+        address: IPv4Address | IPv6Address = ip_address(text)
+    except ValueError:
+        raise EvaluationError(f"{problem}: ParseAddr({quote(text)}): unable to parse IP") from None
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
+        if address.ipv4_mapped is not None:
+            raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+    return IP(address)
+
+
+@define("cidr", "(string) -> cidr", cost=reading)
+def to_cidr(text: str) -> CIDR:
+    problem = "network address parse error during conversion from string"
+    address, slash, length = text.partition("/")
+    canonical = length.isascii() and length.isdigit() and (length == "0" or length[0] != "0")
+    try:
+        if not slash or not canonical or "%" in address:
+            raise ValueError(text)
+        interface = ip_interface(text)
+    except ValueError:
+        reason = f"netip.ParsePrefix({quote(text)}): unable to parse prefix"
+        raise EvaluationError(f"{problem}: {problem}: {reason}") from None
+    if isinstance(interface, IPv6Interface) and interface.ip.ipv4_mapped is not None:
+        raise EvaluationError(f"{problem}: IPv4-mapped IPv6 address {quote(text)} is not allowed")
+    return CIDR(interface)
+
+
+define("isIP", "(string) -> bool", cost=reading)(succeeds(to_ip))
+define("isCIDR", "(string) -> bool", cost=reading)(succeeds(to_cidr))
+define("ip.isCanonical", "(string) -> bool", cost=reading)(lambda text: str(to_ip(text)) == text)
+define("family", "ip.() -> int")(lambda ip: ip.key.version)
+define("isUnspecified", "ip.() -> bool")(lambda ip: ip.key.is_unspecified)
+define("isLoopback", "ip.() -> bool")(lambda ip: ip.key.is_loopback)
+define("isLinkLocalUnicast", "ip.() -> bool")(lambda ip: ip.key.is_link_local)
+define("ip", "cidr.() -> ip")(lambda cidr: IP(cidr.key.ip))
+define("prefixLength", "cidr.() -> int")(lambda cidr: cidr.key.network.prefixlen)
+define("masked", "cidr.() -> cidr")(lambda cidr: CIDR(ip_interface(cidr.key.network)))
+
+
+@define("isLinkLocalMulticast", "ip.() -> bool")
+def is_link_local_multicast(ip: IP) -> bool:
+    packed = ip.key.packed
+    return bool(packed[:3] == b"\xe0\0\0" if len(packed) == 4 else packed[0] == 0xFF and packed[1] & 0x0F == 2)
+
+
+@define("isGlobalUnicast", "ip.() -> bool")
+def is_global_unicast(ip: IP) -> bool:
+    key = ip.key
+    local = key.is_unspecified or key.is_loopback or key.is_multicast or key.is_link_local
+    return not local and key.packed != b"\xff\xff\xff\xff"
+
+
+def _containing(_cidr: CIDR, other: Any) -> float:
+    return 5 + (reading(other) if isinstance(other, str) else 0)
+
+
+@define("containsIP", "cidr.(ip) -> bool", "cidr.(string) -> bool", cost=_containing)
+def contains_ip(cidr: CIDR, other: IP | str) -> bool:
+    ip = to_ip(other) if isinstance(other, str) else other
+    return ip.key in cidr.key.network
+
+
+@define("containsCIDR", "cidr.(cidr) -> bool", "cidr.(string) -> bool", cost=_containing)
+def contains_cidr(cidr: CIDR, other: CIDR | str) -> bool:
+    inner = (to_cidr(other) if isinstance(other, str) else other).key.network
+    return cidr.key.version == inner.version and bool(inner.subnet_of(cidr.key.network))

@@ -1,0 +1,128 @@
+"""URLs, read as Go's net/url reads what a request may ask for: absolute, or a path from the root."""
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote, unquote_plus
+
+from kubestow.cel.errors import EvaluationError
+from kubestow.cel.functions import Library, succeeds
+from kubestow.cel.library import strings
+from kubestow.cel.library.costs import reading
+from kubestow.cel.values import TYPE_NAMES, KubernetesValue
+
+LIBRARY = Library()
+define = LIBRARY.define
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})[\s\S]{0,2}")
+_USER = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
+_HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]*")
+_PORT = re.compile(r"(?::[0-9]*)?")
+_PATH = "$&+,/:;=@!'()*"
+_VALID_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@\[\]/%-]*")
+
+
+class Parts(NamedTuple):
+    """What a URL consists of; the path is as it was written."""
+
+    scheme: str
+    host: str
+    path: str
+    query: str
+    fragment: str
+
+
+class URL(KubernetesValue):
+    """A URL; the key is its parts."""
+
+    __slots__ = ()
+    type_name = "kubernetes.URL"
+    go_type = "cel.URL"
+
+    @property
+    def parts(self) -> Parts:
+        return self.key  # type: ignore[no-any-return]
+
+
+TYPE_NAMES[URL] = URL.type_name
+
+
+def _parse(text: str) -> Parts:
+    """Raises ValueError with what is wrong."""
+    if any(char < " " or char == "\x7f" for char in text):
+        raise ValueError("net/url: invalid control character in URL")
+    if not text:
+        raise ValueError("empty url")
+    rest, _, fragment = text.partition("#")
+    rest, _, query = rest.partition("?")
+    scheme = _SCHEME.match(rest)
+    if scheme:
+        rest = rest[scheme.end() :]
+    elif rest.startswith(":"):
+        raise ValueError("missing protocol scheme")
+    if not rest.startswith("/"):
+        raise ValueError("invalid URI for request")
+    host = ""
+    if rest.startswith("//") and (scheme or not rest.startswith("///")):
+        authority, slash, path = rest[2:].partition("/")
+        host, rest = _host(authority), slash + path
+    for part in (rest, fragment):
+        if escape := _ESCAPE.search(part):
+            raise ValueError(f"invalid URL escape {strings.quote(escape[0])}")
+    return Parts(scheme[1].lower() if scheme else "", host, rest, query, fragment)
+
+
+def _host(authority: str) -> str:
+    user, at, host = authority.rpartition("@")
+    if at and not _USER.fullmatch(user):
+        raise ValueError("net/url: invalid userinfo")
+    if not _HOST.fullmatch(host):
+        raise ValueError("invalid character in host name")
+    if host.startswith("["):
+        if "]" not in host:
+            raise ValueError("missing ']' in host")
+        port = host.rpartition("]")[2]
+    else:
+        port = host[host.rindex(":") :] if ":" in host else ""
+    if not _PORT.fullmatch(port):
+        raise ValueError(f"invalid port {strings.quote(port)} after host")
+    return host
+
+
+@define("url", "(string) -> url", cost=reading)
+def to_url(text: str) -> URL:
+    try:
+        return URL(_parse(text))
+    except ValueError as error:
+        problem = f"parse {strings.quote(text)}: {error}"
+        raise EvaluationError(f"URL parse error during conversion from string: {problem}") from None
+
+
+def _split_host(host: str) -> tuple[str, str]:
+    name, colon, port = host.rpartition(":")
+    if not colon or "]" in port:
+        name, port = host, ""
+    return (name[1:-1] if name.startswith("[") and name.endswith("]") else name), port
+
+
+is_url = define("isURL", "(string) -> bool", cost=reading)(succeeds(to_url))
+define("getScheme", "url.() -> string")(lambda url: url.parts.scheme)
+define("getHost", "url.() -> string")(lambda url: url.parts.host)
+define("getHostname", "url.() -> string")(lambda url: _split_host(url.parts.host)[0])
+define("getPort", "url.() -> string")(lambda url: _split_host(url.parts.host)[1])
+
+
+@define("getEscapedPath", "url.() -> string")
+def escaped_path_of(url: URL) -> str:
+    path = url.parts.path
+    return path if _VALID_PATH.fullmatch(path) else quote(path, safe=_PATH + "%")
+
+
+@define("getQuery", "url.() -> map(string, list(string))")
+def query_of(url: URL) -> dict[str, list[str]]:
+    query: dict[str, list[str]] = {}
+    for pair in url.parts.query.split("&"):
+        if pair and ";" not in pair and not _ESCAPE.search(pair):
+            key, _, value = pair.partition("=")
+            query.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+    return query

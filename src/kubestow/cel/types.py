@@ -1,0 +1,195 @@
+"""The static types of CEL, and the notation in which functions declare theirs.
+
+`parse_type("map(string, list(A))")` reads a type; single capitals are type parameters. `Signature.parse` reads
+`"string.(int) -> string"`, a member of string that takes an int, or `"(A, list(A)) -> bool"`, a plain function.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+
+
+class Kind(Enum):
+    """What a type is, as far as checking cares."""
+
+    SCALAR = "scalar"
+    DYN = "dyn"
+    ANY = "any"
+    ERROR = "error"
+    NULL = "null"
+    LIST = "list"
+    MAP = "map"
+    STRUCT = "struct"
+    OPAQUE = "opaque"
+    TYPE = "type"
+    PARAM = "param"
+
+
+_SPOKEN = {
+    "google.protobuf.Any": "any",
+    "google.protobuf.Duration": "duration",
+    "google.protobuf.Timestamp": "timestamp",
+    "null_type": "null",
+    "error": "!error!",
+}
+
+
+_LARGEST = 250
+
+
+class TypeTooLargeError(Exception):
+    """A type of too many types. Few words can write one that has more parts than there are atoms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Type:
+    """A type by the name it has at run time, with the parameters it has when checked."""
+
+    kind: Kind
+    name: str
+    params: tuple["Type", ...] = ()
+    size: int = field(init=False, repr=False)
+    open: bool = field(init=False, repr=False)
+    """Whether a type parameter is in it."""
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        size = 1 + sum(param.size for param in self.params)
+        if size > _LARGEST:
+            raise TypeTooLargeError
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "open", self.kind is Kind.PARAM or any(param.open for param in self.params))
+        object.__setattr__(self, "_hash", hash((self.kind, self.name, self.params)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Type) or self is other:
+            return self is other
+        return self._hash == other._hash and self.name == other.name and self.params == other.params
+
+    def __str__(self) -> str:
+        """As messages about types spell it."""
+        return self._spell(_SPOKEN.get(self.name, self.name), [str(param) for param in self.params])
+
+    @property
+    def declared(self) -> str:
+        """As the message about the type of a whole expression spells it."""
+        return self._spell(self.name, [param.declared for param in self.params])
+
+    def _spell(self, name: str, params: list[str]) -> str:
+        return f"{name}({', '.join(params)})" if params else name
+
+    @property
+    def dynamic(self) -> bool:
+        return self.kind in (Kind.DYN, Kind.ANY)
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether anything goes: the type is dynamic, or in error, which was reported elsewhere."""
+        return self.dynamic or self.kind is Kind.ERROR
+
+
+BOOL = Type(Kind.SCALAR, "bool")
+BYTES = Type(Kind.SCALAR, "bytes")
+DOUBLE = Type(Kind.SCALAR, "double")
+INT = Type(Kind.SCALAR, "int")
+STRING = Type(Kind.SCALAR, "string")
+UINT = Type(Kind.SCALAR, "uint")
+DURATION = Type(Kind.SCALAR, "google.protobuf.Duration")
+TIMESTAMP = Type(Kind.SCALAR, "google.protobuf.Timestamp")
+NULL = Type(Kind.NULL, "null_type")
+DYN = Type(Kind.DYN, "dyn")
+ANY = Type(Kind.ANY, "google.protobuf.Any")
+ERROR = Type(Kind.ERROR, "error")
+TYPE = Type(Kind.TYPE, "type")
+QUANTITY = Type(Kind.STRUCT, "kubernetes.Quantity")
+SEMVER = Type(Kind.STRUCT, "kubernetes.Semver")
+URL = Type(Kind.STRUCT, "kubernetes.URL")
+FORMAT = Type(Kind.STRUCT, "kubernetes.NamedFormat")
+IP = Type(Kind.OPAQUE, "net.IP")
+CIDR = Type(Kind.OPAQUE, "net.CIDR")
+
+
+def list_of(element: Type) -> Type:
+    return Type(Kind.LIST, "list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type(Kind.MAP, "map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    return Type(Kind.OPAQUE, "optional_type", (value,))
+
+
+def type_of(value: Type) -> Type:
+    return Type(Kind.TYPE, "type", (value,))
+
+
+def parameter(name: str) -> Type:
+    return Type(Kind.PARAM, name)
+
+
+_NAMED = {
+    "duration": DURATION,
+    "timestamp": TIMESTAMP,
+    "null": NULL,
+    "any": ANY,
+    "quantity": QUANTITY,
+    "semver": SEMVER,
+    "url": URL,
+    "format": FORMAT,
+    "ip": IP,
+    "cidr": CIDR,
+} | {type_.name: type_ for type_ in (BOOL, BYTES, DOUBLE, INT, STRING, UINT, DYN, TYPE)}
+
+
+@cache
+def parse_type(text: str) -> Type:
+    """The type that a declaration writes so."""
+    name, _, rest = text.partition("(")
+    params = tuple(parse_type(part) for part in _parts(rest.removesuffix(")")))
+    match name, params:
+        case "list", (element,):
+            return list_of(element)
+        case "map", (key, value):
+            return map_of(key, value)
+        case "optional", (value,):
+            return optional_of(value)
+        case "type", (value,):
+            return type_of(value)
+    return parameter(name) if name.isupper() else _NAMED[name]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What stands between the commas that are in no brackets."""
+    depth = start = 0
+    for place, char in enumerate(text + ","):
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth and text:
+            yield text[start:place].strip()
+            start = place + 1
+
+
+_SIGNATURE = re.compile(r"(?:(?P<target>.+)\.)?\((?P<params>.*)\) -> (?P<result>.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The types a function takes and gives; the first parameter of a member is what stands before the dot."""
+
+    member: bool
+    params: tuple[Type, ...]
+    result: Type
+
+    @classmethod
+    def parse(cls, text: str) -> "Signature":
+        form = _SIGNATURE.fullmatch(text)
+        assert form, text
+        target = () if form["target"] is None else (parse_type(form["target"]),)
+        params = target + tuple(parse_type(part) for part in _parts(form["params"]))
+        return cls(bool(target), params, parse_type(form["result"]))
