@@ -1,6 +1,12 @@
-"""One valid object of each resource, named `a`."""
+"""One valid object of each resource."""
 
+import base64
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 _LABELS = {"app": "a"}
 _SPEC = {
@@ -28,6 +34,29 @@ _TEMPLATE = {"metadata": {"labels": _LABELS}, "spec": _SPEC}
 _WORKLOAD = {"selector": {"matchLabels": _LABELS}, "template": _TEMPLATE}
 _AMOUNT = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
 _REGARDING = {"kind": "Pod", "name": "a", "namespace": "default"}
+
+_BACKEND = {"service": {"name": "s", "port": {"number": 80}}}
+_ROLE_BINDING = {
+    "roleRef": {"kind": "ClusterRole", "name": "r", "apiGroup": "rbac.authorization.k8s.io"},
+    "subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "default"}],
+}
+_WEBHOOK = {
+    "name": "w.example.com",
+    "clientConfig": {"url": "https://example.com"},
+    "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}],
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+}
+
+
+def _certificate_request() -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
+    request = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
+    return base64.b64encode(request.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+_REQUEST = _certificate_request()
 
 SEEDS: dict[str, dict[str, Any]] = {
     "pods": {"spec": _SPEC},
@@ -93,5 +122,40 @@ SEEDS: dict[str, dict[str, Any]] = {
         }
     },
     "deviceclasses.resource.k8s.io": {"spec": {"selectors": [{"cel": {"expression": "true"}}]}},
+    "podtemplates": {"template": _TEMPLATE},
+    "horizontalpodautoscalers.autoscaling": {
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "a", "apiVersion": "apps/v1"}}
+    },
+    "volumeattributesclasses.storage.k8s.io": {"driverName": "d", "parameters": {"a": "b"}},
+    "runtimeclasses.node.k8s.io": {"handler": "h", "overhead": {"podFixed": {"cpu": "1"}}},
+    "ingresses.networking.k8s.io": {
+        "spec": {
+            "rules": [{"host": "h", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": _BACKEND}]}}]
+        }
+    },
+    "ingressclasses.networking.k8s.io": {"spec": {"controller": "example.com/c"}},
+    "networkpolicies.networking.k8s.io": {"spec": {"podSelector": {}, "egress": [{"ports": [{"port": 80}]}]}},
+    "servicecidrs.networking.k8s.io": {"spec": {"cidrs": ["10.0.0.0/16"]}},
+    "ipaddresses.networking.k8s.io": {"spec": {"parentRef": {"resource": "services", "name": "a"}}},
+    "roles.rbac.authorization.k8s.io": {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]},
+    "clusterroles.rbac.authorization.k8s.io": {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}]},
+    "rolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
+    "clusterrolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
+    "certificatesigningrequests.certificates.k8s.io": {"spec": {"request": _REQUEST, "signerName": "example.com/s"}},
+    "validatingadmissionpolicies.admissionregistration.k8s.io": {"spec": {"validations": [{"expression": "true"}]}},
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": {
+        "spec": {"policyName": "a", "validationActions": ["Deny"]}
+    },
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": {"spec": {"reinvocationPolicy": "Never"}},
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": {"spec": {"policyName": "a"}},
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
+    "flowschemas.flowcontrol.apiserver.k8s.io": {"spec": {"priorityLevelConfiguration": {"name": "l"}}},
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": {
+        "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": {}}}}
+    },
 }
 """Objects by storage, without metadata."""
+
+OTHER_NAMES = {"ipaddresses.networking.k8s.io": "10.0.0.1"}
+"""Names by storage, of objects that cannot be called `a`."""

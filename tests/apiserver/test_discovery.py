@@ -17,7 +17,7 @@ def test_every_resource_is_discovered(client: Client) -> None:
             listed = client.get(f"/apis/{version['groupVersion']}")
             plain |= {(listed["groupVersion"], one["name"]) for one in listed["resources"] if "/" not in one["name"]}
     plain |= {("v1", one["name"]) for one in client.get("/api/v1")["resources"] if "/" not in one["name"]}
-    assert plain == {(one.api_version, one.plural) for one in RESOURCES} | {("v1", "bindings")}
+    assert plain == {(one.api_version, one.plural) for one in RESOURCES}
     together = set()
     for path in ("/api", "/apis"):
         for group in client.get(path, accept=AGGREGATED)["items"]:
@@ -25,7 +25,7 @@ def test_every_resource_is_discovered(client: Client) -> None:
             for version in group["versions"]:
                 api_version = f"{name}/{version['version']}" if name else version["version"]
                 together |= {(api_version, one["resource"]) for one in version["resources"]}
-    assert together == plain - {("v1", "bindings")}
+    assert together == plain
 
 
 def test_schemas_are_whole(client: Client) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from apiserver.running import TOKEN, Running, Watching, pod
 from kubestow.apiserver import StartError
+from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import Store
 
@@ -152,7 +153,7 @@ def test_a_reply_waits_for_the_disk(tmp_path: Path) -> None:
 
     async def play() -> list[str]:
         journal = SqliteJournal(tmp_path)
-        store = Store(journal)
+        store = Store(BY_STORAGE.values(), journal)
         order: list[str] = []
         done = asyncio.Event()
         store.collection("pods").subscribers.append(lambda change: order.append(f"published {change.rv}"))

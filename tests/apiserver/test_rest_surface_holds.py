@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apiserver.direct import Direct
-from apiserver.seeds import SEEDS
+from apiserver.seeds import OTHER_NAMES, SEEDS
 from kubestow.apiserver.resources import BY_STORAGE, RESOURCES, Resource
 from kubestow.apiserver.rest.bodies import PATCHES
 from kubestow.apiserver.schema.types import Choice, ListOf, MapOf, Scalar, Struct, Type
@@ -172,13 +172,14 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("storage", sorted(SEEDS))
+@pytest.mark.parametrize("storage", sorted(BY_STORAGE))
 @settings(SETTINGS, max_examples=12)
 @given(data=st.data())
 def test_damaged_objects_are_refused_or_repaired(storage: str, data: st.DataObject) -> None:
     """A valid object with one part replaced by anything: created, put, patched and applied, read in every form."""
     resource = BY_STORAGE[storage]
-    good = {"metadata": {"name": "a", "labels": {"app": "a"}}, **copy.deepcopy(SEEDS[storage])}
+    name = OTHER_NAMES.get(storage, "a")
+    good = {"metadata": {"name": name, "labels": {"app": "a"}}, **copy.deepcopy(SEEDS[storage])}
     bad = copy.deepcopy(good)
     where = data.draw(st.sampled_from(places(bad)))
     holder: Any = bad
@@ -191,16 +192,16 @@ def test_damaged_objects_are_refused_or_repaired(storage: str, data: st.DataObje
         direct = Direct()
         assert direct.call("POST", path, good)[0] == 201
         attempts: list[tuple[str, str, Any, str]] = [
-            ("PUT", f"{path}/a", bad, "application/json"),
-            ("PATCH", f"{path}/a", bad, "application/merge-patch+json"),
-            ("PATCH", f"{path}/a", bad, "application/strategic-merge-patch+json"),
-            ("PATCH", f"{path}/a?fieldManager=one&force=1", good, "application/apply-patch+yaml"),
-            ("PATCH", f"{path}/a?fieldManager=two", bad, "application/apply-patch+yaml"),
-            ("PATCH", f"{path}/a?fieldManager=one", {"metadata": {"name": "a"}}, "application/apply-patch+yaml"),
-            ("DELETE", f"{path}/a?gracePeriodSeconds=0", None, "application/json"),
+            ("PUT", f"{path}/{name}", bad, "application/json"),
+            ("PATCH", f"{path}/{name}", bad, "application/merge-patch+json"),
+            ("PATCH", f"{path}/{name}", bad, "application/strategic-merge-patch+json"),
+            ("PATCH", f"{path}/{name}?fieldManager=one&force=1", good, "application/apply-patch+yaml"),
+            ("PATCH", f"{path}/{name}?fieldManager=two", bad, "application/apply-patch+yaml"),
+            ("PATCH", f"{path}/{name}?fieldManager=one", {"metadata": {"name": name}}, "application/apply-patch+yaml"),
+            ("DELETE", f"{path}/{name}?gracePeriodSeconds=0", None, "application/json"),
             ("POST", path, bad, "application/json"),
         ]
-        attempts += [("PUT", f"{path}/a/{sub}", bad, "application/json") for sub in resource.subresources]
+        attempts += [("PUT", f"{path}/{name}/{sub}", bad, "application/json") for sub in resource.subresources]
         for method, target, body, media in attempts:
             for form in ("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"):
                 direct.send("GET", path, accept=form)

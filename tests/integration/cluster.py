@@ -134,7 +134,7 @@ class Cluster:
 
     def leader_now(self) -> str:
         """Who holds the lease, without a request."""
-        target = paths.parse(LEASE)
+        target = paths.parse(LEASE, self.plane.application.registry)
         assert target is not None
         try:
             record = reading.get(self.plane.store, target.resource, target.namespace or "", target.name)

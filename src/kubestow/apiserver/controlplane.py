@@ -22,6 +22,7 @@ from kubestow.apiserver.controllers.queue import Controllers
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.kubelets.fleet import Fleet, Pace
+from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
@@ -129,7 +130,7 @@ class ControlPlane:
             self.identities.add_file(options.token_file)
         if options.data_dir is not None:
             self._journal = SqliteJournal(options.data_dir)
-        self.store = Store(self._journal, retain=options.retained_changes)
+        self.store = Store(BY_STORAGE.values(), self._journal, retain=options.retained_changes)
         self._watchers = Watchers(self.store, max_watches=options.max_watches, max_unsent=options.max_unsent)
         self.application = Application(self.store, self.identities, self._watchers)
         journal = self._journal

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubestow.apiserver.errors import bad_request
-from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.store.records import Record
 
 _KEY = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
@@ -131,9 +131,6 @@ class FieldSelector:
         )
 
 
-_EVENT_NAMES = {"regarding": "involvedObject", "reportingController": "reportingComponent"}
-
-
 def parse_fields(text: str, resource: Resource) -> FieldSelector | None:
     """The selector of a `fieldSelector` parameter; None when it selects everything."""
     selector = FieldSelector()
@@ -148,11 +145,7 @@ def parse_fields(text: str, resource: Resource) -> FieldSelector | None:
             raise bad_request(f'fieldSelector: cannot understand "{part}"; try path=value or path!=value')
         path = path.strip()
         equal = sign != "!="
-        if resource.group == "events.k8s.io":
-            head, dot, rest = path.partition(".")
-            path = _EVENT_NAMES.get(head, head) + dot + rest
-        if path == "source" and resource.storage == "events":
-            path = "source.component"
+        path = resource.field_aliases.get(path, path)
         if path == "metadata.name":
             selector.name.append((equal, value))
         elif path == "metadata.namespace":

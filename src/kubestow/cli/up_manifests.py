@@ -146,7 +146,7 @@ def _manifest(place: str, tree: Any) -> Manifest:
     if not isinstance(api_version, str) or not isinstance(kind, str):
         raise ManifestError("needs apiVersion and kind, such as v1 and Pod")
     resource = BY_KIND.get((api_version, kind))
-    if resource is None or resource.review:
+    if resource is None or not resource.stored:
         others = sorted(version for version, other in BY_KIND if other == kind and version != api_version)
         hint = f"; there is one in {' and '.join(others)}" if others else ""
         raise ManifestError(f"no kind {kind} in {api_version} is served here{hint}")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubestow.apiserver import clock, errors
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
-from kubestow.apiserver.resources import Resource
 from kubestow.apiserver.schema.reader import structs
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode

@@ -6,13 +6,12 @@ from typing import Any
 
 from kubestow.apiserver import clock, errors
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.objects import conversion, removal
+from kubestow.apiserver.kinds.resource import Part, Resource
+from kubestow.apiserver.kinds.subresources import SUBRESOURCES
+from kubestow.apiserver.objects import removal
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.patches import ownership
-from kubestow.apiserver.resources import Resource
-from kubestow.apiserver.rules import pods
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, wrong_metadata
-from kubestow.apiserver.rules.table import rules_of
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
@@ -76,12 +75,13 @@ class Writer:
         if not intent.trusted:
             check(resource, obj, intent)
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
-        obj = conversion.to_stored(resource, obj)
+        if resource.conversion is not None:
+            obj = resource.conversion.to_stored(obj)
         metadata = self._new_metadata(resource, namespace, obj)
-        rules = rules_of(resource.storage)
+        rules = resource.rules
         rules.default(obj)
         rules.prepare_create(obj)
-        rules.admit(obj, self.store)
+        rules.complete(obj, self.store)
         self._demand_valid(resource, obj, [*wrong_metadata(metadata), *rules.validate(obj)])
         name = metadata["name"]
         if not rules.valid_name(name):
@@ -156,22 +156,23 @@ class Writer:
         if current is None:
             raise errors.not_found(resource.group, resource.plural, name)
         old = current.object()
-        new = change(conversion.from_stored(resource, current.object()))
+        conversion = resource.conversion
+        new = change(current.object() if conversion is None else conversion.from_stored(current.object()))
         if not intent.trusted:
             check(resource, new, intent)
         new["apiVersion"], new["kind"] = resource.api_version, resource.kind
-        new = conversion.to_stored(resource, new)
+        if conversion is not None:
+            new = conversion.to_stored(new)
         self._keep_identity(resource, new, old, current)
-        new = _merged(resource, new, old, sub)
+        part = SUBRESOURCES[sub].part or _WHOLE if sub else _WHOLE
+        new = part.merge(new, old, resource)
         metadata = new["metadata"]
-        rules = rules_of(resource.storage)
-        if sub != "status":
+        rules = resource.rules
+        if part.has_rules:
             rules.default(new)
             rules.prepare_update(new, old)
             causes = [*wrong_metadata(metadata), *rules.validate(new)]
-            validate_update = pods.validate_resize if sub == "resize" else rules.validate_update
-            if sub not in ("ephemeralcontainers", "finalize"):
-                causes += validate_update(new, old)
+            causes += (part.validate_update or rules.validate_update)(new, old)
             self._demand_valid(resource, new, causes)
             if resource.counts_generation and _wanted(new) != _wanted(old):
                 metadata["generation"] = metadata.get("generation", 0) + 1
@@ -231,47 +232,14 @@ def _wanted(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status", "apiVersion", "kind")}
 
 
-_NO_METADATA_WITH_STATUS = (
-    "volumeattachments.storage.k8s.io",
-    "resourceclaims.resource.k8s.io",
-    "podgroups.scheduling.k8s.io",
-)
-_KEPT_WITH_STATUS = {"pods": ("ownerReferences",), "deployments.apps": ("labels",)}
-
-
-def _metadata_with_status(resource: Resource, new: Object, old: Object) -> Object:
-    """Metadata after a write of the status: of most resources it may change along, as controllers are used to."""
-    if resource.storage in _NO_METADATA_WITH_STATUS:
-        return dict(old)
-    metadata = dict(new)
-    for key in _KEPT_WITH_STATUS.get(resource.storage, ()):
-        metadata.pop(key, None)
-        if key in old:
-            metadata[key] = old[key]
-    return metadata
-
-
-def _merged(resource: Resource, new: Object, old: Object, sub: str) -> Object:
-    """The part of `new` that a subresource stands for, in an otherwise unchanged object."""
-    if not sub:
-        if resource.has_status:
-            if "status" in old:
-                new["status"] = old["status"]
-            else:
-                new.pop("status", None)
-        return new
-    merged = dict(old)
-    if sub == "status":
-        if "status" in new:
-            merged["status"] = new["status"]
+def _keep_status(new: Object, old: Object, resource: Resource) -> Object:
+    if resource.has_status:
+        if "status" in old:
+            new["status"] = old["status"]
         else:
-            merged.pop("status", None)
-        merged["metadata"] = _metadata_with_status(resource, new["metadata"], old["metadata"])
-    elif sub == "ephemeralcontainers":
-        merged["spec"] = dict(old["spec"])
-        merged["spec"]["ephemeralContainers"] = new.get("spec", {}).get("ephemeralContainers", [])
-        merged["metadata"] = dict(old["metadata"])
-    else:
-        merged["spec"] = new.get("spec", {})
-        merged["metadata"] = dict(old["metadata"])
-    return merged
+            new.pop("status", None)
+    return new
+
+
+_WHOLE = Part(_keep_status, validate_update=None)
+"""An object without its status, if that is a subresource."""

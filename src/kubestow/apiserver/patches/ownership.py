@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from kubestow.apiserver import clock
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.patches import fieldsets
 from kubestow.apiserver.patches.fieldsets import Tree
-from kubestow.apiserver.resources import Resource
 
 Object = dict[str, Any]
 BEFORE = "before-first-apply"

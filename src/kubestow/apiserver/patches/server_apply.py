@@ -8,10 +8,10 @@ import copy
 from typing import Any
 
 from kubestow.apiserver.errors import Cause, apply_conflict
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.patches import fieldsets
 from kubestow.apiserver.patches.fieldsets import Tree, key_of
 from kubestow.apiserver.patches.ownership import BEFORE, changed_fields, entry, managed, member
-from kubestow.apiserver.resources import Resource
 from kubestow.apiserver.schema.types import Field, ListOf, MapOf, Struct, Type
 
 Object = dict[str, Any]

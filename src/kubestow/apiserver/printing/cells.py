@@ -104,6 +104,15 @@ def ready_count(pod: Object) -> str:
     return f"{ready}/{len(spec.get('containers', ())) + len(staying)}"
 
 
+def readiness_gates(pod: Object) -> str:
+    """Gates that are open, of all."""
+    gates = pod.get("spec", {}).get("readinessGates", ())
+    if not gates:
+        return NONE
+    true = {one["type"] for one in pod.get("status", {}).get("conditions", ()) if one.get("status") == "True"}
+    return f"{sum(1 for gate in gates if gate.get('conditionType') in true)}/{len(gates)}"
+
+
 def restarts(pod: Object) -> str:
     """How often containers started again."""
     return str(sum(one.get("restartCount", 0) for one in pod.get("status", {}).get("containerStatuses", ())))
@@ -173,6 +182,12 @@ def job_completions(job: Object) -> str:
     return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
 
 
+def last_schedule(cron_job: Object) -> str:
+    """When a job was last begun."""
+    last = cron_job.get("status", {}).get("lastScheduleTime")
+    return age(last) if last else NONE
+
+
 def job_duration(job: Object) -> str:
     """How long a job took, or has taken so far."""
     status = job.get("status", {})
@@ -225,6 +240,12 @@ def controller(obj: Object) -> str:
     return NONE
 
 
+def event_object(event: Object) -> str:
+    """What an event is about."""
+    about = event["involvedObject"]
+    return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
+
+
 def event_source(event: Object) -> str:
     """Who told of an event."""
     source = event.get("source", {})
@@ -240,3 +261,119 @@ def last_seen(event: Object) -> str:
         or event.get("eventTime")
         or event["metadata"].get("creationTimestamp")
     )
+
+
+def claim_of(volume: Object) -> str:
+    """The claim a volume is bound to."""
+    claim = volume.get("spec", {}).get("claimRef")
+    return f"{claim.get('namespace')}/{claim.get('name')}" if claim else ""
+
+
+def claim_state(claim: Object) -> str:
+    """Where a device claim stands."""
+    states = []
+    if claim["metadata"].get("deletionTimestamp"):
+        states.append("deleted")
+    if claim.get("status", {}).get("allocation"):
+        states.append("allocated")
+        if claim["status"].get("reservedFor"):
+            states.append("reserved")
+    else:
+        states.append("pending")
+    return ",".join(states)
+
+
+def certificate_state(request: Object) -> str:
+    """Pending, or what was said of it."""
+    status = request.get("status", {})
+    told = [one.get("type", "") for one in status.get("conditions", ())]
+    if status.get("certificate"):
+        told.append("Issued")
+    return joined(told, "Pending")
+
+
+def subjects(binding: Object, kind: str) -> str:
+    """Who a role is given to."""
+    return ", ".join(
+        f"{one['namespace']}/{one['name']}" if kind == "ServiceAccount" else one.get("name", "")
+        for one in binding.get("subjects", ())
+        if one.get("kind") == kind
+    )
+
+
+def role(binding: Object) -> str:
+    """The role that is given."""
+    reference = binding.get("roleRef", {})
+    return f"{reference.get('kind', '')}/{reference.get('name', '')}"
+
+
+def scaled(autoscaler: Object) -> str:
+    """What an autoscaler scales."""
+    target = autoscaler.get("spec", {}).get("scaleTargetRef", {})
+    return f"{target.get('kind', '')}/{target.get('name', '')}"
+
+
+def scale_targets(autoscaler: Object) -> str:
+    """What an autoscaler measures, and what it aims at."""
+    told = []
+    current = {
+        one.get("resource", {}).get("name"): one for one in autoscaler.get("status", {}).get("currentMetrics") or ()
+    }
+    for metric in autoscaler.get("spec", {}).get("metrics", ()):
+        source = metric.get("resource", {})
+        aim = source.get("target", {})
+        now = current.get(source.get("name"), {}).get("resource", {}).get("current", {})
+        if "averageUtilization" in aim:
+            told.append(f"{source['name']}: {_percent(now.get('averageUtilization'))}/{aim['averageUtilization']}%")
+        elif source:
+            told.append(f"{source.get('name')}: {now.get('averageValue', '<unknown>')}/{aim.get('averageValue', '')}")
+        else:
+            told.append("<unknown>")
+    return _few(told)
+
+
+def _percent(value: int | None) -> str:
+    return "<unknown>" if value is None else f"{value}%"
+
+
+def ingress_hosts(ingress: Object) -> str:
+    """The hosts an Ingress routes."""
+    return _few([one["host"] for one in ingress.get("spec", {}).get("rules", ()) if one.get("host")], "*")
+
+
+def balanced(obj: Object) -> str:
+    """Addresses of a load balancer."""
+    found = obj.get("status", {}).get("loadBalancer", {}).get("ingress", ())
+    return joined((one.get("ip") or one.get("hostname", "") for one in found), "")
+
+
+def class_parameters(ingress_class: Object) -> str:
+    """Where the settings of a class are."""
+    found = ingress_class.get("spec", {}).get("parameters")
+    if not found:
+        return NONE
+    group = f".{found['apiGroup']}" if found.get("apiGroup") else ""
+    return f"{found.get('kind', '')}{group}/{found.get('name', '')}"
+
+
+def address_parent(address_: Object) -> str:
+    """What an address belongs to."""
+    parent = address_.get("spec", {}).get("parentRef", {})
+    return "/".join(str(parent[key]) for key in ("group", "resource", "namespace", "name") if parent.get(key))
+
+
+def parameter_kind(policy: Object) -> str:
+    """Where the parameters of a policy come from."""
+    found = policy.get("spec", {}).get("paramKind")
+    return f"{found.get('apiVersion', '')}/{found.get('kind', '')}" if found else "<unset>"
+
+
+def token_requests(driver: Object) -> str:
+    """For whom tokens are put into volumes of a driver."""
+    return joined((one.get("audience", "") for one in driver.get("spec", {}).get("tokenRequests", ())), "<unset>")
+
+
+def requested_duration(request: Object) -> str:
+    """How long a certificate is to last."""
+    seconds = request.get("spec", {}).get("expirationSeconds")
+    return NONE if seconds is None else duration(seconds)

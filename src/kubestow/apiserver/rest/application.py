@@ -1,23 +1,24 @@
 """From request to response: who asks, what for, may they, then the verb; every refusal becomes a Status."""
 
-import time
 from collections.abc import Callable
-from typing import Any
 
-from kubestow.apiserver import clock, errors
+from kubestow.apiserver import errors
 from kubestow.apiserver.auth.identities import Identities, by_certificate
 from kubestow.apiserver.auth.policy import Attempt, allowed
 from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.intent import Intent, User
 from kubestow.apiserver.objects.writing import check
+from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import bodies, discovery, paths, reading, reviews, views
+from kubestow.apiserver.rest.discovery import Discovery
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
 from kubestow.apiserver.rest.negotiation import wanted_form
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.subresources import Subresources
 from kubestow.apiserver.rest.watching import Watchers
-from kubestow.apiserver.schema import openapi
+from kubestow.apiserver.schema.openapi import OpenApi
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
 from kubestow.http.connection import Connection
@@ -27,9 +28,8 @@ from kubestow.reporting.logs import get_logger
 log = get_logger(__name__)
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_PATHS = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_INSIDE = ("log", "exec", "attach", "portforward")
-_NOTHING_INSIDE = "pods here are stand-ins that run no containers: there are no logs and there is nothing to enter"
 
 
 class Application:
@@ -37,11 +37,14 @@ class Application:
 
     def __init__(self, store: Store, identities: Identities, watchers: Watchers) -> None:
         self.store = store
+        self.registry = Registry()
         self.identities = identities
         self.watchers = watchers
         self.mutations = Mutations(store)
         evictor = Evictor(store, self.mutations.remover)
-        self.subresources = Subresources(store, self.mutations.writer, evictor)
+        self.subresources = Subresources(store, self.mutations.writer, evictor, identities)
+        self.discovery = Discovery(self.registry)
+        self.openapi = OpenApi(self.registry)
         self.unhealthy: Callable[[], str | None] = lambda: None
 
     def __call__(self, request: Request, connection: Connection) -> None:
@@ -85,16 +88,15 @@ class Application:
         return user
 
     def _answer(self, request: Request, connection: Connection) -> Response | None:
-        target = paths.parse(request.path)
+        target = paths.parse(request.path, self.registry)
         if target is None:
             return self._answer_other(request)
         watched = request.method == "GET" and not target.sub and reading.is_true(request.query, "watch")
         self._authorize(request, target, watched)
-        if target.resource.review:
-            return self._review(request, target)
-        if request.method in ("GET", "HEAD"):
+        reads = request.method in ("GET", "HEAD")
+        if reads and target.resource.stored and target.sub not in self.subresources.actions:
             return self._read(request, connection, target, watched)
-        failure = self.unhealthy()
+        failure = None if reads else self.unhealthy()
         if failure:
             raise errors.internal(failure)
         intent = intent_of(request)
@@ -125,11 +127,7 @@ class Application:
     def _read(self, request: Request, connection: Connection, target: Target, watched: bool) -> Response | None:
         resource, query = target.resource, request.query
         form = wanted_form(request.header(b"accept"))
-        if target.sub == "scale":
-            return Response(200, encode(self.subresources.scale(target)))
-        if target.sub in _INSIDE:
-            raise errors.not_implemented(_NOTHING_INSIDE)
-        if target.sub and target.sub not in ("status", "resize", "ephemeralcontainers"):
+        if target.sub and "get" not in SUBRESOURCES[target.sub].verbs:
             raise errors.method_not_allowed(request.method)
         if watched:
             chosen = reading.selection(resource, target.namespace, target.name, query)
@@ -155,10 +153,22 @@ class Application:
     def _write(self, request: Request, target: Target, intent: Intent) -> Response:
         method, resource = request.method, target.resource
         form = wanted_form(request.header(b"accept"))
-        if target.sub in _INSIDE:
-            raise errors.not_implemented(_NOTHING_INSIDE)
-        if target.sub in ("binding", "eviction", "token", "scale"):
-            return self._write_subresource(request, target, intent)
+        if target.sub:
+            verbs = SUBRESOURCES[target.sub].verbs
+            if _VERBS.get(method, "get") not in verbs:
+                raise errors.method_not_allowed(method)
+            action = self.subresources.actions.get(target.sub)
+            if action is not None:
+                return action(request, target, intent)
+        if (
+            not resource.stored
+            and method == "POST"
+            and not target.name
+            and resource.namespaced == bool(target.namespace)
+        ):
+            return self._ask(request, target, intent)
+        if not resource.stored:
+            raise errors.method_not_allowed(method)
         if method == "POST" and not target.name:
             if resource.namespaced and target.namespace is None:
                 raise errors.method_not_allowed(method)
@@ -178,95 +188,48 @@ class Application:
             return Response(200, views.listing(resource, page.records, page.metadata, form, "Metadata"))
         raise errors.method_not_allowed(method)
 
-    def _write_subresource(self, request: Request, target: Target, intent: Intent) -> Response:
-        method, sub = request.method, target.sub
-        if sub == "binding" and method == "POST":
-            self.subresources.bind(request, target.namespace or "", target.name, intent)
-            return _SUCCESS
-        if sub == "eviction" and method == "POST":
-            self.subresources.evict(request, target, intent)
-            return _SUCCESS
-        if sub == "token" and method == "POST":
-            return self._token(request, target)
-        if sub == "scale" and method in ("PUT", "PATCH"):
-            return Response(200, encode(self.subresources.rescale(request, target, intent)))
-        raise errors.method_not_allowed(method)
-
-    def _token(self, request: Request, target: Target) -> Response:
-        record = reading.get(self.store, target.resource, target.namespace or "", target.name)
-        document = bodies.read_object(request)
-        spec = document.get("spec")
-        seconds = spec.get("expirationSeconds", 3600) if isinstance(spec, dict) else 3600
-        if type(seconds) is not int or not 600 <= seconds <= 2**32:
-            raise errors.bad_request("spec.expirationSeconds: must be a whole number of at least 600")
-        token = self.identities.issue(record.namespace, record.name, record.uid, seconds)
-        status = {"token": token, "expirationTimestamp": clock.at(time.time() + seconds)}
-        body: dict[str, Any] = {
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": clock.now()},
-            "spec": {"audiences": ["kubestow"], "expirationSeconds": seconds},
-            "status": status,
-        }
-        return Response(201, encode(body))
-
-    def _review(self, request: Request, target: Target) -> Response:
-        if request.method != "POST" or target.name:
-            raise errors.method_not_allowed(request.method)
+    def _ask(self, request: Request, target: Target, intent: Intent) -> Response:
+        """Answers what is never stored: a review, or a binding that names its pod itself."""
+        if target.resource.kind == "Binding":
+            return self.subresources.bind(request, target, intent)
         review = bodies.read_object(request)
         bodies.demand_kind(review, target.resource.api_version, target.resource.kind)
-        check(target.resource, review, intent_of(request))
+        check(target.resource, review, intent)
         answered = reviews.answer(target.resource, review, request.user, self.identities)
         return Response(201, encode(answered))
 
     def _answer_other(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
-        if request.method == "POST" and parts[:3] == ["api", "v1", "namespaces"] and parts[4:] == ["bindings"]:
-            if not allowed(request.user, Attempt("create", "bindings")):
-                raise errors.forbidden("", "bindings", "", f'User "{request.user.name}" cannot create bindings')
-            self.subresources.bind(request, parts[3], "", intent_of(request))
-            return _SUCCESS
         if request.method not in ("GET", "HEAD"):
             raise errors.no_such_path() if parts[0] in ("api", "apis") else errors.method_not_allowed(request.method)
         if path in ("/healthz", "/livez", "/readyz") or parts[0] in ("healthz", "livez", "readyz"):
             failure = self.unhealthy()
             body = f"unhealthy: {failure}\n".encode() if failure else b"ok"
             return Response(500 if failure else 200, body, content_type=b"text/plain; charset=utf-8")
-        document = _document(path, parts, request.header(b"accept"))
+        aggregated = len(parts) == 1 and discovery.wants_aggregated(request.header(b"accept"))
+        document = self._document(path, parts, aggregated)
         if document is None:
             raise errors.no_such_path()
-        if parts[0] in ("api", "apis") and len(parts) == 1 and discovery.wants_aggregated(request.header(b"accept")):
+        if parts[0] in ("api", "apis") and aggregated:
             return Response(200, document, content_type=discovery.AGGREGATED)
         return Response(200, document)
 
-
-def _document(path: str, parts: list[str], accept: str) -> bytes | None:
-    """Discovery and OpenAPI."""
-    if path == "/version":
-        return encode(discovery.VERSION)
-    if path in ("/api", "/apis") and discovery.wants_aggregated(accept):
-        return discovery.aggregated(path == "/api")
-    if path == "/api":
-        return discovery.core_versions()
-    if path == "/apis":
-        return discovery.groups()
-    if path == "/openapi/v2":
-        return openapi.version_two()
-    if path == "/openapi/v3":
-        return openapi.index()
-    if path.startswith("/openapi/v3/"):
-        return openapi.document(path.removeprefix("/openapi/v3/"))
-    if parts[0] == "api" and len(parts) == 2:
-        return discovery.resources("", parts[1])
-    if parts[0] == "apis" and len(parts) == 2:
-        return discovery.group(parts[1])
-    if parts[0] == "apis" and len(parts) == 3:
-        return discovery.resources(parts[1], parts[2])
-    if path == "/":
-        listed = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-        return encode({"paths": listed})
-    return None
+    def _document(self, path: str, parts: list[str], aggregated: bool) -> bytes | None:
+        """Discovery and OpenAPI."""
+        if parts[0] in ("api", "apis"):
+            return self.discovery.answer(parts, aggregated)
+        if path == "/version":
+            return encode(discovery.VERSION)
+        if path == "/openapi/v2":
+            return self.openapi.version_two()
+        if path == "/openapi/v3":
+            return self.openapi.index()
+        if path.startswith("/openapi/v3/"):
+            return self.openapi.document(path.removeprefix("/openapi/v3/"))
+        if path == "/":
+            return encode({"paths": _PATHS})
+        return None
 
 
 def _failure(error: ApiError) -> Response:
@@ -275,9 +238,6 @@ def _failure(error: ApiError) -> Response:
 
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
-
-
-_SUCCESS = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
 
 
 def _deleted(target: Target, record: Record, gone: bool, form: str) -> bytes:

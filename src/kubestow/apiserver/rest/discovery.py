@@ -1,9 +1,11 @@
 """Discovery: which groups, versions and resources there are, one by one or all at once."""
 
-from functools import cache
+import re
 from typing import Any
 
-from kubestow.apiserver.resources import GROUPS, RESOURCES, SUBRESOURCE_KINDS, Resource
+from kubestow.apiserver.kinds.resource import Resource
+from kubestow.apiserver.kinds.subresources import SUBRESOURCES
+from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.store.records import encode
 
 Object = dict[str, Any]
@@ -19,6 +21,7 @@ VERSION = {
     "compiler": "",
     "platform": "python",
 }
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?\Z")
 
 
 def wants_aggregated(accept: str) -> bool:
@@ -29,108 +32,126 @@ def wants_aggregated(accept: str) -> bool:
     )
 
 
-def _versions(group: str) -> list[str]:
-    return list(dict.fromkeys(one.version for one in RESOURCES if one.group == group))
+def _rank(version: str) -> tuple[int, int, int, str]:
+    """Order of versions: stable before beta before alpha, newer before older, other names last."""
+    match = _VERSION.match(version)
+    if match is None:
+        return (3, 0, 0, version)
+    major, stage, minor = match.groups()
+    return ({None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), "")
 
 
-def _of(group: str, version: str) -> list[Resource]:
-    return [one for one in RESOURCES if one.group == group and one.version == version]
+class Discovery:
+    """Answers from a registry; made once, and again when it has changed."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._made: dict[str, bytes | None] = {}
+        self._version = -1
+
+    def answer(self, parts: list[str], aggregated: bool) -> bytes | None:
+        """The document at /api, /apis and below; None if there is none."""
+        if self._version != self._registry.version:
+            self._made.clear()
+            self._version = self._registry.version
+        key = "/".join(parts) + ("+" if aggregated else "")
+        if key not in self._made:
+            document = self._document(parts, aggregated)
+            if document is None:
+                return None
+            self._made[key] = encode(document)
+        return self._made[key]
+
+    def _document(self, parts: list[str], aggregated: bool) -> Object | None:
+        core = parts[0] == "api"
+        if len(parts) == 1 and aggregated:
+            return self._aggregated(core)
+        if parts == ["api"]:
+            server = {"clientCIDR": "0.0.0.0/0", "serverAddress": ""}
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [server]}
+        if parts == ["apis"]:
+            listed = [_group(name, versions) for name, versions in self._groups().items() if name]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+        if not core and len(parts) == 2 and parts[1] in self._groups():
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1], self._groups()[parts[1]])}
+        if len(parts) == (2 if core else 3):
+            return self._resources(*(("", parts[1]) if core else parts[1:]))
+        return None
+
+    def _groups(self) -> dict[str, list[str]]:
+        """Versions of each group, the preferred one first."""
+        found: dict[str, list[str]] = {}
+        for one in self._registry.resources:
+            versions = found.setdefault(one.group, [])
+            if one.version not in versions:
+                versions.append(one.version)
+        return {name: sorted(versions, key=_rank) for name, versions in found.items()}
+
+    def _of(self, group: str, version: str) -> list[Resource]:
+        return [one for one in self._registry.resources if one.group == group and one.version == version]
+
+    def _resources(self, group: str, version: str) -> Object | None:
+        listed: list[Object] = []
+        for one in self._of(group, version):
+            entry: Object = {
+                "name": one.plural,
+                "singularName": one.singular,
+                "namespaced": one.namespaced,
+                "kind": one.kind,
+                "verbs": list(one.verbs),
+            }
+            listed.append(entry | _names(one))
+            for sub in one.subresources:
+                speaks, verbs = _subresource(one, sub)
+                below: Object = {
+                    "name": f"{one.plural}/{sub}",
+                    "singularName": "",
+                    "namespaced": one.namespaced,
+                    "kind": speaks["kind"],
+                    "verbs": verbs,
+                }
+                if (speaks["group"], speaks["version"]) != (one.group, one.version):
+                    below |= {"group": speaks["group"], "version": speaks["version"]}
+                listed.append(below)
+        api_version = f"{group}/{version}" if group else version
+        found = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": listed}
+        return found if listed else None
+
+    def _aggregated(self, core: bool) -> Object:
+        items = []
+        for name, found in self._groups().items():
+            if (name == "") is core:
+                versions = [
+                    {
+                        "version": version,
+                        "resources": [_aggregated_resource(one) for one in self._of(name, version)],
+                        "freshness": "Current",
+                    }
+                    for version in found
+                ]
+                items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": versions})
+        version = "apidiscovery.k8s.io/v2"
+        return {"kind": "APIGroupDiscoveryList", "apiVersion": version, "metadata": {}, "items": items}
 
 
-def _group(group: str) -> Object:
-    versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in _versions(group)]
+def _group(group: str, found: list[str]) -> Object:
+    versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in found]
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-@cache
-def core_versions() -> bytes:
-    """The answer to /api."""
-    return encode(
-        {
-            "kind": "APIVersions",
-            "versions": ["v1"],
-            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
-        }
-    )
+def _names(one: Resource) -> Object:
+    names: Object = {}
+    if one.short_names:
+        names["shortNames"] = list(one.short_names)
+    if one.categories:
+        names["categories"] = list(one.categories)
+    return names
 
 
-@cache
-def groups() -> bytes:
-    """The answer to /apis."""
-    listed = [_group(group) for group in GROUPS if group]
-    return encode({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
-
-
-@cache
-def group(name: str) -> bytes | None:
-    """The answer to /apis/GROUP."""
-    if not name or name not in GROUPS:
-        return None
-    return encode({"kind": "APIGroup", "apiVersion": "v1", **_group(name)})
-
-
-@cache
-def resources(group_name: str, version: str) -> bytes | None:
-    """The answer to /api/v1 and /apis/GROUP/VERSION."""
-    found = _of(group_name, version)
-    if not found:
-        return None
-    listed: list[Object] = []
-    for one in found:
-        entry: Object = {
-            "name": one.plural,
-            "singularName": one.singular,
-            "namespaced": one.namespaced,
-            "kind": one.kind,
-            "verbs": list(one.verbs),
-        }
-        if one.short_names:
-            entry["shortNames"] = list(one.short_names)
-        if one.categories:
-            entry["categories"] = list(one.categories)
-        listed.append(entry)
-        for sub in one.subresources:
-            sub_group, sub_version, kind, verbs = _subresource(one, sub)
-            below: Object = {
-                "name": f"{one.plural}/{sub}",
-                "singularName": "",
-                "namespaced": one.namespaced,
-                "kind": kind,
-                "verbs": list(verbs),
-            }
-            if (sub_group, sub_version) != (one.group, one.version):
-                below |= {"group": sub_group, "version": sub_version}
-            listed.append(below)
-    if group_name == "" and version == "v1":
-        binding = {"name": "bindings", "singularName": "binding", "namespaced": True, "kind": "Binding"}
-        listed.append({**binding, "verbs": ["create"]})
-    api_version = f"{group_name}/{version}" if group_name else version
-    return encode({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": listed})
-
-
-def _subresource(resource: Resource, sub: str) -> tuple[str, str, str, tuple[str, ...]]:
-    return SUBRESOURCE_KINDS.get(sub, (resource.group, resource.version, resource.kind, ("get", "patch", "update")))
-
-
-@cache
-def aggregated(core: bool) -> bytes:
-    """Everything at once, for /api or /apis."""
-    items = []
-    for name in GROUPS:
-        if (name == "") is not core:
-            continue
-        versions = [
-            {
-                "version": version,
-                "resources": [_aggregated_resource(one) for one in _of(name, version)],
-                "freshness": "Current",
-            }
-            for version in _versions(name)
-        ]
-        items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": versions})
-    return encode(
-        {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
-    )
+def _subresource(resource: Resource, sub: str) -> tuple[dict[str, str], list[str]]:
+    entry = SUBRESOURCES[sub]
+    group, version, kind = entry.speaks or (resource.group, resource.version, resource.kind)
+    return {"group": group, "version": version, "kind": kind}, list(entry.verbs)
 
 
 def _aggregated_resource(one: Resource) -> Object:
@@ -140,19 +161,11 @@ def _aggregated_resource(one: Resource) -> Object:
         "scope": "Namespaced" if one.namespaced else "Cluster",
         "singularResource": one.singular,
         "verbs": list(one.verbs),
-    }
-    if one.short_names:
-        entry["shortNames"] = list(one.short_names)
-    if one.categories:
-        entry["categories"] = list(one.categories)
+    } | _names(one)
     if one.subresources:
         entry["subresources"] = [
-            {
-                "subresource": sub,
-                "responseKind": {"group": group, "version": version, "kind": kind},
-                "verbs": list(verbs),
-            }
+            {"subresource": sub, "responseKind": speaks, "verbs": verbs}
             for sub in one.subresources
-            for group, version, kind, verbs in (_subresource(one, sub),)
+            for speaks, verbs in (_subresource(one, sub),)
         ]
     return entry

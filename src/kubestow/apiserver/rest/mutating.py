@@ -3,11 +3,11 @@
 from typing import Any
 
 from kubestow.apiserver.errors import bad_request, not_found, unsupported_media_type
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.removal import DeleteOptions, Remover, read_options
 from kubestow.apiserver.objects.writing import Writer, check
 from kubestow.apiserver.patches import json_patch, merge_patch, server_apply, strategic
-from kubestow.apiserver.resources import Resource
 from kubestow.apiserver.rest import bodies
 from kubestow.apiserver.rest.bodies import demand_kind, read_object
 from kubestow.apiserver.rest.paths import Target

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-from kubestow.apiserver.resources import BY_PATH, Resource
+from kubestow.apiserver.kinds.resource import Resource
+from kubestow.apiserver.resources import BY_STORAGE, Registry
+
+_OF_NAMESPACES = BY_STORAGE["namespaces"].subresources
 
 
 @dataclass(slots=True, frozen=True)
@@ -15,7 +18,7 @@ class Target:
     sub: str
 
 
-def parse(path: str) -> Target | None:
+def parse(path: str, registry: Registry) -> Target | None:
     """The target of a path; None if it is not one of a resource."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
@@ -27,10 +30,10 @@ def parse(path: str) -> Target | None:
     if "" in rest:
         return None
     namespace: str | None = None
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
         namespace = rest[1]
         rest = rest[2:]
-    resource = BY_PATH.get((group, version, rest[0]))
+    resource = registry.by_path.get((group, version, rest[0]))
     if resource is None or len(rest) > 3:
         return None
     # Lists over all namespaces are the one thing that namespaced resources have without one.

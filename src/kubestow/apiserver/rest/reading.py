@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kubestow.apiserver.errors import ApiError, bad_request, expired, not_found
-from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store

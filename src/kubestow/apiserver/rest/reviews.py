@@ -5,8 +5,8 @@ from typing import Any
 from kubestow.apiserver import clock
 from kubestow.apiserver.auth.identities import Identities
 from kubestow.apiserver.auth.policy import Attempt, allowed, rules_for
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import User
-from kubestow.apiserver.resources import Resource
 
 Object = dict[str, Any]
 

@@ -1,24 +1,30 @@
-"""Subresources that are more than a part of an object: binding, eviction, scale."""
+"""Subresources that are actions rather than a part of an object, each answered by one method."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
-from kubestow.apiserver import errors
+from kubestow.apiserver import clock, errors
+from kubestow.apiserver.auth.identities import Identities
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.binding import Binder
 from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.patches import json_patch, merge_patch
 from kubestow.apiserver.printing import cells
-from kubestow.apiserver.resources import Resource
 from kubestow.apiserver.rest import bodies, reading
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.schema.reader import struct_named
 from kubestow.apiserver.schema.types import Report
-from kubestow.apiserver.store.records import Record
+from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
-from kubestow.http.messages import Request
+from kubestow.http.messages import Request, Response
 
 Object = dict[str, Any]
+Action = Callable[[Request, Target, Intent], Response]
+_NOTHING_INSIDE = "pods here are stand-ins that run no containers: there are no logs and there is nothing to enter"
+_SUCCESS = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
 
 
 def _demand(document: Object, group: str, kind: str) -> None:
@@ -31,39 +37,72 @@ def _demand(document: Object, group: str, kind: str) -> None:
 
 
 class Subresources:
-    """Requests on subresources."""
+    """Actions on objects, by the name of the subresource."""
 
-    def __init__(self, store: Store, writer: Writer, evictor: Evictor) -> None:
+    def __init__(self, store: Store, writer: Writer, evictor: Evictor, identities: Identities) -> None:
         self.store = store
         self.writer = writer
         self.binder = Binder(store)
         self.evictor = evictor
+        self.identities = identities
+        self.actions: dict[str, Action] = {
+            "binding": self.bind,
+            "eviction": self.evict,
+            "scale": self.scale,
+            "token": self.token,
+            **dict.fromkeys(("log", "exec", "attach", "portforward"), self.enter),
+        }
 
-    def bind(self, request: Request, namespace: str, name: str, intent: Intent) -> None:
+    def enter(self, _request: Request, _target: Target, _intent: Intent) -> Response:
+        """Refuses: there is nothing inside."""
+        raise errors.not_implemented(_NOTHING_INSIDE)
+
+    def bind(self, request: Request, target: Target, intent: Intent) -> Response:
         """Binds a pod to a node."""
         document = bodies.read_object(request)
         bodies.demand_kind(document, "v1", "Binding")
         _demand(document, "core.v1", "Binding")
-        name = name or document.get("metadata", {}).get("name", "")
-        self.binder.bind(namespace, name, document, intent)
+        name = target.name or document.get("metadata", {}).get("name", "")
+        self.binder.bind(target.namespace or "", name, document, intent)
+        return _SUCCESS
 
-    def evict(self, request: Request, target: Target, intent: Intent) -> None:
+    def evict(self, request: Request, target: Target, intent: Intent) -> Response:
         """Removes a pod if the budgets allow it."""
         document = bodies.read_object(request)
         bodies.demand_kind(document, "policy/v1", "Eviction")
         _demand(document, "policy.v1", "Eviction")
         self.evictor.evict(target.namespace or "", target.name, document.get("deleteOptions"), request.query, intent)
+        return _SUCCESS
 
-    def scale(self, target: Target) -> Object:
-        """The scale of a workload."""
+    def token(self, request: Request, target: Target, intent: Intent) -> Response:  # noqa: ARG002
+        """Issues a token for a service account."""
         record = reading.get(self.store, target.resource, target.namespace or "", target.name)
-        return _scale(target.resource, record)
+        document = bodies.read_object(request)
+        _demand(document, "authentication.v1", "TokenRequest")
+        spec = document.get("spec", {})
+        seconds = spec.get("expirationSeconds", 3600)
+        if not 600 <= seconds <= 2**32:
+            what = "may not specify a duration " + ("less than 10 minutes" if seconds < 600 else "above 2^32 seconds")
+            cause = ("spec.expirationSeconds", "FieldValueInvalid", f"Invalid value: {seconds}: {what}")
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [cause])
+        token = self.identities.issue(record.namespace, record.name, record.uid, seconds)
+        status = {"token": token, "expirationTimestamp": clock.at(time.time() + seconds)}
+        body: Object = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": clock.now()},
+            "spec": {**spec, "audiences": spec.get("audiences") or ["kubestow"], "expirationSeconds": seconds},
+            "status": status,
+        }
+        return Response(201, encode(body))
 
-    def rescale(self, request: Request, target: Target, intent: Intent) -> Object:
-        """Sets the number of replicas, by a whole Scale or a patch of it."""
+    def scale(self, request: Request, target: Target, intent: Intent) -> Response:
+        """The scale of a workload, as it is or as it becomes by a whole Scale or a patch of it."""
         resource = target.resource
         record = reading.get(self.store, resource, target.namespace or "", target.name)
         current = _scale(resource, record)
+        if request.method in ("GET", "HEAD"):
+            return Response(200, encode(current))
         if request.method == "PUT":
             wanted = bodies.read_object(request)
             bodies.demand_kind(wanted, "autoscaling/v1", "Scale")
@@ -79,30 +118,48 @@ class Subresources:
         _demand(wanted, "autoscaling.v1", "Scale")
         replicas = wanted.get("spec", {}).get("replicas", 0)
         if replicas < 0:
-            cause = ("spec.replicas", "FieldValueInvalid", f"Invalid value: {replicas}: must not be negative")
-            raise errors.invalid("autoscaling", "Scale", target.name, [cause])
+            message = f"Invalid value: {replicas}: must be greater than or equal to 0"
+            raise errors.invalid("autoscaling", "Scale", target.name, [("spec.replicas", "FieldValueInvalid", message)])
 
         def change(obj: Object) -> Object:
-            obj["spec"]["replicas"] = replicas
+            inner = obj
+            for key in resource.scale.wanted[:-1]:
+                inner = inner.setdefault(key, {})
+            inner[resource.scale.wanted[-1]] = replicas
             version = wanted.get("metadata", {}).get("resourceVersion")
             if version:
                 obj["metadata"]["resourceVersion"] = version
             return obj
 
         updated = self.writer.update(resource, target.namespace or "", target.name, change, intent)
-        return _scale(resource, updated)
+        return Response(200, encode(_scale(resource, updated)))
 
 
 def _scale(resource: Resource, record: Record) -> Object:
     obj = record.object()
-    spec, status = obj.get("spec", {}), obj.get("status", {})
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    plain = resource.kind == "ReplicationController"
-    chosen = cells.plain_selector(spec.get("selector")) if plain else cells.selector(spec.get("selector"))
+    status: Object = {"replicas": _number(obj, resource.scale.present)}
+    selector = _at(obj, resource.scale.selector)
+    if isinstance(selector, dict):
+        plain = resource.kind == "ReplicationController"
+        selector = cells.plain_selector(selector) if plain else cells.selector(selector)
+    if selector:
+        status["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {key: obj["metadata"][key] for key in kept if key in obj["metadata"]},
-        "spec": {"replicas": spec.get("replicas", 0)},
-        "status": {"replicas": status.get("replicas", 0), "selector": chosen},
+        "spec": {"replicas": _number(obj, resource.scale.wanted)},
+        "status": status,
     }
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _number(obj: Object, path: tuple[str, ...]) -> int:
+    found = _at(obj, path)
+    return found if type(found) is int else 0

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from kubestow.apiserver.objects import conversion
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.printing.tables import table_head, table_row
-from kubestow.apiserver.resources import Resource
 from kubestow.apiserver.rest.negotiation import OBJECT, PARTIAL, TABLE
 from kubestow.apiserver.store.records import Change, Record, encode
 
 
 def body_of(resource: Resource, record: Record) -> bytes:
     """An object, whole."""
-    if conversion.differs(resource):
-        return encode(conversion.from_stored(resource, record.object()))
+    if resource.conversion is not None:
+        return encode(resource.conversion.from_stored(record.object()))
     return record.body
 
 
@@ -42,8 +41,8 @@ def listing(resource: Resource, records: list[Record], metadata: dict[str, Any],
         kind, api_version = "PartialObjectMetadataList", "meta.k8s.io/v1"
         bodies = [encode(partial(record)) for record in records]
     else:
-        kind, api_version = f"{resource.kind}List", resource.api_version
-        if conversion.differs(resource):
+        kind, api_version = resource.list_kind, resource.api_version
+        if resource.conversion is not None:
             bodies = [body_of(resource, record) for record in records]
         else:
             bodies = [record.body for record in records]
@@ -78,7 +77,7 @@ def _table(
 
 def watch_line(resource: Resource, change: Change, type_: str, form: str, include: str = "Metadata") -> bytes:
     """One event of a watch, made once for all watchers that want this form of it."""
-    key = (type_, f"{form}{include}" if form == TABLE else form + resource.group)
+    key = (type_, f"{form}{include}" if form == TABLE else form + resource.api_version)
     line = change.lines.get(key)
     if line is None:
         record = change.record

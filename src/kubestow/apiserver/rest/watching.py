@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from kubestow.apiserver import errors
-from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.rest import views
 from kubestow.apiserver.rest.reading import Selection, is_true, version_of, whole_number
 from kubestow.apiserver.store.collection import Collection

@@ -105,6 +105,16 @@ def validate_config_map(obj: dict[str, Any]) -> Iterator[Cause]:
                 yield f"{part}[{key}]", INVALID, f'Invalid value: "{key}": use letters, digits, - _ and .'
 
 
+def default_event(obj: dict[str, Any]) -> None:
+    """Go writes these fields though they are empty, and clients read them."""
+    for key in ("involvedObject", "source"):
+        obj.setdefault(key, {})
+    for key in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        obj.setdefault(key, None)
+    for key in ("reportingComponent", "reportingInstance"):
+        obj.setdefault(key, "")
+
+
 def validate_event(obj: dict[str, Any]) -> Iterator[Cause]:
     """An event is in the namespace of what it is about; of what has none it is in any."""
     about = obj.get("involvedObject", {}).get("namespace", "")

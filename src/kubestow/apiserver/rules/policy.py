@@ -1,10 +1,10 @@
-"""Disruption budgets and priority classes."""
+"""Disruption budgets, autoscalers and priority classes."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED
 from kubestow.apiserver.rules.workloads import wrong_share
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -23,6 +23,30 @@ def validate_budget(obj: dict[str, Any]) -> Iterator[Cause]:
         yield "spec", INVALID, "Invalid value: minAvailable and maxUnavailable cannot be both set"
     for name in ("minAvailable", "maxUnavailable"):
         yield from wrong_share(spec.get(name), f"spec.{name}")
+
+
+def default_autoscaler(obj: dict[str, Any]) -> None:
+    """One replica at least; without a metric, four fifths of the CPU that pods ask for."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def validate_autoscaler(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Bounds in order, and something to scale."""
+    spec = obj["spec"]
+    least, most = spec["minReplicas"], spec.get("maxReplicas", 0)
+    for name in ("kind", "name"):
+        if not spec.get("scaleTargetRef", {}).get(name):
+            yield f"spec.scaleTargetRef.{name}", REQUIRED, "Required value"
+    if least < 1:
+        yield "spec.minReplicas", INVALID, f"Invalid value: {least}: must be greater than or equal to 1"
+    if most < 1:
+        yield "spec.maxReplicas", INVALID, f"Invalid value: {most}: must be greater than 0"
+    if most < least:
+        yield "spec.maxReplicas", INVALID, f"Invalid value: {most}: must be greater than or equal to `minReplicas`"
 
 
 def default_priority_class(obj: dict[str, Any]) -> None:

@@ -22,6 +22,13 @@ def keep_storage_class(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cau
             yield name, INVALID, "Invalid value: field is immutable"
 
 
+def keep_attributes(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Volumes are set up by what a class says: it cannot change."""
+    for name in ("driverName", "parameters"):
+        if new.get(name) != old.get(name):
+            yield name, INVALID, "Invalid value: field is immutable"
+
+
 def default_driver(obj: dict[str, Any]) -> None:
     """Volumes of a driver are attached, and outlive pods."""
     spec = obj.setdefault("spec", {})

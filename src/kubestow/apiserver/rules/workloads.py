@@ -19,6 +19,11 @@ def _default_template(spec: dict[str, Any]) -> None:
         default_pod_spec(template.setdefault("spec", {}))
 
 
+def default_pod_template(obj: dict[str, Any]) -> None:
+    """The defaults of a pod."""
+    _default_template(obj)
+
+
 def default_deployment(obj: dict[str, Any]) -> None:
     """One replica, rolled out a quarter at a time."""
     spec = obj.setdefault("spec", {})

@@ -1,11 +1,11 @@
 """OpenAPI version 3, one document for each API group and version, made from the tables of types."""
 
 import hashlib
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from kubestow.apiserver.resources import RESOURCES, Resource
+from kubestow.apiserver.kinds.resource import Resource
+from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.schema.types import Choice, Field, ListOf, MapOf, Scalar, Struct, Type
 from kubestow.apiserver.store.records import encode
 
@@ -15,31 +15,45 @@ _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 _VERBS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete"}
 
 
-def _documents() -> dict[str, list[Resource]]:
-    found: dict[str, list[Resource]] = {}
-    for one in RESOURCES:
-        found.setdefault(f"apis/{one.api_version}" if one.group else f"api/{one.version}", []).append(one)
-    return found
+class OpenApi:
+    """Documents from a registry; each is made once, and again when its resources have changed."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._made: dict[str, tuple[tuple[Resource, ...], bytes]] = {}
+
+    def _resources(self) -> dict[str, tuple[Resource, ...]]:
+        found: dict[str, tuple[Resource, ...]] = {}
+        for one in self._registry.resources:
+            path = f"apis/{one.api_version}" if one.group else f"api/{one.version}"
+            found[path] = (*found.get(path, ()), one)
+        return found
+
+    def _kept(self, path: str, resources: tuple[Resource, ...], make: Callable[[tuple[Resource, ...]], bytes]) -> bytes:
+        made = self._made.get(path)
+        if made is None or made[0] != resources:
+            made = self._made[path] = (resources, make(resources))
+        return made[1]
+
+    def index(self) -> bytes:
+        """The answer to /openapi/v3."""
+        paths = {}
+        for path, resources in self._resources().items():
+            digest = hashlib.sha256(self._kept(path, resources, _version_three)).hexdigest().upper()
+            paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+        return encode({"paths": paths})
+
+    def document(self, path: str) -> bytes | None:
+        """The document of one group and version, such as `apis/apps/v1`."""
+        resources = self._resources().get(path)
+        return None if resources is None else self._kept(path, resources, _version_three)
+
+    def version_two(self) -> bytes:
+        """Everything in one document of OpenAPI version 2, for older clients."""
+        return self._kept("", self._registry.resources, _version_two)
 
 
-@cache
-def index() -> bytes:
-    """The answer to /openapi/v3."""
-    paths = {}
-    for path in _documents():
-        body = document(path)
-        assert body is not None
-        digest = hashlib.sha256(body).hexdigest().upper()
-        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
-    return encode({"paths": paths})
-
-
-@cache
-def document(path: str) -> bytes | None:
-    """The document of one group and version, such as `apis/apps/v1`."""
-    resources = _documents().get(path)
-    if resources is None:
-        return None
+def _version_three(resources: tuple[Resource, ...]) -> bytes:
     return encode(
         {
             "openapi": "3.0.0",
@@ -50,15 +64,13 @@ def document(path: str) -> bytes | None:
     )
 
 
-@cache
-def version_two() -> bytes:
-    """Everything in one document of OpenAPI version 2, for older clients."""
+def _version_two(resources: tuple[Resource, ...]) -> bytes:
     text = encode(
         {
             "swagger": "2.0",
             "info": {"title": "Kubernetes", "version": "v1.36.4"},
-            "paths": _paths(RESOURCES, ""),
-            "definitions": _schemas(RESOURCES),
+            "paths": _paths(resources, ""),
+            "definitions": _schemas(resources),
         }
     )
     return text.replace(_REF.encode(), b"#/definitions/")
@@ -69,12 +81,12 @@ def _paths(resources: Any, prefix: str) -> Object:
     for one in resources:
         base = f"{prefix}/apis/{one.api_version}" if one.group else f"{prefix}/api/{one.version}"
         if one.namespaced:
-            if not one.review:
+            if one.stored:
                 paths[f"{base}/{one.plural}"] = {"get": _operation(one, "get", "list")}
             base += "/namespaces/{namespace}"
         whole = f"{base}/{one.plural}"
         paths[whole] = {"post": _operation(one, "post", "post", _WRITE_PARAMETERS)}
-        if one.review:
+        if not one.stored:
             continue
         paths[whole]["get"] = _operation(one, "get", "list")
         paths[f"{whole}/{{name}}"] = {

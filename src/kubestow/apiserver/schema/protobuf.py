@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from kubestow.apiserver.schema.reader import structs
+from kubestow.apiserver.schema.reader import openapi_name, structs
 from kubestow.apiserver.schema.types import ListOf, MapOf, Scalar, Struct, Type
 
 MAGIC = b"k8s\x00"
@@ -231,9 +231,8 @@ def _text(data: bytes) -> str:
 
 @cache
 def struct_for(api_version: str, kind: str) -> Struct | None:
-    """The type of a kind, whether it is a resource of its own or not."""
-    group, _, version = api_version.rpartition("/")
-    short = group.removesuffix(".k8s.io") or "core"
-    found = structs()
-    meta = f"io.k8s.apimachinery.pkg.apis.meta.v1.{kind}"
-    return found.get(f"io.k8s.api.{short}.{version}.{kind}") or found.get(meta)
+    """The type of a kind, whether it is a resource of its own or not; None if it cannot be read."""
+    for name in (openapi_name(api_version, kind), f"io.k8s.apimachinery.pkg.apis.meta.v1.{kind}"):
+        if name in _numbers():
+            return structs()[name]
+    return None

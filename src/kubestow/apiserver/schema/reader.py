@@ -48,6 +48,16 @@ def struct_named(group: str, name: str) -> Struct:
     return structs()[f"{_API}{group}.{name}"]
 
 
+def openapi_name(api_version: str, kind: str) -> str:
+    """The name under which OpenAPI documents hold the type of a kind."""
+    group, _, version = api_version.rpartition("/")
+    if group == "apiextensions.k8s.io":
+        return f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}"
+    for suffix in (".apiserver.k8s.io", ".authorization.k8s.io", ".k8s.io"):
+        group = group.removesuffix(suffix)
+    return f"{_API}{group or 'core'}.{version}.{kind}"
+
+
 def _read(file: str, text: str) -> Iterator[tuple[Struct, str]]:
     group = ""
     struct: Struct | None = None

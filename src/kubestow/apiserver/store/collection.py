@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
 from kubestow.apiserver.errors import expired
-from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.store.records import Change, Record
 
 Key = tuple[str, str]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kubestow.apiserver.resources import Resource
+from kubestow.apiserver.kinds.resource import Resource
 
 encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
@@ -32,7 +32,7 @@ class Record:
         self.labels: dict[str, str] = metadata.get("labels") or _NO_LABELS
         owners = metadata.get("ownerReferences")
         self.owners: tuple[str, ...] = tuple(owner["uid"] for owner in owners) if owners else ()
-        self.fields: tuple[str, ...] = tuple(_at(obj, path) for path in _paths(resource))
+        self.fields: tuple[str, ...] = tuple([_at(obj, path) for path in resource.field_paths])
 
     def object(self) -> dict[str, Any]:
         """The object, decoded afresh: the caller may change it."""
@@ -47,17 +47,6 @@ class Record:
         copy.rv = rv
         copy.body = body
         return copy
-
-
-_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {}
-
-
-def _paths(resource: Resource) -> tuple[tuple[str, ...], ...]:
-    paths = _PATHS.get(resource.storage)
-    if paths is None:
-        paths = tuple(tuple(field.split(".")) for field in resource.selectable_fields)
-        _PATHS[resource.storage] = paths
-    return paths
 
 
 def _at(obj: dict[str, Any], path: tuple[str, ...]) -> str:

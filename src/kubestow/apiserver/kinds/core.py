@@ -1,0 +1,207 @@
+"""Kinds of the core group, and events in both of theirs."""
+
+from kubestow.apiserver.kinds import conversions
+from kubestow.apiserver.kinds.resource import Resource, Rules
+from kubestow.apiserver.printing import cells
+from kubestow.apiserver.printing.columns import WORKLOAD, at, column, count, printed, zero
+from kubestow.apiserver.rules import cluster, names, pods, storage, workloads
+
+ALL = ("all",)
+_EVENT_FIELDS = (
+    "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion "
+    "involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source=source.component type"
+)
+_NEW_EVENT_FIELDS = (
+    "regarding.kind=involvedObject.kind regarding.namespace=involvedObject.namespace "
+    "regarding.name=involvedObject.name regarding.uid=involvedObject.uid "
+    "regarding.apiVersion=involvedObject.apiVersion regarding.resourceVersion=involvedObject.resourceVersion "
+    "regarding.fieldPath=involvedObject.fieldPath reason reportingController=reportingComponent "
+    "source=source.component type"
+)
+_EVENT_RULES = Rules(
+    cluster.default_event,
+    prepare_create=lambda _: None,
+    validate=cluster.validate_event,
+    valid_name=names.is_path_segment,
+)
+_EVENT_COLUMNS = (
+    column("Last Seen", cells.last_seen),
+    column("Type", at("type", none="")),
+    column("Reason", at("reason", none="")),
+    column("Object", cells.event_object),
+    column("+Subobject", at("involvedObject.fieldPath", none="")),
+    column("+Source", cells.event_source),
+    column("Message", lambda obj: str(obj.get("message", "")).strip()),
+    column("+First Seen", lambda obj: cells.age(obj.get("firstTimestamp") or obj.get("eventTime"))),
+    column("+Count", lambda obj: obj.get("series", {}).get("count") or obj.get("count") or 1),
+    column("+Name", "metadata.name"),
+)
+
+KINDS = (
+    Resource(
+        "v1",
+        "Pod pods po",
+        "status binding eviction log exec attach portforward resize ephemeralcontainers",
+        generation=True,
+        categories=ALL,
+        selectable="spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork "
+        "status.phase status.podIP status.nominatedNodeName",
+        rules=Rules(pods.default, pods.prepare_create, pods.admit, pods.validate, validate_update=pods.validate_update),
+        columns=printed(
+            ("Ready", cells.ready_count),
+            ("Status", cells.pod_status),
+            ("Restarts", cells.restarts),
+            wide=(
+                ("IP", "status.podIP"),
+                ("Node", "spec.nodeName"),
+                ("Nominated Node", "status.nominatedNodeName"),
+                ("Readiness Gates", cells.readiness_gates),
+            ),
+        ),
+        kept_with_status=("ownerReferences",),
+    ),
+    Resource("v1", "Binding bindings", verbs=("create",)),
+    Resource("v1", "PodTemplate podtemplates", generation=True, rules=Rules(workloads.default_pod_template)),
+    Resource(
+        "v1",
+        "Node nodes no",
+        "status",
+        cluster=True,
+        selectable="spec.unschedulable",
+        # A node brings its status along: it is the node itself that registers.
+        rules=Rules(cluster.default_node, lambda _: None, validate=cluster.validate_node),
+        columns=printed(
+            ("Status", cells.node_status),
+            ("Roles", cells.node_roles),
+            after=(("Version", "status.nodeInfo.kubeletVersion"),),
+            wide=(
+                ("Internal-IP", lambda obj: cells.address(obj, "InternalIP")),
+                ("External-IP", lambda obj: cells.address(obj, "ExternalIP")),
+                ("OS-Image", "status.nodeInfo.osImage"),
+                ("Kernel-Version", "status.nodeInfo.kernelVersion"),
+                ("Container-Runtime", "status.nodeInfo.containerRuntimeVersion"),
+            ),
+        ),
+    ),
+    Resource(
+        "v1",
+        "Namespace namespaces ns",
+        "status finalize",
+        cluster=True,
+        selectable="status.phase",
+        rules=Rules(cluster.default_namespace, cluster.prepare_namespace, valid_name=names.is_dns_label),
+        columns=printed(("Status", "status.phase")),
+    ),
+    Resource(
+        "v1",
+        "Service services svc",
+        "status",
+        categories=ALL,
+        selectable="spec.clusterIP spec.type",
+        rules=Rules(
+            cluster.default_service,
+            cluster.prepare_service,
+            cluster.admit_service,
+            prepare_update=cluster.keep_cluster_ip,
+            valid_name=names.is_service_name,
+        ),
+        columns=printed(
+            ("Type", "spec.type"),
+            ("Cluster-IP", "spec.clusterIP"),
+            ("External-IP", cells.external_address),
+            ("Port(s)", cells.service_ports),
+            wide=(("Selector", lambda obj: cells.plain_selector(obj.get("spec", {}).get("selector"))),),
+        ),
+    ),
+    Resource("v1", "Endpoints endpoints ep", columns=printed(("Endpoints", cells.endpoints))),
+    Resource(
+        "v1",
+        "ConfigMap configmaps cm",
+        rules=Rules(validate=cluster.validate_config_map),
+        columns=printed(("Data", lambda obj: len(obj.get("data", {})) + len(obj.get("binaryData", {})))),
+    ),
+    Resource(
+        "v1",
+        "Secret secrets",
+        selectable="type",
+        rules=Rules(cluster.default_secret),
+        columns=printed(("Type", "type"), ("Data", count("data"))),
+    ),
+    Resource("v1", "ServiceAccount serviceaccounts sa", "token", columns=printed(("Secrets", count("secrets")))),
+    Resource(
+        "v1",
+        "PersistentVolume persistentvolumes pv",
+        "status",
+        cluster=True,
+        rules=Rules(storage.default_volume, storage.prepare_volume, validate=storage.validate_volume),
+        columns=printed(
+            ("Capacity", "spec.capacity.storage"),
+            ("Access Modes", lambda obj: cells.access_modes(obj.get("spec", {}).get("accessModes", ()))),
+            ("Reclaim Policy", "spec.persistentVolumeReclaimPolicy"),
+            ("Status", "status.phase"),
+            ("Claim", cells.claim_of),
+            ("StorageClass", at("spec.storageClassName", none="")),
+            ("VolumeAttributesClass", at("spec.volumeAttributesClassName", none="<unset>")),
+            ("Reason", at("status.reason", none="")),
+            wide=(("VolumeMode", "spec.volumeMode"),),
+        ),
+    ),
+    Resource(
+        "v1",
+        "PersistentVolumeClaim persistentvolumeclaims pvc",
+        "status",
+        rules=Rules(
+            storage.default_claim,
+            lambda obj: obj.update(status={"phase": "Pending"}),
+            storage.admit_claim,
+            storage.validate_claim,
+            validate_update=storage.keep_claim,
+        ),
+        columns=printed(
+            ("Status", "status.phase"),
+            ("Volume", at("spec.volumeName", none="")),
+            ("Capacity", at("status.capacity.storage", none="")),
+            ("Access Modes", lambda obj: cells.access_modes(obj.get("status", {}).get("accessModes", ()))),
+            ("StorageClass", at("spec.storageClassName", none="")),
+            ("VolumeAttributesClass", at("spec.volumeAttributesClassName", none="<unset>")),
+            wide=(("VolumeMode", "spec.volumeMode"),),
+        ),
+    ),
+    Resource("v1", "Event events ev", selectable=_EVENT_FIELDS, rules=_EVENT_RULES, columns=_EVENT_COLUMNS),
+    Resource(
+        "events.k8s.io/v1",
+        "Event events ev",
+        storage="events",
+        conversion=conversions.NEW_EVENTS,
+        selectable=_NEW_EVENT_FIELDS,
+        rules=_EVENT_RULES,
+        columns=_EVENT_COLUMNS,
+    ),
+    Resource("v1", "LimitRange limitranges limits"),
+    Resource(
+        "v1",
+        "ResourceQuota resourcequotas quota",
+        "status",
+        columns=printed(
+            ("Request", lambda obj: cells.quota(obj, limits=False)),
+            ("Limit", lambda obj: cells.quota(obj, limits=True)),
+        ),
+    ),
+    Resource(
+        "v1",
+        "ReplicationController replicationcontrollers rc",
+        "status scale",
+        generation=True,
+        categories=ALL,
+        rules=Rules(workloads.default_replication_controller, validate=workloads.validate_workload),
+        columns=printed(
+            ("Desired", zero("spec.replicas")),
+            ("Current", zero("status.replicas")),
+            ("Ready", zero("status.readyReplicas")),
+            wide=(
+                *WORKLOAD[:2],
+                ("Selector", lambda obj: cells.plain_selector(obj.get("spec", {}).get("selector"))),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,155 @@
+"""Kinds about what pods run on: scheduling, storage, devices, leases, runtimes, addresses."""
+
+from kubestow.apiserver.kinds.resource import Resource, Rules
+from kubestow.apiserver.printing import cells
+from kubestow.apiserver.printing.columns import at, count, printed, truth, zero
+from kubestow.apiserver.rules import cluster, devices, networking, policy, storage
+
+KINDS = (
+    Resource(
+        "scheduling.k8s.io/v1",
+        "PriorityClass priorityclasses pc",
+        cluster=True,
+        generation=True,
+        rules=Rules(
+            policy.default_priority_class,
+            validate=policy.validate_priority_class,
+            validate_update=policy.keep_priority,
+        ),
+        columns=printed(
+            ("Value", zero("value")),
+            ("Global-Default", truth("globalDefault")),
+            after=(("PreemptionPolicy", "preemptionPolicy"),),
+        ),
+    ),
+    Resource("scheduling.k8s.io/v1alpha2", "PodGroup podgroups", "status", generation=True, kept_with_status=None),
+    Resource("scheduling.k8s.io/v1alpha2", "Workload workloads", generation=True),
+    Resource(
+        "storage.k8s.io/v1",
+        "StorageClass storageclasses sc",
+        cluster=True,
+        rules=Rules(storage.default_storage_class, validate_update=storage.keep_storage_class),
+        columns=printed(
+            ("Provisioner", "provisioner"),
+            ("ReclaimPolicy", "reclaimPolicy"),
+            ("VolumeBindingMode", "volumeBindingMode"),
+            ("AllowVolumeExpansion", truth("allowVolumeExpansion")),
+        ),
+    ),
+    Resource(
+        "storage.k8s.io/v1", "CSINode csinodes", cluster=True, columns=printed(("Drivers", count("spec.drivers")))
+    ),
+    Resource(
+        "storage.k8s.io/v1",
+        "CSIDriver csidrivers",
+        cluster=True,
+        rules=Rules(storage.default_driver),
+        columns=printed(
+            ("AttachRequired", truth("spec.attachRequired", none=True)),
+            ("PodInfoOnMount", truth("spec.podInfoOnMount")),
+            ("StorageCapacity", truth("spec.storageCapacity")),
+            ("TokenRequests", cells.token_requests),
+            ("RequiresRepublish", truth("spec.requiresRepublish")),
+            ("Modes", lambda obj: cells.joined(obj.get("spec", {}).get("volumeLifecycleModes", ()))),
+        ),
+    ),
+    Resource("storage.k8s.io/v1", "CSIStorageCapacity csistoragecapacities"),
+    Resource(
+        "storage.k8s.io/v1",
+        "VolumeAttachment volumeattachments",
+        "status",
+        cluster=True,
+        columns=printed(
+            ("Attacher", "spec.attacher"),
+            ("PV", "spec.source.persistentVolumeName"),
+            ("Node", "spec.nodeName"),
+            ("Attached", truth("status.attached")),
+        ),
+        kept_with_status=None,
+    ),
+    Resource(
+        "storage.k8s.io/v1",
+        "VolumeAttributesClass volumeattributesclasses vac",
+        cluster=True,
+        rules=Rules(validate_update=storage.keep_attributes),
+        columns=printed(("DriverName", "driverName")),
+    ),
+    Resource(
+        "coordination.k8s.io/v1",
+        "Lease leases",
+        rules=Rules(validate=cluster.validate_lease),
+        columns=printed(("Holder", at("spec.holderIdentity", none=""))),
+    ),
+    Resource(
+        "discovery.k8s.io/v1",
+        "EndpointSlice endpointslices",
+        generation=True,
+        columns=printed(
+            ("AddressType", "addressType"), ("Ports", cells.slice_ports), ("Endpoints", cells.slice_addresses)
+        ),
+    ),
+    Resource(
+        "resource.k8s.io/v1",
+        "ResourceClaim resourceclaims",
+        "status",
+        rules=Rules(devices.default_claim),
+        columns=printed(("State", cells.claim_state)),
+        kept_with_status=None,
+    ),
+    Resource(
+        "resource.k8s.io/v1", "ResourceClaimTemplate resourceclaimtemplates", rules=Rules(devices.default_template)
+    ),
+    Resource(
+        "resource.k8s.io/v1",
+        "ResourceSlice resourceslices",
+        cluster=True,
+        generation=True,
+        selectable="spec.nodeName spec.driver",
+        columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),
+    ),
+    Resource("resource.k8s.io/v1", "DeviceClass deviceclasses", cluster=True, generation=True),
+    Resource("node.k8s.io/v1", "RuntimeClass runtimeclasses", cluster=True, columns=printed(("Handler", "handler"))),
+    Resource(
+        "networking.k8s.io/v1",
+        "Ingress ingresses ing",
+        "status",
+        generation=True,
+        rules=Rules(networking.default_ingress, networking.prepare_ingress, validate=networking.validate_ingress),
+        columns=printed(
+            ("Class", "spec.ingressClassName"),
+            ("Hosts", cells.ingress_hosts),
+            ("Address", cells.balanced),
+            ("Ports", lambda obj: "80, 443" if obj.get("spec", {}).get("tls") else "80"),
+        ),
+    ),
+    Resource(
+        "networking.k8s.io/v1",
+        "IngressClass ingressclasses",
+        cluster=True,
+        generation=True,
+        columns=printed(("Controller", "spec.controller"), ("Parameters", cells.class_parameters)),
+    ),
+    Resource(
+        "networking.k8s.io/v1",
+        "NetworkPolicy networkpolicies netpol",
+        generation=True,
+        rules=Rules(networking.default_policy),
+        columns=printed(("Pod-Selector", lambda obj: cells.selector(obj.get("spec", {}).get("podSelector")))),
+    ),
+    Resource(
+        "networking.k8s.io/v1",
+        "ServiceCIDR servicecidrs",
+        "status",
+        cluster=True,
+        rules=Rules(validate=networking.validate_range, validate_update=networking.keep_range),
+        columns=printed(("CIDRs", lambda obj: cells.joined(obj.get("spec", {}).get("cidrs", ())))),
+    ),
+    Resource(
+        "networking.k8s.io/v1",
+        "IPAddress ipaddresses ip",
+        cluster=True,
+        selectable="spec.parentRef.name",
+        rules=Rules(validate=networking.validate_address, valid_name=networking.is_address),
+        columns=printed(("ParentRef", cells.address_parent)),
+    ),
+)

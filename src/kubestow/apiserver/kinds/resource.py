@@ -1,0 +1,152 @@
+"""What the server knows of one resource, and of the subresources below it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.printing.columns import PLAIN, Columns
+from kubestow.apiserver.rules import names
+from kubestow.apiserver.schema.reader import openapi_name, structs
+from kubestow.apiserver.schema.types import Struct
+
+if TYPE_CHECKING:
+    from kubestow.apiserver.store.store import Store
+
+Object = dict[str, Any]
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+def _nothing(_: Object) -> None:
+    return None
+
+
+def _no_complaint(_: Object) -> Iterator[Cause]:
+    return iter(())
+
+
+def _no_objection(_new: Object, _old: Object) -> Iterator[Cause]:
+    return iter(())
+
+
+def drop_status(obj: Object) -> None:
+    """A new object has no status yet, whatever the request says."""
+    obj.pop("status", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds for objects of a resource beyond their schema."""
+
+    default: Callable[[Object], None] = _nothing
+    prepare_create: Callable[[Object], None] = drop_status
+    complete: "Callable[[Object, Store], None]" = lambda _obj, _store: None
+    """Fills in what depends on other objects, or on what the server made up."""
+    validate: Callable[[Object], Iterator[Cause]] = _no_complaint
+    prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
+    validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection
+    valid_name: Callable[[str], bool] = names.is_dns_subdomain
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How objects of a resource become what is stored, and back."""
+
+    to_stored: Callable[[Object], Object]
+    from_stored: Callable[[Object], Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where an object keeps its number of replicas, wanted and there, and the selector of what it scales."""
+
+    wanted: tuple[str, ...] = ("spec", "replicas")
+    present: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ("spec", "selector")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of an object that a subresource stands for."""
+
+    merge: Callable[[Object, Object, "Resource"], Object]
+    """What becomes of the object, out of the new and the old one."""
+    has_rules: bool = True
+    """Whether defaults and validation of the resource apply."""
+    validate_update: Callable[[Object, Object], Iterator[Cause]] | None = _no_objection
+    """What may change; None for what the resource itself allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """Something below an object: a part of it, or an action on it that rest/subresources.py carries out."""
+
+    part: Part | None = None
+    speaks: tuple[str, str, str] | None = None
+    """Group, version and kind of its objects, where they are not those of the resource."""
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+
+
+class Resource:
+    """One resource: the kind, its names, and what holds for its objects.
+
+    `names` are kind, plural name and short names; `selectable` are the fields that field selectors may use besides name
+    and namespace, `other=field` for one that has a second name. Resources with the same `storage` share their objects.
+    """
+
+    def __init__(
+        self,
+        api_version: str,
+        names: str,
+        subresources: str = "",
+        *,
+        cluster: bool = False,
+        generation: bool = False,
+        categories: tuple[str, ...] = (),
+        selectable: str = "",
+        rules: Rules | None = None,
+        columns: Columns = PLAIN,
+        verbs: tuple[str, ...] = _VERBS,
+        storage: str = "",
+        conversion: Conversion | None = None,
+        scale: Scale | None = None,
+        kept_with_status: tuple[str, ...] | None = (),
+        schema: Struct | None = None,
+    ) -> None:
+        self.kind, self.plural, *short = names.split()
+        self.api_version = api_version
+        self.group, _, self.version = api_version.rpartition("/")
+        self.singular = self.kind.lower()
+        self.short_names = tuple(short)
+        self.list_kind = f"{self.kind}List"
+        self.namespaced = not cluster
+        self.subresources = tuple(subresources.split())
+        self.has_status = "status" in self.subresources
+        self.counts_generation = generation
+        self.categories = categories
+        self.verbs = verbs
+        self.stored = "get" in verbs
+        """Whether objects are kept; others are only answered."""
+        self.qualified = f"{self.plural}.{self.group}" if self.group else self.plural
+        self.storage = storage or self.qualified
+        given = [field.rpartition("=") for field in selectable.split()]
+        self.selectable_fields = tuple(dict.fromkeys(field for _, _, field in given))
+        self.field_aliases = {alias: field for alias, _, field in given if alias}
+        self.field_paths = tuple(tuple(field.split(".")) for field in self.selectable_fields)
+        self.rules = rules or Rules()
+        self.columns = columns
+        self.conversion = conversion
+        self.scale = scale or Scale()
+        self.kept_with_status = kept_with_status
+        """Metadata that a write of the status leaves alone; None for all of it."""
+        if schema is not None:
+            self.schema = schema
+
+    @cached_property
+    def schema(self) -> Struct:
+        """The type of this resource's objects."""
+        return structs()[openapi_name(self.api_version, self.kind)]
+
+    def __repr__(self) -> str:
+        return f"<Resource {self.qualified}/{self.version}>"

@@ -1,0 +1,165 @@
+"""Kinds that run pods, and what bounds and scales them: apps, batch, autoscaling, policy."""
+
+from kubestow.apiserver.kinds import conversions
+from kubestow.apiserver.kinds.core import ALL
+from kubestow.apiserver.kinds.resource import Resource, Rules
+from kubestow.apiserver.printing import cells
+from kubestow.apiserver.printing.columns import WORKLOAD, at, count, printed, zero
+from kubestow.apiserver.rules import policy, workloads
+
+_READY = ("Ready", lambda obj: f"{zero('status.readyReplicas')(obj)}/{zero('spec.replicas')(obj)}")
+_AUTOSCALER_COLUMNS = printed(
+    ("Reference", cells.scaled),
+    ("Targets", cells.scale_targets),
+    ("MinPods", at("spec.minReplicas", none="<unset>")),
+    ("MaxPods", "spec.maxReplicas"),
+    ("Replicas", zero("status.currentReplicas")),
+)
+_AUTOSCALER_RULES = Rules(policy.default_autoscaler, validate=policy.validate_autoscaler)
+_AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
+
+KINDS = (
+    Resource(
+        "apps/v1",
+        "ReplicaSet replicasets rs",
+        "status scale",
+        generation=True,
+        categories=ALL,
+        selectable="status.replicas",
+        rules=Rules(
+            workloads.default_replicas, validate=workloads.validate_workload, validate_update=workloads.keep_selector
+        ),
+        columns=printed(
+            ("Desired", zero("spec.replicas")),
+            ("Current", zero("status.replicas")),
+            ("Ready", zero("status.readyReplicas")),
+            wide=WORKLOAD,
+        ),
+    ),
+    Resource(
+        "apps/v1",
+        "Deployment deployments deploy",
+        "status scale",
+        generation=True,
+        categories=ALL,
+        rules=Rules(
+            workloads.default_deployment,
+            validate=workloads.validate_deployment,
+            validate_update=workloads.keep_selector,
+        ),
+        columns=printed(
+            _READY,
+            ("Up-to-date", zero("status.updatedReplicas")),
+            ("Available", zero("status.availableReplicas")),
+            wide=WORKLOAD,
+        ),
+        kept_with_status=("labels",),
+    ),
+    Resource(
+        "apps/v1",
+        "StatefulSet statefulsets sts",
+        "status scale",
+        generation=True,
+        categories=ALL,
+        rules=Rules(
+            workloads.default_stateful_set,
+            validate=workloads.validate_workload,
+            validate_update=workloads.keep_selector,
+        ),
+        columns=printed(_READY, wide=WORKLOAD[:2]),
+    ),
+    Resource(
+        "apps/v1",
+        "DaemonSet daemonsets ds",
+        "status",
+        generation=True,
+        categories=ALL,
+        rules=Rules(
+            workloads.default_daemon_set, validate=workloads.validate_workload, validate_update=workloads.keep_selector
+        ),
+        columns=printed(
+            ("Desired", zero("status.desiredNumberScheduled")),
+            ("Current", zero("status.currentNumberScheduled")),
+            ("Ready", zero("status.numberReady")),
+            ("Up-to-date", zero("status.updatedNumberScheduled")),
+            ("Available", zero("status.numberAvailable")),
+            ("Node Selector", lambda obj: cells.plain_selector(at("spec.template.spec.nodeSelector", {})(obj))),
+            wide=WORKLOAD,
+        ),
+    ),
+    Resource(
+        "apps/v1",
+        "ControllerRevision controllerrevisions",
+        columns=printed(("Controller", cells.controller), ("Revision", zero("revision"))),
+    ),
+    Resource(
+        "batch/v1",
+        "Job jobs",
+        "status",
+        generation=True,
+        categories=ALL,
+        selectable="status.successful=status.succeeded",
+        rules=Rules(
+            workloads.default_job,
+            complete=workloads.admit_job,
+            validate=workloads.validate_job,
+            validate_update=workloads.validate_job_update,
+        ),
+        columns=printed(
+            ("Status", cells.job_status),
+            ("Completions", cells.job_completions),
+            ("Duration", cells.job_duration),
+            wide=WORKLOAD,
+        ),
+    ),
+    Resource(
+        "batch/v1",
+        "CronJob cronjobs cj",
+        "status",
+        generation=True,
+        categories=ALL,
+        rules=Rules(workloads.default_cron_job, validate=workloads.validate_cron_job),
+        columns=printed(
+            ("Schedule", "spec.schedule"),
+            ("Timezone", "spec.timeZone"),
+            ("Suspend", lambda obj: str(bool(obj.get("spec", {}).get("suspend")))),
+            ("Active", count("status.active")),
+            ("Last Schedule", cells.last_schedule),
+            wide=(
+                ("Containers", lambda obj: cells.containers(at("spec.jobTemplate.spec.template", {})(obj))),
+                ("Images", lambda obj: cells.images(at("spec.jobTemplate.spec.template", {})(obj))),
+                ("Selector", lambda obj: cells.selector(at("spec.jobTemplate.spec.selector", {})(obj))),
+            ),
+        ),
+    ),
+    Resource(
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler horizontalpodautoscalers hpa",
+        "status",
+        categories=ALL,
+        rules=_AUTOSCALER_RULES,
+        columns=_AUTOSCALER_COLUMNS,
+    ),
+    Resource(
+        "autoscaling/v1",
+        "HorizontalPodAutoscaler horizontalpodautoscalers hpa",
+        "status",
+        categories=ALL,
+        storage=_AUTOSCALERS,
+        conversion=conversions.OLD_AUTOSCALERS,
+        rules=_AUTOSCALER_RULES,
+        columns=_AUTOSCALER_COLUMNS,
+    ),
+    Resource(
+        "policy/v1",
+        "PodDisruptionBudget poddisruptionbudgets pdb",
+        "status",
+        generation=True,
+        rules=Rules(policy.default_budget, validate=policy.validate_budget),
+        columns=printed(
+            ("Min Available", at("spec.minAvailable", none="N/A")),
+            ("Max Unavailable", at("spec.maxUnavailable", none="N/A")),
+            ("Allowed Disruptions", zero("status.disruptionsAllowed")),
+        ),
+    ),
+)

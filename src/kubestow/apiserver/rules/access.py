@@ -1,0 +1,126 @@
+"""Role bindings, certificate requests, admission policies, webhooks and flow control: stored, and sound."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+from cryptography import x509
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.names import INVALID, REQUIRED
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def default_binding(obj: dict[str, Any]) -> None:
+    """Roles, users and groups are of the group of roles."""
+    reference = obj.get("roleRef")
+    if reference is not None:
+        reference.setdefault("apiGroup", _RBAC)
+    for subject in obj.get("subjects", ()):
+        if "apiGroup" not in subject and subject.get("kind") in ("User", "Group"):
+            subject["apiGroup"] = _RBAC
+
+
+def validate_binding(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A role that can be given, to somebody with a name."""
+    reference = obj.get("roleRef", {})
+    roles = ("ClusterRole",) if obj["kind"] == "ClusterRoleBinding" else ("Role", "ClusterRole")
+    if reference.get("kind") not in roles:
+        known = ", ".join(f'"{one}"' for one in roles)
+        message = f'Unsupported value: "{reference.get("kind", "")}": supported values: {known}'
+        yield "roleRef.kind", "FieldValueNotSupported", message
+    if not reference.get("name"):
+        yield "roleRef.name", REQUIRED, "Required value"
+    for index, subject in enumerate(obj.get("subjects", ())):
+        if not subject.get("name"):
+            yield f"subjects[{index}].name", REQUIRED, "Required value"
+        if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
+            yield f"subjects[{index}].namespace", REQUIRED, "Required value"
+
+
+def keep_role(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Who may give a role was decided for this one."""
+    if new.get("roleRef") != old.get("roleRef"):
+        yield "roleRef", INVALID, "Invalid value: cannot change roleRef"
+
+
+def default_request(obj: dict[str, Any]) -> None:
+    """A certificate is for signing and for keys, unless it says otherwise."""
+    obj.setdefault("spec", {}).setdefault("usages", ["digital signature", "key encipherment"])
+
+
+def validate_request(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A request in PEM, for a signer with a domain."""
+    spec = obj["spec"]
+    signer = spec.get("signerName", "")
+    if "/" not in signer:
+        message = f'Invalid value: "{signer}": must be a fully qualified domain and path of the form example.com/name'
+        yield "spec.signerName", INVALID, message
+    try:
+        x509.load_pem_x509_csr(base64.b64decode(spec.get("request", "")))
+    except ValueError:
+        yield "spec.request", INVALID, "Invalid value: PEM block type must be CERTIFICATE REQUEST"
+    seconds = spec.get("expirationSeconds", 600)
+    if seconds < 600:
+        yield "spec.expirationSeconds", INVALID, f"Invalid value: {seconds}: may not specify a duration less than 600"
+
+
+def keep_request(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """What is asked for cannot change."""
+    if new["spec"] != old["spec"]:
+        yield "spec", INVALID, "Invalid value: field is immutable"
+
+
+def default_policy(obj: dict[str, Any]) -> None:
+    """A policy that fails refuses; it concerns everything that its rules match."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("failurePolicy", "Fail")
+    _default_match(spec.get("matchConstraints"))
+
+
+def _default_match(match: dict[str, Any] | None) -> None:
+    if match is not None:
+        match.setdefault("matchPolicy", "Equivalent")
+        for name in ("namespaceSelector", "objectSelector"):
+            match.setdefault(name, {})
+        for rule in (*match.get("resourceRules", ()), *match.get("excludeResourceRules", ())):
+            rule.setdefault("scope", "*")
+
+
+def default_webhooks(obj: dict[str, Any]) -> None:
+    """A webhook has ten seconds; without an answer the object is refused."""
+    for hook in obj.get("webhooks", ()):
+        hook.setdefault("failurePolicy", "Fail")
+        hook.setdefault("matchPolicy", "Equivalent")
+        hook.setdefault("timeoutSeconds", 10)
+        for name in ("namespaceSelector", "objectSelector"):
+            hook.setdefault(name, {})
+        for rule in hook.get("rules", ()):
+            rule.setdefault("scope", "*")
+        if obj["kind"] == "MutatingWebhookConfiguration":
+            hook.setdefault("reinvocationPolicy", "Never")
+
+
+def default_flow(obj: dict[str, Any]) -> None:
+    """Flows that say nothing are matched late."""
+    spec = obj.setdefault("spec", {})
+    if not spec.get("matchingPrecedence"):
+        spec["matchingPrecedence"] = 1000
+
+
+def default_level(obj: dict[str, Any]) -> None:
+    """A limited level has thirty shares and lends none."""
+    spec = obj.setdefault("spec", {})
+    limited = spec.get("limited")
+    if limited is not None:
+        limited.setdefault("nominalConcurrencyShares", 30)
+        limited.setdefault("lendablePercent", 0)
+        queuing = limited.get("limitResponse", {}).get("queuing")
+        if queuing is not None:
+            for name, value in (("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)):
+                queuing.setdefault(name, value)
+    exempt = spec.get("exempt")
+    if exempt is not None:
+        exempt.setdefault("nominalConcurrencyShares", 0)
+        exempt.setdefault("lendablePercent", 0)
