@@ -48,9 +48,11 @@ def test_json_patch(client: Client) -> None:
     ("operation", "said"),
     [
         ({"op": "test", "path": "/metadata/name", "value": "x"}, "the test failed, the value is another"),
-        ({"op": "remove", "path": "/metadata/nothing"}, "there is no nothing"),
-        ({"op": "add", "path": "/spec/taints/7", "value": {}}, "the list has 1 items"),
-        ({"op": "move", "path": "/spec/taints", "from": "/spec"}, "cannot move a value into itself"),
+        ({"op": "remove", "path": "/metadata/nothing"}, "can't remove a non-existent object 'nothing'"),
+        ({"op": "add", "path": "/spec/taints/7", "value": {}}, "can't insert outside of list"),
+        ({"op": "move", "path": "/spec/taints", "from": "/spec"}, "Cannot move values into their own children"),
+        ({"op": "remove", "path": "/spec/taints/00"}, "'00' is not a valid sequence index"),
+        ({"op": "remove", "path": ""}, "can't remove the whole document"),
     ],
 )
 def test_a_json_patch_that_does_not_fit_says_why(client: Client, operation: dict[str, Any], said: str) -> None:

@@ -78,7 +78,7 @@ def _read_protobuf(body: bytes) -> dict[str, Any]:
         api_version, kind, raw = protobuf.envelope(body)
         struct = protobuf.struct_for(api_version, kind)
         if struct is None:
-            raise unsupported_media_type(f"{_PROTOBUF} of {kind} in {api_version}", _JSON[:1])
+            raise bad_request(f"nothing is known of kind {kind!r} in {api_version!r} as protobuf; send JSON")
         document = protobuf.read(struct, raw)
     except protobuf.ProtobufError as error:
         raise bad_request(f"the body is not valid protobuf: {error}") from error
