@@ -36,6 +36,20 @@ def test_unknown_fields_are_dropped_with_a_warning(client: Client) -> None:
     assert b"colour" not in response.read()
 
 
+def test_a_strict_reader_goes_through_the_body_in_order(client: Client) -> None:
+    """Unknown and repeated fields as they come, each once; what is below an unknown field is not looked at."""
+    body = (
+        b'{"kind":"Node","odd":{"x":1,"x":2},"metadata":{"name":"a","labels":{"l":"1","l":"2"}},'
+        b'"spec":{"unschedulable":true,"unknown":1,"unschedulable":false,"unknown":2}}'
+    )
+    status, refused = client.call("POST", "/api/v1/nodes?fieldValidation=Strict", body)
+    assert status == 400
+    assert refused["message"] == (
+        'Node in version "v1" cannot be handled as a Node: strict decoding error: unknown field "odd", '
+        'duplicate field "metadata.labels.l", unknown field "spec.unknown", duplicate field "spec.unschedulable"'
+    )
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 def test_fields_given_twice_are_refused_when_strict(client: Client, method: str) -> None:
     """JSON may repeat a name; the last one counts, and a strict client learns which ones."""

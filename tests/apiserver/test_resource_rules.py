@@ -155,7 +155,7 @@ def test_a_service_on_nodes_has_a_port_there(client: Client) -> None:
         (
             f"{CORE}/pods",
             {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"gpu": 1}}}]}},
-            "spec.containers[0].resources.requests.gpu",
+            "spec.containers[0].resources.requests[gpu]",
         ),
     ],
 )

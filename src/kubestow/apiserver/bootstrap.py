@@ -1,5 +1,6 @@
-"""What is there from the start: four namespaces and the two priority classes of the system."""
+"""What is there from the start: namespaces, priority classes, and the service by which pods find this server."""
 
+from functools import partial
 from typing import Any
 
 from kubestow.apiserver.errors import ApiError
@@ -7,6 +8,7 @@ from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.objects.intent import Intent, internal
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.rules.cluster import SERVICE_ADDRESS, SERVICES
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITIES = {
@@ -22,6 +24,48 @@ def fill(writer: Writer) -> None:
     for name, (value, description) in _PRIORITIES.items():
         body = {"metadata": {"name": name}, "value": value, "description": description}
         _ensure(writer, "priorityclasses.scheduling.k8s.io", body)
+    _ensure(
+        writer, "servicecidrs.networking.k8s.io", {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": [SERVICES]}}
+    )
+
+
+def advertise(writer: Writer, address: str, port: int) -> None:
+    """The service default/kubernetes, and where it leads: here."""
+    ready = {"ip": address}
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    names = {"name": "kubernetes"}
+    family = "IPv6" if ":" in address else "IPv4"
+    objects: dict[str, dict[str, Any]] = {
+        "services": {
+            "metadata": {**names, "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {
+                "clusterIP": SERVICE_ADDRESS,
+                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+            },
+        },
+        "endpoints": {
+            "metadata": {**names, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [{"addresses": [ready], "ports": ports}],
+        },
+        "endpointslices.discovery.k8s.io": {
+            "metadata": {**names, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": family,
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": ports,
+        },
+    }
+    for storage, obj in objects.items():
+        current = writer.store.get(storage, "default", "kubernetes")
+        if current is None:
+            writer.create(BY_STORAGE[storage], "default", obj, internal())
+        else:
+            # It may have been started on another port before.
+            obj["metadata"] = current.object()["metadata"]
+            writer.update(BY_STORAGE[storage], "default", "kubernetes", partial(_instead, obj), internal())
+
+
+def _instead(new: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
+    return new
 
 
 def add_nodes(writer: Writer, nodes: list[dict[str, Any]]) -> None:

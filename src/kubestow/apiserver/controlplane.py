@@ -149,6 +149,7 @@ class ControlPlane:
         self._server = Server(self.application, max_body=options.max_body, port_flag=flag)
         self.port = await self._server.start(options.bind_address, options.port, self._certificates.server_context())
         host = "127.0.0.1" if options.bind_address in ("0.0.0.0", "::", "") else options.bind_address  # noqa: S104
+        bootstrap.advertise(writer, host, self.port)
         self.url = f"https://[{host}]:{self.port}" if ":" in host else f"https://{host}:{self.port}"
         await asyncio.to_thread(kubeconfig.write, self.kubeconfig_path, self.url, self._certificates, self.admin_token)
 

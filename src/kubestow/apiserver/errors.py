@@ -100,10 +100,9 @@ def unsupported_media_type(got: str, supported: Iterable[str]) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", message)
 
 
-def not_acceptable(accept: str) -> ApiError:
+def not_acceptable() -> ApiError:
     """No format the client would accept."""
-    message = f'cannot answer with "{accept}"; this server writes application/json'
-    return ApiError(406, "NotAcceptable", message)
+    return ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
 
 
 def too_many_requests(message: str, *, causes: Iterable[Cause] = (), retry_after: int = 0) -> ApiError:

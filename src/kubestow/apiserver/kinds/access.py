@@ -6,9 +6,9 @@ from kubestow.apiserver.printing.columns import Titled, at, count, printed
 from kubestow.apiserver.rules import access, names
 
 _ASKED = ("create",)
-_ANY_NAME = Rules(valid_name=names.is_path_segment)
+_ANY_NAME = Rules(valid_name=names.path_segment)
 _BINDING = Rules(access.default_binding, validate=access.validate_binding, validate_update=access.keep_role,
-                 valid_name=names.is_path_segment)  # fmt: skip
+                 valid_name=names.path_segment)  # fmt: skip
 _SUBJECTS: tuple[Titled, ...] = (
     ("Users", lambda obj: cells.subjects(obj, "User")),
     ("Groups", lambda obj: cells.subjects(obj, "Group")),

@@ -22,7 +22,7 @@ _EVENT_RULES = Rules(
     cluster.default_event,
     prepare_create=lambda _: None,
     validate=cluster.validate_event,
-    valid_name=names.is_path_segment,
+    valid_name=names.path_segment,
 )
 _EVENT_COLUMNS = (
     column("Last Seen", cells.last_seen),
@@ -89,7 +89,7 @@ KINDS = (
         "status finalize",
         cluster=True,
         selectable="status.phase",
-        rules=Rules(cluster.default_namespace, cluster.prepare_namespace, valid_name=names.is_dns_label),
+        rules=Rules(cluster.default_namespace, cluster.prepare_namespace, valid_name=names.dns_label),
         columns=printed(("Status", "status.phase")),
     ),
     Resource(
@@ -103,7 +103,7 @@ KINDS = (
             cluster.prepare_service,
             cluster.admit_service,
             prepare_update=cluster.keep_cluster_ip,
-            valid_name=names.is_service_name,
+            valid_name=names.service_name,
         ),
         columns=printed(
             ("Type", "spec.type"),

@@ -149,7 +149,7 @@ KINDS = (
         "IPAddress ipaddresses ip",
         cluster=True,
         selectable="spec.parentRef.name",
-        rules=Rules(validate=networking.validate_address, valid_name=networking.is_address),
+        rules=Rules(validate=networking.validate_address, valid_name=networking.address),
         columns=printed(("ParentRef", cells.address_parent)),
     ),
 )

@@ -46,7 +46,7 @@ class Rules:
     validate: Callable[[Object], Iterator[Cause]] = _no_complaint
     prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection
-    valid_name: Callable[[str], bool] = names.is_dns_subdomain
+    valid_name: names.Wrong = names.dns_subdomain
 
 
 @dataclass(frozen=True, slots=True)

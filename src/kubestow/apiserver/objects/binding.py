@@ -55,6 +55,8 @@ class Binder:
         for key in ("annotations", "labels"):
             if metadata.get(key):
                 pod["metadata"].setdefault(key, {}).update(metadata[key])
+        # The nomination has done its work; kept, it would hold room on a node for a pod that has its place.
+        pod.get("status", {}).pop("nominatedNodeName", None)
         set_condition(pod, "PodScheduled", "True")
         self.store.put("pods", pod)
 

@@ -27,8 +27,8 @@ class Intent:
     """Whether the object is known to fit its schema."""
     applies: bool = False
     """Whether the write is an apply, which says itself who owns what."""
-    repeated: list[str] = field(default_factory=list)
-    """Fields that the body gave more than once."""
+    strict: list[str] = field(default_factory=list)
+    """What a strict reader has to say of the body: fields nobody knows, and fields given twice."""
     warnings: list[str] = field(default_factory=list)
 
 

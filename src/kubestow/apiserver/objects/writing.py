@@ -11,7 +11,7 @@ from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.apiserver.objects import removal
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.patches import ownership
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, wrong_metadata
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, wrong_metadata, wrong_name
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
@@ -24,8 +24,11 @@ _SERVER_SET = ("uid", "resourceVersion", "generation", "selfLink", "deletionTime
 _KEPT = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def check(resource: Resource, obj: Object, intent: Intent) -> None:
-    """Compares an object with its schema; unknown fields are refused, warned of or ignored, as the author wishes."""
+def check(resource: Resource, obj: Object, intent: Intent) -> list[Cause]:
+    """Compares an object with its schema, and returns the values that may not be.
+
+    Values of another type are refused; unknown fields are refused, warned of or ignored, as the author wishes.
+    """
     report = Report()
     resource.schema.check(obj, "", report)
     if report.wrong:
@@ -33,19 +36,17 @@ def check(resource: Resource, obj: Object, intent: Intent) -> None:
         raise errors.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {told}'
         )
-    if (report.unknown or intent.repeated) and intent.validation != "Ignore":
-        told_all = [f'duplicate field "{path}"' for path in intent.repeated[:20]]
-        told_all += [f'unknown field "{path}"' for path in report.unknown[:20]]
+    told_all = intent.strict
+    if report.unknown and intent.validation != "Ignore":
+        told_all = list(dict.fromkeys([*told_all, *(f'unknown field "{path}"' for path in report.unknown)]))[:100]
+    if told_all:
         if intent.validation == "Strict":
             raise errors.bad_request(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
                 f"strict decoding error: {', '.join(told_all)}"
             )
         intent.warnings += told_all
-    if report.invalid:
-        metadata = obj.get("metadata", {})
-        name = metadata.get("name", "") or metadata.get("generateName", "")
-        raise errors.invalid(resource.group, resource.kind, name, report.invalid)
+    return report.invalid
 
 
 def new_uid() -> str:
@@ -72,8 +73,7 @@ class Writer:
 
     def create(self, resource: Resource, namespace: str, obj: Object, intent: Intent) -> Record:
         """Puts a new object into the store."""
-        if not intent.trusted:
-            check(resource, obj, intent)
+        causes = [] if intent.trusted else check(resource, obj, intent)
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         if resource.conversion is not None:
             obj = resource.conversion.to_stored(obj)
@@ -82,13 +82,9 @@ class Writer:
         rules.default(obj)
         rules.prepare_create(obj)
         rules.complete(obj, self.store)
-        self._demand_valid(resource, obj, [*wrong_metadata(metadata), *rules.validate(obj)])
         name = metadata["name"]
-        if not rules.valid_name(name):
-            raise errors.invalid(
-                resource.group, resource.kind, name,
-                [("metadata.name", INVALID, f'Invalid value: "{name}": use lower case letters, digits, - and .')],
-            )  # fmt: skip
+        wrong = wrong_name("metadata.name", name, rules.valid_name)
+        self._demand_valid(resource, obj, [*wrong, *wrong_metadata(metadata), *rules.validate(obj), *causes])
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
         if intent.dry_run:
@@ -136,7 +132,11 @@ class Writer:
 
     def _demand_valid(self, resource: Resource, obj: Object, causes: list[Cause]) -> None:
         if causes:
-            raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
+            # What the schema and the rules both have to say of a field is said once.
+            first = list(
+                {(field, reason): (field, reason, message) for field, reason, message in reversed(causes)}.values()
+            )
+            raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), first[::-1])
 
     def update(
         self,
@@ -158,8 +158,7 @@ class Writer:
         old = current.object()
         conversion = resource.conversion
         new = change(current.object() if conversion is None else conversion.from_stored(current.object()))
-        if not intent.trusted:
-            check(resource, new, intent)
+        wrong = [] if intent.trusted else check(resource, new, intent)
         new["apiVersion"], new["kind"] = resource.api_version, resource.kind
         if conversion is not None:
             new = conversion.to_stored(new)
@@ -171,13 +170,13 @@ class Writer:
         if part.has_rules:
             rules.default(new)
             rules.prepare_update(new, old)
-            causes = [*wrong_metadata(metadata), *rules.validate(new)]
+            causes = [*wrong_metadata(metadata), *rules.validate(new), *wrong]
             causes += (part.validate_update or rules.validate_update)(new, old)
             self._demand_valid(resource, new, causes)
             if resource.counts_generation and _wanted(new) != _wanted(old):
                 metadata["generation"] = metadata.get("generation", 0) + 1
-        elif metadata != old["metadata"]:
-            self._demand_valid(resource, new, [*wrong_metadata(metadata)])
+        elif wrong or metadata != old["metadata"]:
+            self._demand_valid(resource, new, [*wrong_metadata(metadata), *wrong])
         if new == old:
             return current
         if not intent.applies:

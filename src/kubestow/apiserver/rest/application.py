@@ -14,7 +14,7 @@ from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import bodies, discovery, paths, reading, reviews, views
 from kubestow.apiserver.rest.discovery import Discovery
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
-from kubestow.apiserver.rest.negotiation import wanted_form
+from kubestow.apiserver.rest.negotiation import OBJECT, wanted_form
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.subresources import Subresources
 from kubestow.apiserver.rest.watching import Watchers
@@ -190,11 +190,15 @@ class Application:
 
     def _ask(self, request: Request, target: Target, intent: Intent) -> Response:
         """Answers what is never stored: a review, or a binding that names its pod itself."""
+        if wanted_form(request.header(b"accept")) != OBJECT:
+            raise errors.not_acceptable()
         if target.resource.kind == "Binding":
             return self.subresources.bind(request, target, intent)
         review = bodies.read_object(request)
         bodies.demand_kind(review, target.resource.api_version, target.resource.kind)
-        check(target.resource, review, intent)
+        wrong = check(target.resource, review, intent)
+        if wrong:
+            raise errors.invalid(target.resource.group, target.resource.kind, "", wrong)
         answered = reviews.answer(target.resource, review, request.user, self.identities)
         return Response(201, encode(answered))
 

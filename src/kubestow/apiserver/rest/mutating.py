@@ -12,7 +12,8 @@ from kubestow.apiserver.rest import bodies
 from kubestow.apiserver.rest.bodies import demand_kind, read_object
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.reading import Page, is_true, list_page, selection
-from kubestow.apiserver.rest.repetition import repeated_fields
+from kubestow.apiserver.rest.strictness import strict_errors
+from kubestow.apiserver.schema.types import Struct
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
 from kubestow.http.messages import Request
@@ -37,10 +38,10 @@ def intent_of(request: Request) -> Intent:
     return intent
 
 
-def _note_repeated(request: Request, intent: Intent) -> None:
-    """Fields given twice are told to clients that say how they want their fields validated."""
+def _read_strictly(request: Request, intent: Intent, schema: Struct | None) -> None:
+    """Clients that say how they want their fields validated are told what a strict reader finds."""
     if intent.validation != "Ignore" and "fieldValidation" in request.query and request.body[:1] == b"{":
-        intent.repeated = repeated_fields(request.body)
+        intent.strict = strict_errors(request.body, schema)
 
 
 class Mutations:
@@ -54,8 +55,8 @@ class Mutations:
     def create(self, request: Request, target: Target, intent: Intent) -> Record:
         """A new object."""
         document = read_object(request)
-        _note_repeated(request, intent)
         resource = target.resource
+        _read_strictly(request, intent, resource.schema)
         demand_kind(document, resource.api_version, resource.kind)
         namespace = target.namespace or ""
         return self.writer.create(resource, namespace, document, intent)
@@ -63,8 +64,8 @@ class Mutations:
     def replace(self, request: Request, target: Target, intent: Intent) -> Record:
         """An object in place of the current one."""
         document = read_object(request)
-        _note_repeated(request, intent)
         resource = target.resource
+        _read_strictly(request, intent, resource.schema)
         demand_kind(document, resource.api_version, resource.kind)
         metadata = document.get("metadata")
         if not isinstance(metadata, dict):
@@ -82,7 +83,7 @@ class Mutations:
         if media not in bodies.PATCHES:
             raise unsupported_media_type(media, bodies.PATCHES)
         patch = bodies.read_json(request.body)
-        _note_repeated(request, intent)
+        _read_strictly(request, intent, None)
 
         def change(current: Object) -> Object:
             return patched(current, patch, media, resource)
@@ -98,9 +99,9 @@ class Mutations:
         if not isinstance(applied, dict):
             raise bad_request("the body is not an object")
         demand_kind(applied, resource.api_version, resource.kind)
-        _note_repeated(request, intent)
+        _read_strictly(request, intent, resource.schema)
         check(resource, applied, intent)
-        intent.repeated = []
+        intent.strict = []
         metadata = applied.setdefault("metadata", {})
         for key, expected in (("name", name), ("namespace", namespace)):
             if expected and metadata.setdefault(key, expected) != expected:

@@ -26,4 +26,4 @@ def wanted_form(accept: str) -> str:
             return OBJECT
         if kind in _FORMS and options.get("g", "meta.k8s.io") == "meta.k8s.io" and options.get("v", "v1") == "v1":
             return _FORMS[kind]
-    raise not_acceptable(accept)
+    raise not_acceptable()

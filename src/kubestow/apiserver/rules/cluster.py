@@ -2,15 +2,17 @@
 
 import base64
 import hashlib
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import INVALID, REQUIRED, is_qualified_name
+from kubestow.apiserver.rules.names import INVALID, REQUIRED, config_key, qualified_name, wrong_name
 from kubestow.apiserver.store.store import Store
 
-_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}\Z")
+SERVICES = "10.96.0.0/16"
+"""Where addresses of services come from."""
+SERVICE_ADDRESS = "10.96.0.1"
+"""The address of this server's own."""
 
 
 def default_node(obj: dict[str, Any]) -> None:
@@ -23,8 +25,7 @@ def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(obj.get("spec", {}).get("taints", ())):
         path = f"spec.taints[{index}]"
-        if not is_qualified_name(taint.get("key", "")):
-            yield f"{path}.key", INVALID, f'Invalid value: "{taint.get("key", "")}": not a qualified name'
+        yield from wrong_name(f"{path}.key", taint.get("key", ""), qualified_name)
         if not taint.get("effect"):
             yield f"{path}.effect", REQUIRED, "Required value"
         pair = (taint.get("key", ""), taint.get("effect", ""))
@@ -81,7 +82,7 @@ def admit_service(obj: dict[str, Any], store: Store) -> None:  # noqa: ARG001
         return
     if not spec.get("clusterIP"):
         digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
-        spec["clusterIP"] = f"10.96.{digest[0]}.{digest[1]}"
+        spec["clusterIP"] = f"10.96.{digest[0] or 1}.{digest[1]}"
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
 
 
@@ -101,8 +102,7 @@ def validate_config_map(obj: dict[str, Any]) -> Iterator[Cause]:
     """Keys that can be names of files."""
     for part in ("data", "binaryData"):
         for key in obj.get(part, {}):
-            if not _CONFIG_KEY.match(key):
-                yield f"{part}[{key}]", INVALID, f'Invalid value: "{key}": use letters, digits, - _ and .'
+            yield from wrong_name(f"{part}[{key}]", key, config_key)
 
 
 def default_event(obj: dict[str, Any]) -> None:

@@ -1,69 +1,101 @@
-"""Names, labels and annotations: which texts are allowed."""
+"""Names, labels and annotations: which texts are allowed, and what Kubernetes says of those that are not.
+
+Each kind of name is a function from a text to what is wrong with it: nothing, most of the time.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-
-_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_DNS_LABEL = re.compile(rf"{_LABEL}\Z")
-_DNS_LABEL_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?\Z")
-_DNS_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\Z")
-_QUALIFIED = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
-_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?\Z")
-_MAX_ANNOTATIONS = 256 * 1024
 
 INVALID = "FieldValueInvalid"
 REQUIRED = "FieldValueRequired"
 DUPLICATE = "FieldValueDuplicate"
 FORBIDDEN = "FieldValueForbidden"
+NOT_SUPPORTED = "FieldValueNotSupported"
+
+_MAX_ANNOTATIONS = 256 * 1024
+_ENDS = "and must start and end with an alphanumeric character"
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+
+Wrong = Callable[[str], list[str]]
 
 
-def is_dns_label(name: str) -> bool:
-    """Lower case letters, digits and dashes, at most 63."""
-    return len(name) <= 63 and _DNS_LABEL.match(name) is not None
+def _pattern(words: str, pattern: str, most: int, *examples: str) -> Wrong:
+    """Texts that match a pattern and are not too long."""
+    matches = re.compile(rf"(?:{pattern})\Z").match
+    shown = " or ".join(f"'{one}', " for one in examples)
+    message = f"{words} (e.g. {shown}regex used for validation is '{pattern}')"
+
+    def wrong(text: str) -> list[str]:
+        if matches(text) is not None and len(text) <= most:
+            return []
+        told = [f"must be no more than {most} bytes"] if len(text.encode()) > most else []
+        return told if matches(text) is not None else [*told, message]
+
+    return wrong
 
 
-def is_service_name(name: str) -> bool:
-    """A DNS label that starts with a letter."""
-    return len(name) <= 63 and _DNS_LABEL_1035.match(name) is not None
+dns_label = _pattern(
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
+    _LABEL, 63, "my-name", "123-abc",
+)  # fmt: skip
+service_name = _pattern(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character",
+    "[a-z]([-a-z0-9]*[a-z0-9])?", 63, "my-name", "abc-123",
+)  # fmt: skip
+dns_subdomain = _pattern(
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
+    rf"{_LABEL}(\.{_LABEL})*", 253, "example.com",
+)  # fmt: skip
+label_value = _pattern(
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    f"({_NAME})?", 63, "MyValue", "my_value", "12345",
+)  # fmt: skip
+config_key = _pattern(
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    "[-._a-zA-Z0-9]+", 253, "key.name", "KEY_NAME", "key-name",
+)  # fmt: skip
+_name_part = _pattern(
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}", _NAME, 63, "MyName", "my.name", "123-abc"
+)  # fmt: skip
 
 
-def is_dns_subdomain(name: str) -> bool:
-    """DNS labels joined by dots, at most 253 characters."""
-    return len(name) <= 253 and _DNS_SUBDOMAIN.match(name) is not None
-
-
-def is_path_segment(name: str) -> bool:
-    """Anything that can stand in a path."""
-    return name not in (".", "..") and "/" not in name and "%" not in name and len(name) <= 253
-
-
-def is_qualified_name(key: str) -> bool:
+def qualified_name(key: str) -> list[str]:
     """A label key: a name, with an optional DNS prefix before a slash."""
     prefix, slash, name = key.rpartition("/")
-    if slash and not is_dns_subdomain(prefix):
-        return False
-    return len(name) <= 63 and _QUALIFIED.match(name) is not None
+    if "/" in prefix:
+        told = _name_part(prefix)[-1]
+        return [f"a valid label key {told} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    told_all = []
+    if slash:
+        told_all = [f"prefix part {one}" for one in (dns_subdomain(prefix) if prefix else ["must be non-empty"])]
+    if not name:
+        told_all.append("name part must be non-empty")
+    return told_all + [f"name part {one}" for one in _name_part(name)]
 
 
-def is_label_value(value: str) -> bool:
-    """What a label may be set to."""
-    return len(value) <= 63 and _LABEL_VALUE.match(value) is not None
+def path_segment(name: str) -> list[str]:
+    """Anything that can stand in a path."""
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{one}'" for one in "/%" if one in name]
+
+
+def wrong_name(path: str, text: str, wrong: Wrong) -> Iterator[Cause]:
+    """What is wrong with the text in a field."""
+    for message in wrong(text):
+        yield path, INVALID, f'Invalid value: "{text}": {message}'
 
 
 def wrong_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:
     """What is wrong with labels or a map of labels to match."""
     for key, value in labels.items():
-        if not is_qualified_name(key):
-            yield (
-                path,
-                INVALID,
-                f'Invalid value: "{key}": not a label key (letters, digits, - _ . after an optional prefix/)',
-            )
-        if not is_label_value(value):
-            yield path, INVALID, f'Invalid value: "{value}": not a label value (at most 63 letters, digits, - _ .)'
+        yield from wrong_name(path, key, qualified_name)
+        yield from wrong_name(path, value, label_value)
 
 
 def wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
@@ -74,27 +106,19 @@ def wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
     annotations = metadata.get("annotations")
     if annotations:
         for key in annotations:
-            if not is_qualified_name(key.lower()):
-                yield "metadata.annotations", INVALID, f'Invalid value: "{key}": not a qualified name'
+            yield from wrong_name("metadata.annotations", key.lower(), qualified_name)
         if sum(len(key) + len(value) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
-            yield (
-                "metadata.annotations",
-                "FieldValueTooLong",
-                f"Too long: may not be more than {_MAX_ANNOTATIONS} bytes",
-            )
+            message = f"Too long: may not be more than {_MAX_ANNOTATIONS} bytes"
+            yield "metadata.annotations", "FieldValueTooLong", message
     owners = metadata.get("ownerReferences")
     if owners:
         controllers = [owner for owner in owners if owner.get("controller")]
         if len(controllers) > 1:
-            yield (
-                "metadata.ownerReferences",
-                INVALID,
-                "Invalid value: only one reference can have controller set to true",
-            )
+            message = "Invalid value: Only one reference can have Controller set to true"
+            yield "metadata.ownerReferences", INVALID, message
         for index, owner in enumerate(owners):
             for key in ("uid", "name", "kind", "apiVersion"):
                 if not owner.get(key):
                     yield f"metadata.ownerReferences[{index}].{key}", REQUIRED, "Required value"
     for finalizer in metadata.get("finalizers") or ():
-        if not is_qualified_name(finalizer):
-            yield "metadata.finalizers", INVALID, f'Invalid value: "{finalizer}": not a qualified name'
+        yield from wrong_name("metadata.finalizers", finalizer, qualified_name)

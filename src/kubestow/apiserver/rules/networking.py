@@ -64,12 +64,13 @@ def keep_range(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
         yield "spec.cidrs", INVALID, "Invalid value: field is immutable"
 
 
-def is_address(name: str) -> bool:
+def address(name: str) -> list[str]:
     """An address as it is written in short."""
     try:
-        return str(ipaddress.ip_address(name)) == name
+        wrong = str(ipaddress.ip_address(name)) != name
     except ValueError:
-        return False
+        wrong = True
+    return ["must be an IP address in canonical form, (e.g. 10.9.8.7 or 2001:db8::ffff)"] if wrong else []
 
 
 def validate_address(obj: dict[str, Any]) -> Iterator[Cause]:

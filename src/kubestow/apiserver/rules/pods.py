@@ -14,6 +14,11 @@ _PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _TOLERATED_SECONDS = 300
+_MUTABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
 
 
 def default(pod: dict[str, Any]) -> None:
@@ -22,8 +27,30 @@ def default(pod: dict[str, Any]) -> None:
     pod["spec"].setdefault("enableServiceLinks", True)
 
 
+def _merge_keys(pod: dict[str, Any]) -> None:
+    """Label keys of affinity and spread become conditions on the values that this pod has."""
+    labels = pod["metadata"].get("labels") or {}
+    terms: list[dict[str, Any]] = list(pod["spec"].get("topologySpreadConstraints", ()))
+    affinity = pod["spec"].get("affinity", {})
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind, {})
+        terms += rules.get("requiredDuringSchedulingIgnoredDuringExecution", ())
+        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution", ())
+        terms += [one.get("podAffinityTerm", {}) for one in preferred]
+    for term in terms:
+        if "labelSelector" not in term:
+            continue
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in term.get(field, ()):
+                if key in labels:
+                    condition = {"key": key, "operator": operator, "values": [labels[key]]}
+                    term["labelSelector"].setdefault("matchExpressions", []).append(condition)
+
+
 def prepare_create(pod: dict[str, Any]) -> None:
     """A new pod is pending, whatever the request says about its status."""
+    if "affinity" in pod["spec"] or "topologySpreadConstraints" in pod["spec"]:
+        _merge_keys(pod)
     pod["status"] = {"phase": "Pending", "qosClass": quality_of_service(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [
@@ -127,9 +154,7 @@ def validate_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]
             for key in {*new_spec, *old_spec}
             if _fixed(new_spec, gated).get(key) != _fixed(old_spec, gated).get(key)
         )
-        allowed = "images, activeDeadlineSeconds, more tolerations, fewer schedulingGates"
-        message = f"Forbidden: of a pod's spec an update may only change {allowed}; changed: {', '.join(changed)}"
-        yield "spec", FORBIDDEN, message
+        yield "spec", FORBIDDEN, f"Forbidden: {_MUTABLE}; changed: {', '.join(changed)}"
 
 
 def _fixed(spec: dict[str, Any], gated: bool) -> dict[str, Any]:

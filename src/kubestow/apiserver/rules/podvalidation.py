@@ -8,58 +8,75 @@ from kubestow.apiserver.rules.names import (
     DUPLICATE,
     FORBIDDEN,
     INVALID,
+    NOT_SUPPORTED,
     REQUIRED,
-    is_dns_label,
-    is_dns_subdomain,
-    is_qualified_name,
+    dns_label,
+    dns_subdomain,
+    qualified_name,
     wrong_labels,
+    wrong_name,
 )
 from kubestow.model import quantity
 
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_NO_VALUES = "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+_PORTS = "must be between 1 and 65535, inclusive"
+_NAMES = {
+    "serviceAccountName": dns_subdomain,
+    "nodeName": dns_subdomain,
+    "hostname": dns_label,
+    "subdomain": dns_label,
+    "priorityClassName": dns_subdomain,
+    "runtimeClassName": dns_subdomain,
+}
 
 
 def _is_extended(name: str) -> bool:
-    return ("/" in name and is_qualified_name(name)) or name.startswith("hugepages-")
+    return ("/" in name and not qualified_name(name)) or name.startswith("hugepages-")
 
 
 def wrong_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     """Everything wrong with a pod spec found at a path."""
-    containers = spec.get("containers")
-    if not containers:
-        yield f"{path}.containers", REQUIRED, "Required value"
-    names: set[str] = set()
     volumes = {volume.get("name") for volume in spec.get("volumes", ())}
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(kind, ())):
-            yield from _wrong_container(container, f"{path}.{kind}[{index}]", names, volumes)
     if "volumes" in spec:
         yield from _wrong_volumes(spec["volumes"], f"{path}.volumes")
-    node = spec.get("nodeName")
-    if node and not is_dns_subdomain(node):
-        yield f"{path}.nodeName", INVALID, f'Invalid value: "{node}": use lower case letters, digits, - and .'
+    if not spec.get("containers"):
+        yield f"{path}.containers", REQUIRED, "Required value"
+    names: set[str] = set()
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(kind, ())):
+            yield from _wrong_container(container, f"{path}.{kind}[{index}]", names, volumes)
     if "nodeSelector" in spec:
         yield from wrong_labels(spec["nodeSelector"], f"{path}.nodeSelector")
-    if "tolerations" in spec:
-        yield from _wrong_tolerations(spec["tolerations"], f"{path}.tolerations")
-    if "topologySpreadConstraints" in spec:
-        yield from _wrong_spread(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
     if "affinity" in spec:
         yield from _wrong_affinity(spec["affinity"], f"{path}.affinity")
+    for index, gate in enumerate(spec.get("schedulingGates", ())):
+        yield from wrong_name(f"{path}.schedulingGates[{index}]", gate.get("name", ""), qualified_name)
+    if "topologySpreadConstraints" in spec:
+        yield from _wrong_spread(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
+    for name, wrong in _NAMES.items():
+        if spec.get(name):
+            yield from wrong_name(f"{path}.{name}", spec[name], wrong)
+    deadline = spec.get("activeDeadlineSeconds", 1)
+    if not 0 < deadline < 2**31:
+        message = f"Invalid value: {deadline}: must be between 1 and 2147483647, inclusive"
+        yield f"{path}.activeDeadlineSeconds", INVALID, message
+    if "tolerations" in spec:
+        yield from _wrong_tolerations(spec["tolerations"], f"{path}.tolerations")
     grace = spec.get("terminationGracePeriodSeconds", 0)
     if grace < 0:
-        yield f"{path}.terminationGracePeriodSeconds", INVALID, f"Invalid value: {grace}: must not be negative"
-    for index, gate in enumerate(spec.get("schedulingGates", ())):
-        if not is_qualified_name(gate.get("name", "")):
-            yield f"{path}.schedulingGates[{index}]", INVALID, f'Invalid value: "{gate.get("name", "")}": not a name'
+        message = f"Invalid value: {grace}: must be greater than or equal to 0"
+        yield f"{path}.terminationGracePeriodSeconds", INVALID, message
 
 
 def _wrong_container(
     container: dict[str, Any], path: str, names: set[str], volumes: set[str | None]
 ) -> Iterator[Cause]:
     name = container.get("name", "")
-    if not is_dns_label(name):
-        yield f"{path}.name", INVALID, f'Invalid value: "{name}": use lower case letters, digits and - (at most 63)'
+    if not name:
+        yield f"{path}.name", REQUIRED, "Required value"
+    elif dns_label(name):
+        yield from wrong_name(f"{path}.name", name, dns_label)
     elif name in names:
         yield f"{path}.name", DUPLICATE, f'Duplicate value: "{name}"'
     names.add(name)
@@ -72,7 +89,7 @@ def _wrong_container(
         for key in ("containerPort", "hostPort"):
             number = port.get(key, 1)
             if not 0 < number < 65536 and not (key == "hostPort" and number == 0):
-                yield f"{path}.ports[{index}].{key}", INVALID, f"Invalid value: {number}: must be between 1 and 65535"
+                yield f"{path}.ports[{index}].{key}", INVALID, f"Invalid value: {number}: {_PORTS}"
     for index, mount in enumerate(container.get("volumeMounts", ())):
         if mount.get("name") not in volumes:
             yield f"{path}.volumeMounts[{index}].name", "FieldValueNotFound", f'Not found: "{mount.get("name")}"'
@@ -85,13 +102,11 @@ def wrong_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             if name not in _RESOURCES and not _is_extended(name):
-                yield (
-                    f"{path}.{kind}.{name}",
-                    INVALID,
-                    f'Invalid value: "{name}": must be {", ".join(_RESOURCES)}, or begin with a domain and /',
-                )
+                message = f'Invalid value: "{name}": must be a standard resource type or fully qualified'
+                yield f"{path}.{kind}[{name}]", INVALID, message
             if amount[0] == "-" and quantity.nano(amount) < 0:
-                yield f"{path}.{kind}.{name}", INVALID, f'Invalid value: "{amount}": must not be negative'
+                message = f'Invalid value: "{amount}": must be greater than or equal to 0'
+                yield f"{path}.{kind}[{name}]", INVALID, message
     for name, request in requests.items():
         limit = limits.get(name)
         if limit is not None and limit != request and quantity.nano(request) > quantity.nano(limit):
@@ -106,8 +121,10 @@ def _wrong_volumes(volumes: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, volume in enumerate(volumes):
         name = volume.get("name", "")
-        if not is_dns_label(name):
-            yield f"{path}[{index}].name", INVALID, f'Invalid value: "{name}": not a DNS label'
+        if not name:
+            yield f"{path}[{index}].name", REQUIRED, "Required value"
+        elif dns_label(name):
+            yield from wrong_name(f"{path}[{index}].name", name, dns_label)
         elif name in seen:
             yield f"{path}[{index}].name", DUPLICATE, f'Duplicate value: "{name}"'
         seen.add(name)
@@ -120,13 +137,16 @@ def _wrong_tolerations(tolerations: list[dict[str, Any]], path: str) -> Iterator
         where = f"{path}[{index}]"
         operator = toleration.get("operator") or "Equal"
         if not toleration.get("key") and operator != "Exists":
-            yield f"{where}.operator", INVALID, f'Invalid value: "{operator}": must be Exists when `key` is empty'
-        if toleration.get("key") and not is_qualified_name(toleration["key"]):
-            yield f"{where}.key", INVALID, f'Invalid value: "{toleration["key"]}": not a qualified name'
+            why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            yield f"{where}.operator", INVALID, f'Invalid value: "{operator}": {why}'
+        if toleration.get("key"):
+            yield from wrong_name(f"{where}.key", toleration["key"], qualified_name)
         if operator == "Exists" and toleration.get("value"):
-            yield f"{where}.value", INVALID, f'Invalid value: "{toleration["value"]}": must be empty with Exists'
+            why = "value must be empty when `operator` is 'Exists'"
+            yield f"{where}.operator", INVALID, f'Invalid value: "{toleration["value"]}": {why}'
         if "tolerationSeconds" in toleration and toleration.get("effect") != "NoExecute":
-            yield f"{where}.effect", INVALID, "Invalid value: must be NoExecute when `tolerationSeconds` is set"
+            why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            yield f"{where}.effect", INVALID, f'Invalid value: "{toleration.get("effect", "")}": {why}'
 
 
 def _wrong_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause]:
@@ -141,14 +161,17 @@ def _wrong_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Caus
             yield f"{where}.topologyKey", REQUIRED, "Required value: can not be empty"
         when = constraint.get("whenUnsatisfiable", "")
         if not when:
-            yield f"{where}.whenUnsatisfiable", REQUIRED, "Required value: DoNotSchedule or ScheduleAnyway"
+            message = 'Unsupported value: "": supported values: "DoNotSchedule", "ScheduleAnyway"'
+            yield f"{where}.whenUnsatisfiable", NOT_SUPPORTED, message
         if (key, when) in seen:
             yield where, DUPLICATE, f'Duplicate value: "{{{key}, {when}}}"'
         seen.add((key, when))
         if "minDomains" in constraint and when != "DoNotSchedule":
-            yield f"{where}.minDomains", INVALID, "Invalid value: can only be used with DoNotSchedule"
+            why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
+            yield f"{where}.minDomains", INVALID, f"Invalid value: {constraint['minDomains']}: {why}"
         if constraint.get("minDomains", 1) <= 0:
-            yield f"{where}.minDomains", INVALID, "Invalid value: must be greater than zero"
+            message = f"Invalid value: {constraint['minDomains']}: must be greater than zero"
+            yield f"{where}.minDomains", INVALID, message
         yield from _wrong_label_selector(constraint.get("labelSelector"), f"{where}.labelSelector")
 
 
@@ -163,9 +186,8 @@ def _wrong_label_selector(selector: dict[str, Any] | None, path: str) -> Iterato
         if operator in ("In", "NotIn") and not term.get("values"):
             yield f"{where}.values", REQUIRED, "Required value: must be specified when `operator` is 'In' or 'NotIn'"
         if operator in ("Exists", "DoesNotExist") and term.get("values"):
-            yield f"{where}.values", FORBIDDEN, "Forbidden: must be empty for 'Exists' and 'DoesNotExist'"
-        if not is_qualified_name(term.get("key", "")):
-            yield f"{where}.key", INVALID, f'Invalid value: "{term.get("key", "")}": not a qualified name'
+            yield f"{where}.values", FORBIDDEN, _NO_VALUES
+        yield from wrong_name(f"{where}.key", term.get("key", ""), qualified_name)
 
 
 def wrong_node_selector(selector: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -184,14 +206,21 @@ def _wrong_node_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
         if operator in ("In", "NotIn") and not values:
             yield f"{where}.values", REQUIRED, "Required value: must be specified when `operator` is 'In' or 'NotIn'"
         if operator in ("Exists", "DoesNotExist") and values:
-            yield f"{where}.values", FORBIDDEN, "Forbidden: must be empty for 'Exists' and 'DoesNotExist'"
+            yield f"{where}.values", FORBIDDEN, _NO_VALUES
         if operator in ("Gt", "Lt") and len(values) != 1:
-            yield f"{where}.values", REQUIRED, "Required value: must be a single number for 'Gt' and 'Lt'"
-        if not is_qualified_name(one.get("key", "")):
-            yield f"{where}.key", INVALID, f'Invalid value: "{one.get("key", "")}": not a qualified name'
+            yield (
+                f"{where}.values",
+                REQUIRED,
+                "Required value: must be specified single value when `operator` is 'Lt' or 'Gt'",
+            )
+        yield from wrong_name(f"{where}.key", one.get("key", ""), qualified_name)
     for index, one in enumerate(term.get("matchFields", ())):
         if one.get("key") != "metadata.name":
-            yield f"{path}.matchFields[{index}].key", INVALID, f'Invalid value: "{one.get("key")}": only metadata.name'
+            yield (
+                f"{path}.matchFields[{index}].key",
+                INVALID,
+                f'Invalid value: "{one.get("key")}": not a valid field selector key',
+            )
 
 
 def _wrong_affinity(affinity: dict[str, Any], path: str) -> Iterator[Cause]:

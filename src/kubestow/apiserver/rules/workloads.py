@@ -219,7 +219,31 @@ def _wrong_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
 
 
 def validate_job_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Selector and template of a job cannot change."""
-    for name in ("selector", "template", "completionMode"):
+    """Selector and template of a job cannot change; but while it is suspended, where its pods go and what they need."""
+    if new["spec"].get("completionMode") != "Indexed" and new["spec"].get("completions") != old["spec"].get(
+        "completions"
+    ):
+        yield "spec.completions", INVALID, "Invalid value: field is immutable"
+    status = old.get("status", {})
+    suspended = any(
+        one.get("type") == "Suspended" and one.get("status") == "True" for one in status.get("conditions", ())
+    )
+    rests = not status.get("active") and ("startTime" not in status or suspended)
+    free = bool(old["spec"].get("suspend")) and rests
+    for name in ("selector", "podFailurePolicy", "completionMode", "managedBy"):
         if new["spec"].get(name) != old["spec"].get(name):
             yield f"spec.{name}", INVALID, "Invalid value: field is immutable"
+    before, after = old["spec"].get("template", {}), new["spec"].get("template", {})
+    if (_fixed(after) != _fixed(before)) if free else after != before:
+        yield "spec.template", INVALID, "Invalid value: field is immutable"
+
+
+def _fixed(template: dict[str, Any]) -> dict[str, Any]:
+    """The part of a suspended job's template that cannot change."""
+    directives = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+    spec = {key: value for key, value in template.get("spec", {}).items() if key not in directives}
+    others = {k: v for k, v in template.get("spec", {}).get("affinity", {}).items() if k != "nodeAffinity"}
+    for kind in ("containers", "initContainers"):
+        if kind in spec:
+            spec[kind] = [{k: v for k, v in one.items() if k != "resources"} for one in spec[kind]]
+    return {**spec, "affinity": others}

@@ -163,6 +163,8 @@ class Struct(Type):
 
     __slots__ = ("atomic", "demanded", "description", "fields", "group", "name", "table")
     words = "an object"
+    closed = True
+    """Whether fields that are not known are left out."""
 
     def __init__(self, group: str, name: str, description: str, *, atomic: bool) -> None:
         self.group = group
