@@ -6,7 +6,6 @@ from typing import Any
 
 from kubestow.apiserver import bootstrap
 from kubestow.apiserver.auth.identities import Identities
-from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.store import Store
@@ -52,7 +51,7 @@ class Direct:
     """An application on a fresh store; needs a running event loop."""
 
     def __init__(self, store: Store | None = None, **limits: int) -> None:
-        self.store = store or Store(BY_STORAGE.values())
+        self.store = store or Store()
         sizes = {"max_watches": 1000, "max_unsent": 1 << 20, **limits}
         self.watchers = Watchers(self.store, **sizes)
         self.application = Application(self.store, Identities("token"), self.watchers)

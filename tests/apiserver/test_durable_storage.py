@@ -17,7 +17,6 @@ import pytest
 
 from apiserver.running import TOKEN, Running, Watching, pod
 from kubestow.apiserver import StartError
-from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import Store
 
@@ -153,7 +152,7 @@ def test_a_reply_waits_for_the_disk(tmp_path: Path) -> None:
 
     async def play() -> list[str]:
         journal = SqliteJournal(tmp_path)
-        store = Store(BY_STORAGE.values(), journal)
+        store = Store(journal)
         order: list[str] = []
         done = asyncio.Event()
         store.collection("pods").subscribers.append(lambda change: order.append(f"published {change.rv}"))

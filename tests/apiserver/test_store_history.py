@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubestow.apiserver.errors import ApiError
-from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import Store
 
@@ -42,7 +41,7 @@ def shown(store: Store, rv: int | None = None) -> State:
 @given(WRITES)
 def test_every_retained_version_can_be_shown(writes: list[tuple[str, str]]) -> None:
     """The state at a version is the state there was; forgotten versions are refused, not guessed."""
-    store = Store(BY_STORAGE.values(), retain=5)
+    store = Store(retain=5)
     for rv, state in play(store, writes).items():
         floor = store.collection("configmaps").floor
         if rv >= floor:
@@ -59,7 +58,7 @@ def test_a_journal_brings_everything_back(first: list[tuple[str, str]], second: 
 
     async def live(folder: Path, writes: list[tuple[str, str]]) -> tuple[Any, ...]:
         journal = SqliteJournal(folder)
-        store = Store(BY_STORAGE.values(), journal, retain=4)
+        store = Store(journal, retain=4)
         before = remembered(store)
         play(store, writes)
         done = asyncio.Event()

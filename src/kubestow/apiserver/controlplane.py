@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from kubestow.apiserver import bootstrap
+from kubestow.apiserver.admission.chain import Admission, AdmissionError
 from kubestow.apiserver.auth import certificates, kubeconfig
 from kubestow.apiserver.auth.certificates import Certificates, write_private
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
@@ -22,7 +23,6 @@ from kubestow.apiserver.controllers.queue import Controllers
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.kubelets.fleet import Fleet, Pace
-from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
@@ -63,6 +63,8 @@ class Options:
     max_watches: int = 5_000
     max_unsent: int = 16 * _MEBIBYTE
     """How much a watcher may leave untaken before it is dropped."""
+    enable_admission_plugins: tuple[str, ...] = ()
+    disable_admission_plugins: tuple[str, ...] = ()
     extra_names: tuple[str, ...] = field(default=())
     """More names and addresses for the server's certificate."""
 
@@ -104,7 +106,7 @@ class ControlPlane:
         """Starts everything; raises StartError when it cannot, with a message for people."""
         try:
             await self._start()
-        except (StorageError, ListenError, TokenFileError, NodesFileError) as error:
+        except (StorageError, ListenError, TokenFileError, NodesFileError, AdmissionError) as error:
             await self.stop()
             raise StartError(str(error)) from error
         except OSError as error:
@@ -130,9 +132,14 @@ class ControlPlane:
             self.identities.add_file(options.token_file)
         if options.data_dir is not None:
             self._journal = SqliteJournal(options.data_dir)
-        self.store = Store(BY_STORAGE.values(), self._journal, retain=options.retained_changes)
+        self.store = Store(self._journal, retain=options.retained_changes)
         self._watchers = Watchers(self.store, max_watches=options.max_watches, max_unsent=options.max_unsent)
-        self.application = Application(self.store, self.identities, self._watchers)
+        disabled = options.disable_admission_plugins
+        if not options.controllers:
+            # Nobody here would take the taint off again.
+            disabled = (*disabled, "TaintNodesByCondition")
+        admission = Admission(self.store, options.enable_admission_plugins, disabled)
+        self.application = Application(self.store, self.identities, self._watchers, admission)
         journal = self._journal
         if journal is not None:
             self.application.unhealthy = lambda: journal.failure

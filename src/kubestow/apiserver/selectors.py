@@ -96,6 +96,12 @@ def _split(text: str) -> list[str]:
     return parts
 
 
+def equalities(text: str) -> dict[str, str]:
+    """The labels in a text such as `a=b,c=d`."""
+    pairs = (part.partition("=") for part in text.split(",") if "=" in part)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
 def from_object(selector: Mapping[str, Any] | None) -> LabelSelector | None:
     """The selector of a LabelSelector object; None, which selects nothing, when it is missing."""
     if selector is None:

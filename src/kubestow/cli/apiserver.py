@@ -29,6 +29,8 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help='Lines of token,user,uid,"groups".')
 @click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
 @click.option("--tls-san", "names", multiple=True, help="Another name or address for the certificate; repeatable.")
+@click.option("--enable-admission-plugins", default="", help="Names with commas: more than act by default.")
+@click.option("--disable-admission-plugins", default="", help="Names with commas: less than act by default.")
 @log_flags
 def command(
     port: int,
@@ -44,6 +46,8 @@ def command(
     token_file: Path | None,
     kubeconfig: Path | None,
     names: tuple[str, ...],
+    enable_admission_plugins: str,
+    disable_admission_plugins: str,
     logs: LogOptions,
 ) -> None:
     """Run a Kubernetes API server with controllers and stand-in nodes, and no scheduler.
@@ -63,6 +67,8 @@ def command(
         nodes_file=nodes_file,
         pace=Pace(start=pod_start_seconds, run=pod_run_seconds),
         extra_names=names,
+        enable_admission_plugins=_names(enable_admission_plugins),
+        disable_admission_plugins=_names(disable_admission_plugins),
     )
     # Objects stay for long: the collector need not look at all of them every few hundred allocations.
     gc.set_threshold(50_000, 20, 100)
@@ -74,6 +80,10 @@ def command(
         raise click.ClickException(str(error)) from error
     finally:
         output.close()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 async def _serve(options: Options) -> None:

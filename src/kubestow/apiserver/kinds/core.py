@@ -4,7 +4,7 @@ from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import WORKLOAD, at, column, count, printed, zero
-from kubestow.apiserver.rules import cluster, names, pods, storage, workloads
+from kubestow.apiserver.rules import cluster, names, pods, policy, storage, workloads
 
 ALL = ("all",)
 _EVENT_FIELDS = (
@@ -46,7 +46,7 @@ KINDS = (
         categories=ALL,
         selectable="spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork "
         "status.phase status.podIP status.nominatedNodeName",
-        rules=Rules(pods.default, pods.prepare_create, pods.admit, pods.validate, validate_update=pods.validate_update),
+        rules=Rules(pods.default, pods.prepare_create, validate=pods.validate, validate_update=pods.validate_update),
         columns=printed(
             ("Ready", cells.ready_count),
             ("Status", cells.pod_status),
@@ -101,7 +101,7 @@ KINDS = (
         rules=Rules(
             cluster.default_service,
             cluster.prepare_service,
-            cluster.admit_service,
+            cluster.give_address,
             prepare_update=cluster.keep_cluster_ip,
             valid_name=names.service_name,
         ),
@@ -153,8 +153,7 @@ KINDS = (
         rules=Rules(
             storage.default_claim,
             lambda obj: obj.update(status={"phase": "Pending"}),
-            storage.admit_claim,
-            storage.validate_claim,
+            validate=storage.validate_claim,
             validate_update=storage.keep_claim,
         ),
         columns=printed(
@@ -177,7 +176,9 @@ KINDS = (
         rules=_EVENT_RULES,
         columns=_EVENT_COLUMNS,
     ),
-    Resource("v1", "LimitRange limitranges limits"),
+    Resource(
+        "v1", "LimitRange limitranges limits", rules=Rules(policy.default_limits, validate=policy.validate_limits)
+    ),
     Resource(
         "v1",
         "ResourceQuota resourcequotas quota",

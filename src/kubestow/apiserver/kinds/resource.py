@@ -3,16 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.printing.columns import PLAIN, Columns
 from kubestow.apiserver.rules import names
 from kubestow.apiserver.schema.reader import openapi_name, structs
 from kubestow.apiserver.schema.types import Struct
-
-if TYPE_CHECKING:
-    from kubestow.apiserver.store.store import Store
 
 Object = dict[str, Any]
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -41,8 +38,8 @@ class Rules:
 
     default: Callable[[Object], None] = _nothing
     prepare_create: Callable[[Object], None] = drop_status
-    complete: "Callable[[Object, Store], None]" = lambda _obj, _store: None
-    """Fills in what depends on other objects, or on what the server made up."""
+    complete: Callable[[Object], None] = _nothing
+    """Fills in what depends on what the server made up: names and uids."""
     validate: Callable[[Object], Iterator[Cause]] = _no_complaint
     prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection

@@ -101,7 +101,7 @@ KINDS = (
         selectable="status.successful=status.succeeded",
         rules=Rules(
             workloads.default_job,
-            complete=workloads.admit_job,
+            complete=workloads.select_own_pods,
             validate=workloads.validate_job,
             validate_update=workloads.validate_job_update,
         ),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubestow.apiserver import clock, errors
+from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Part, Resource
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
@@ -68,8 +69,9 @@ def generated_name(prefix: str) -> str:
 class Writer:
     """Creates and updates objects in a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, admission: Admission | None = None) -> None:
         self.store = store
+        self.admission = admission or Admission(store)
 
     def create(self, resource: Resource, namespace: str, obj: Object, intent: Intent) -> Record:
         """Puts a new object into the store."""
@@ -80,13 +82,16 @@ class Writer:
         metadata = self._new_metadata(resource, namespace, obj)
         rules = resource.rules
         rules.default(obj)
+        self.admission.change(resource, obj)
         rules.prepare_create(obj)
-        rules.complete(obj, self.store)
+        rules.complete(obj)
         name = metadata["name"]
         wrong = wrong_name("metadata.name", name, rules.valid_name)
         self._demand_valid(resource, obj, [*wrong, *wrong_metadata(metadata), *rules.validate(obj), *causes])
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
+        self.admission.check(resource, obj)
+        self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
         if intent.dry_run:
             return Record(resource, obj, self.store.rv, encode(obj))
         return self.store.put(resource.storage, obj)
@@ -179,6 +184,8 @@ class Writer:
             self._demand_valid(resource, new, [*wrong_metadata(metadata), *wrong])
         if new == old:
             return current
+        self.admission.check(resource, new, old, sub)
+        self.admission.charge(resource, new, old, sub, dry_run=intent.dry_run)
         if not intent.applies:
             ownership.follow_update(resource, new, old, intent, sub)
         if intent.dry_run:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from kubestow.apiserver import errors
+from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.auth.identities import Identities, by_certificate
 from kubestow.apiserver.auth.policy import Attempt, allowed
 from kubestow.apiserver.errors import ApiError
@@ -35,12 +36,14 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 class Application:
     """Answers requests on a store."""
 
-    def __init__(self, store: Store, identities: Identities, watchers: Watchers) -> None:
+    def __init__(
+        self, store: Store, identities: Identities, watchers: Watchers, admission: Admission | None = None
+    ) -> None:
         self.store = store
         self.registry = Registry()
         self.identities = identities
         self.watchers = watchers
-        self.mutations = Mutations(store)
+        self.mutations = Mutations(store, admission)
         evictor = Evictor(store, self.mutations.remover)
         self.subresources = Subresources(store, self.mutations.writer, evictor, identities)
         self.discovery = Discovery(self.registry)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.errors import bad_request, not_found, unsupported_media_type
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
@@ -47,9 +48,9 @@ def _read_strictly(request: Request, intent: Intent, schema: Struct | None) -> N
 class Mutations:
     """Writes that requests ask for."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, admission: Admission | None) -> None:
         self.store = store
-        self.writer = Writer(store)
+        self.writer = Writer(store, admission)
         self.remover = Remover(store)
 
     def create(self, request: Request, target: Target, intent: Intent) -> Record:

@@ -7,7 +7,6 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import INVALID, REQUIRED, config_key, qualified_name, wrong_name
-from kubestow.apiserver.store.store import Store
 
 SERVICES = "10.96.0.0/16"
 """Where addresses of services come from."""
@@ -75,7 +74,7 @@ def _node_port(uid: str, port: int, protocol: str) -> int:
     return 30_000 + int.from_bytes(digest[:4]) % 2_768
 
 
-def admit_service(obj: dict[str, Any], store: Store) -> None:  # noqa: ARG001
+def give_address(obj: dict[str, Any]) -> None:
     """Gives the service an address; nothing listens there."""
     spec = obj["spec"]
     if spec["type"] == "ExternalName":

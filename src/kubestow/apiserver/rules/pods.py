@@ -1,19 +1,14 @@
-"""Pods: defaults and admission at creation, what an update may change, binding them to nodes."""
+"""Pods: defaults at creation, what an update may change, conditions in their status."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver import clock
-from kubestow.apiserver.errors import Cause, forbidden
+from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID
 from kubestow.apiserver.rules.podspec import default_pod_spec, quality_of_service
 from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
-from kubestow.apiserver.store.store import Store
 
-_PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
-_NOT_READY = "node.kubernetes.io/not-ready"
-_UNREACHABLE = "node.kubernetes.io/unreachable"
-_TOLERATED_SECONDS = 300
 _MUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -62,67 +57,6 @@ def prepare_create(pod: dict[str, Any]) -> None:
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
             }
         ]
-
-
-def admit(pod: dict[str, Any], store: Store) -> None:
-    """Resolves what depends on other objects: priority, service account, tolerations of nodes that go away."""
-    spec = pod["spec"]
-    spec.setdefault("serviceAccountName", "default")
-    spec["serviceAccount"] = spec["serviceAccountName"]
-    _resolve_priority(pod, store)
-    _tolerate_departures(spec)
-
-
-def _resolve_priority(pod: dict[str, Any], store: Store) -> None:
-    spec = pod["spec"]
-    name = spec.get("priorityClassName", "")
-    value = 0
-    policy = "PreemptLowerPriority"
-    if name:
-        record = store.get(_PRIORITY_CLASSES, "", name)
-        if record is None:
-            pod_name = pod["metadata"].get("name", "")
-            raise forbidden("", "pods", pod_name, f"no PriorityClass with name {name} was found")
-        chosen = record.object()
-        value, policy = chosen.get("value", 0), chosen.get("preemptionPolicy", policy)
-    else:
-        fallback = _default_class(store)
-        if fallback is not None:
-            spec["priorityClassName"] = fallback["metadata"]["name"]
-            value, policy = fallback.get("value", 0), fallback.get("preemptionPolicy", policy)
-    given = spec.get("priority", value)
-    if given != value:
-        raise forbidden(
-            "", "pods", pod["metadata"].get("name", ""),
-            f"the integer value of priority ({given}) must not be provided in pod spec; "
-            f"priority admission controller computed {value} from the given PriorityClass name",
-        )  # fmt: skip
-    spec["priority"] = value
-    spec.setdefault("preemptionPolicy", policy)
-
-
-def _default_class(store: Store) -> dict[str, Any] | None:
-    """The class for pods that name none: of several global defaults the smallest."""
-    found: dict[str, Any] | None = None
-    for record in store.collection(_PRIORITY_CLASSES).objects.values():
-        if b'"globalDefault":true' in record.body:
-            one = record.object()
-            if found is None or one.get("value", 0) < found.get("value", 0):
-                found = one
-    return found
-
-
-def _tolerate_departures(spec: dict[str, Any]) -> None:
-    tolerations: list[dict[str, Any]] = spec.get("tolerations", [])
-    missing = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED_SECONDS}
-        for key in (_NOT_READY, _UNREACHABLE)
-        if not any(
-            one.get("key", "") in (key, "") and one.get("effect", "") in ("NoExecute", "") for one in tolerations
-        )
-    ]
-    if missing:
-        spec["tolerations"] = tolerations + missing
 
 
 def validate(pod: dict[str, Any]) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""Disruption budgets, autoscalers and priority classes."""
+"""Disruption budgets, autoscalers, priority classes and limit ranges."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED
 from kubestow.apiserver.rules.workloads import wrong_share
+from kubestow.model import quantity
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -70,3 +71,32 @@ def keep_priority(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     for name in ("value", "preemptionPolicy"):
         if new.get(name) != old.get(name):
             yield name, FORBIDDEN, "Forbidden: may not be changed in an update."
+
+
+def default_limits(obj: dict[str, Any]) -> None:
+    """Containers may have what is allowed at most, and ask for what they may have."""
+    for item in obj.get("spec", {}).get("limits", ()):
+        if item.get("type") == "Container":
+            limits = {**item.get("max", {}), **item.get("default", {})}
+            requests = {**item.get("min", {}), **limits, **item.get("defaultRequest", {})}
+            item.update({key: value for key, value in (("default", limits), ("defaultRequest", requests)) if value})
+
+
+def validate_limits(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Bounds in order, with the defaults between them."""
+    words = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
+    for index, item in enumerate(obj.get("spec", {}).get("limits", ())):
+        path = f"spec.limits[{index}]"
+        if item.get("type") == "Pod":
+            for name in ("default", "defaultRequest"):
+                if item.get(name):
+                    message = "Forbidden: may not be specified when `type` is 'Pod'"
+                    yield f"{path}.{name}", FORBIDDEN, message
+        present = [name for name in words if name in item]
+        for position, low in enumerate(present):
+            for high in present[position + 1 :]:
+                for name, value in item[low].items():
+                    limit = item[high].get(name)
+                    if limit is not None and quantity.nano(value) > quantity.nano(limit):
+                        why = f"{words[low]} value {value} is greater than {words[high]} value {limit}"
+                        yield f"{path}.{low}[{name}]", INVALID, f'Invalid value: "{value}": {why}'

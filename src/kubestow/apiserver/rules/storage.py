@@ -6,7 +6,6 @@ from typing import Any
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED
 from kubestow.apiserver.rules.podvalidation import wrong_node_selector
-from kubestow.apiserver.store.store import Store
 
 
 def default_storage_class(obj: dict[str, Any]) -> None:
@@ -67,17 +66,6 @@ def validate_volume(obj: dict[str, Any]) -> Iterator[Cause]:
 def default_claim(obj: dict[str, Any]) -> None:
     """A claim wants a file system."""
     obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-
-def admit_claim(obj: dict[str, Any], store: Store) -> None:
-    """A claim without a class gets the default one."""
-    if "storageClassName" in obj["spec"]:
-        return
-    for record in store.collection("storageclasses.storage.k8s.io").objects.values():
-        annotations = record.object()["metadata"].get("annotations", {})
-        if annotations.get("storageclass.kubernetes.io/is-default-class") == "true":
-            obj["spec"]["storageClassName"] = record.name
-            return
 
 
 def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:

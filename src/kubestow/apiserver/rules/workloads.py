@@ -9,7 +9,6 @@ from kubestow.apiserver.rules.podspec import default_pod_spec
 from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
 from kubestow.apiserver.rules.storage import default_claim
 from kubestow.apiserver.selectors import from_object
-from kubestow.apiserver.store.store import Store
 
 
 def _default_template(spec: dict[str, Any]) -> None:
@@ -180,7 +179,7 @@ def validate_cron_job(obj: dict[str, Any]) -> Iterator[Cause]:
     yield from _wrong_job_spec(template.get("spec", {}), "spec.jobTemplate.spec")
 
 
-def admit_job(obj: dict[str, Any], store: Store) -> None:  # noqa: ARG001
+def select_own_pods(obj: dict[str, Any]) -> None:
     """Pods of a job carry its uid, and the job selects them by it."""
     spec = obj["spec"]
     template = spec.get("template")

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from kubestow.apiserver.kinds.resource import Resource
+from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.collection import Collection
 from kubestow.apiserver.store.records import Change, Record, decode, encode
 
@@ -50,10 +50,8 @@ class Journal(Protocol):
 class Store:
     """Objects of all resources, one counter, and those who want to know of changes."""
 
-    def __init__(
-        self, resources: Iterable[Resource], journal: Journal | None = None, *, retain: int = DEFAULT_RETAIN
-    ) -> None:
-        self.collections = {one.storage: Collection(one, retain) for one in resources}
+    def __init__(self, journal: Journal | None = None, *, retain: int = DEFAULT_RETAIN) -> None:
+        self.collections = {name: Collection(resource, retain) for name, resource in BY_STORAGE.items()}
         self.by_uid: dict[str, tuple[str, Record]] = {}
         self.dependents: dict[str, set[tuple[str, str, str]]] = {}
         self.rv = 1

@@ -1,0 +1,80 @@
+"""ResourceQuotas: each that counts an object pays for it, or the object is refused.
+
+What is used stands in the status of a quota; it is raised here, in the same breath as the object is written, and
+brought in line by the controller of quotas when objects go.
+"""
+
+from typing import Any
+
+from kubestow.apiserver import quota
+from kubestow.apiserver.kinds.resource import Resource
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.store import Store
+from kubestow.model import quantity
+
+Object = dict[str, Any]
+_QUOTAS = "resourcequotas"
+_MUST_BE_STATED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+
+
+def charge(store: Store, resource: Resource, new: Object, old: Object | None, *, dry_run: bool) -> str | None:
+    """Raises what quotas of the namespace say is used, unless one is exceeded; returns the complaint then."""
+    usage = _usage(resource, new)
+    before = _usage(resource, old) if old is not None else {}
+    paid: list[Object] = []
+    for _, record in sorted(store.collection(_QUOTAS).by_namespace[new["metadata"]["namespace"]].items()):
+        one = record.object()
+        counted = [name for name in one.get("spec", {}).get("hard", {}) if _concerns(resource, name, usage)]
+        if not counted or not quota.is_counted(one, resource.storage, new):
+            continue
+        if resource.storage == "pods":
+            missing = _unstated(new["spec"], counted)
+            if missing:
+                return f"failed quota: {record.name}: must specify {missing}"
+        hard, used = one.get("status", {}).get("hard", {}), one.get("status", {}).get("used", {})
+        unknown = [name for name in counted if name not in hard or name not in used]
+        if unknown:
+            return f"status unknown for quota: {record.name}, resources: {','.join(sorted(unknown))}"
+        counted_before = before if old is not None and quota.is_counted(one, resource.storage, old) else {}
+        more = {name: usage.get(name, 0) - counted_before.get(name, 0) for name in counted}
+        more = {name: amount for name, amount in more.items() if amount > 0}
+        over = sorted(name for name in more if quantity.nano(used[name]) + more[name] > quantity.nano(hard[name]))
+        if over:
+            requested = ",".join(f"{name}={quota.format_amount(name, more[name])}" for name in over)
+            shown, limited = (",".join(f"{name}={side[name]}" for name in over) for side in (used, hard))
+            return f"exceeded quota: {record.name}, requested: {requested}, used: {shown}, limited: {limited}"
+        if more:
+            for name, amount in more.items():
+                used[name] = quota.format_amount(name, quantity.nano(used[name]) + amount)
+            paid.append(one)
+    if not dry_run:
+        for one in paid:
+            store.put(_QUOTAS, one)
+    return None
+
+
+def _usage(resource: Resource, obj: Object) -> quota.Usage:
+    if resource.storage in BY_STORAGE:
+        return quota.usage_of(resource.storage, obj)
+    return {f"count/{resource.qualified}": 10**9}
+
+
+def _concerns(resource: Resource, name: str, usage: quota.Usage) -> bool:
+    return name in usage or (resource.storage == "pods" and name in _MUST_BE_STATED)
+
+
+def _unstated(spec: Object, counted: list[str]) -> str:
+    """The containers that leave out what a quota counts."""
+    if spec.get("resources"):
+        return ""
+    found = []
+    for name in sorted(set(counted) & set(_MUST_BE_STATED)):
+        side, _, plain = name.rpartition(".")
+        silent = sorted(
+            one.get("name", "")
+            for one in (*spec.get("containers", ()), *spec.get("initContainers", ()))
+            if plain not in one.get("resources", {}).get(side or "requests", {})
+        )
+        if silent:
+            found.append(f"{name} for: {','.join(silent)}")
+    return "; ".join(found)

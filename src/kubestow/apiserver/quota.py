@@ -1,0 +1,121 @@
+"""What objects use of a ResourceQuota, and which of them a quota counts: pure functions of objects.
+
+Amounts are in billionths, as `model.quantity` counts.
+"""
+
+from typing import Any
+
+import msgspec
+
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.rules.podspec import quality_of_service
+from kubestow.model import quantity
+
+Object = dict[str, Any]
+Usage = dict[str, int]
+_ONE = 10**9
+_PLAIN = (
+    "pods",
+    "services",
+    "configmaps",
+    "secrets",
+    "replicationcontrollers",
+    "resourcequotas",
+    "persistentvolumeclaims",
+)
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+_CLASS = ".storageclass.storage.k8s.io/"
+
+
+def usage_of(storage: str, obj: Object) -> Usage:
+    """What one object uses, by the names that quotas limit."""
+    resource = BY_STORAGE[storage]
+    used: Usage = {f"count/{resource.qualified}": _ONE}
+    if storage == "pods":
+        if obj.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+            return used
+        used |= _pod_usage(obj["spec"])
+    if storage in _PLAIN:
+        used[storage] = _ONE
+    if storage == "services":
+        kind, ports = obj["spec"].get("type", "ClusterIP"), len(obj["spec"].get("ports", ()))
+        if kind in ("NodePort", "LoadBalancer"):
+            allocates = kind == "NodePort" or obj["spec"].get("allocateLoadBalancerNodePorts", True)
+            used["services.nodeports"] = ports * _ONE if allocates else 0
+        if kind == "LoadBalancer":
+            used["services.loadbalancers"] = _ONE
+    elif storage == "persistentvolumeclaims":
+        wanted = quantity.nano(obj["spec"].get("resources", {}).get("requests", {}).get("storage", 0))
+        used["requests.storage"] = wanted
+        name = obj["spec"].get("storageClassName")
+        if name:
+            used[f"{name}{_CLASS}requests.storage"] = wanted
+            used[f"{name}{_CLASS}persistentvolumeclaims"] = _ONE
+    return used
+
+
+def _pod_usage(spec: Object) -> Usage:
+    used: Usage = {}
+    for side in ("requests", "limits"):
+        for name, amount in pod_amounts(spec, side).items():
+            if side == "requests" or name in _STANDARD:
+                used[f"{side}.{name}"] = amount
+            if side == "requests" and (name in _STANDARD or name.startswith("hugepages-")):
+                used[name] = amount
+    return used
+
+
+def pod_amounts(spec: Object, side: str) -> Usage:
+    """What a pod asks for at its most: init containers one after another, sidecars and the rest together."""
+    running: Usage = {}
+    most: Usage = {}
+    for one in spec.get("initContainers", ()):
+        own = _amounts(one, side)
+        if one.get("restartPolicy") == "Always":
+            _add(running, own)
+            own = {}
+        for name in {**own, **running}:
+            most[name] = max(most.get(name, 0), own.get(name, 0) + running.get(name, 0))
+    for one in spec.get("containers", ()):
+        _add(running, _amounts(one, side))
+    total = {name: max(running.get(name, 0), most.get(name, 0)) for name in {**running, **most}}
+    total |= _amounts(spec, side)
+    overhead = {name: quantity.nano(amount) for name, amount in spec.get("overhead", {}).items()}
+    _add(total, {name: amount for name, amount in overhead.items() if side == "requests" or name in total})
+    return total
+
+
+def _amounts(holder: Object, side: str) -> Usage:
+    return {name: quantity.nano(amount) for name, amount in (holder.get("resources", {}).get(side) or {}).items()}
+
+
+def _add(total: Usage, more: Usage) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def is_counted(quota: Object, storage: str, obj: Object) -> bool:
+    """Whether an object is in the scopes of a quota; those speak of pods only."""
+    wanted = [{"scopeName": name, "operator": "Exists"} for name in quota["spec"].get("scopes", ())]
+    wanted += quota["spec"].get("scopeSelector", {}).get("matchExpressions", ())
+    return not wanted or (storage == "pods" and all(_in_scope(one, obj["spec"]) for one in wanted))
+
+
+def _in_scope(wanted: Object, spec: Object) -> bool:
+    name, operator, values = wanted["scopeName"], wanted["operator"], wanted.get("values", ())
+    if name in ("Terminating", "NotTerminating"):
+        return bool((spec.get("activeDeadlineSeconds") is not None) == (name == "Terminating"))
+    if name in ("BestEffort", "NotBestEffort"):
+        return bool((quality_of_service(spec) == "BestEffort") == (name == "BestEffort"))
+    if name == "CrossNamespacePodAffinity":
+        text = msgspec.json.encode(spec.get("affinity", {}))
+        return b'"namespaces":[' in text or b'"namespaceSelector":' in text
+    value = spec.get("priorityClassName", "")
+    if operator in ("In", "NotIn"):
+        return bool((value in values) == (operator == "In"))
+    return bool(bool(value) == (operator == "Exists"))
+
+
+def format_amount(name: str, amount: int) -> str:
+    """An amount as a status tells it."""
+    return quantity.format_nano(amount, binary="memory" in name or "storage" in name or "hugepages" in name)

@@ -1,0 +1,226 @@
+"""Admission: what limit ranges, quotas, runtime classes, accounts and namespaces make of objects that are written."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apiserver.running import Client, Running, pod
+from kubestow.apiserver import StartError
+
+DEFAULT = "/api/v1/namespaces/default"
+PODS = f"{DEFAULT}/pods"
+
+
+def limits(client: Client, **item: Any) -> None:
+    """A limit range with one item."""
+    body = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", **item}]}}
+    client.create(f"{DEFAULT}/limitranges", body)
+
+
+def quota(client: Client, hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> None:
+    """A quota whose status is known, as the controller of quotas makes it known."""
+    client.create(f"{DEFAULT}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}})
+    status = {"hard": hard, "used": dict.fromkeys(hard, "0") | (used or {})}
+    client.patch(f"{DEFAULT}/resourcequotas/q/status", {"status": status})
+
+
+def used(client: Client) -> dict[str, str]:
+    """What the quota says is used."""
+    found: dict[str, str] = client.get(f"{DEFAULT}/resourcequotas/q")["status"]["used"]
+    return found
+
+
+def refusal(client: Client, path: str, body: Any) -> str:
+    """Why something is forbidden."""
+    status, refused = client.call("POST", path, body)
+    assert (status, refused["reason"]) == (403, "Forbidden"), refused
+    message: str = refused["message"]
+    return message
+
+
+def sized(name: str = "a", **resources: dict[str, str]) -> dict[str, Any]:
+    """A pod of one container with these resources."""
+    return pod(name, containers=[{"name": "c", "image": "i", "resources": resources}])
+
+
+def test_containers_get_the_defaults_of_a_limit_range(client: Client) -> None:
+    """Requests and limits that they do not state, told in an annotation; the class of service follows."""
+    limits(client, default={"cpu": "500m"}, defaultRequest={"cpu": "100m", "memory": "1Mi"})
+    made = client.create(PODS, sized())
+    assert made["spec"]["containers"][0]["resources"] == {
+        "requests": {"cpu": "100m", "memory": "1Mi"},
+        "limits": {"cpu": "500m"},
+    }
+    assert made["status"]["qosClass"] == "Burstable"
+    assert made["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == (
+        "LimitRanger plugin set: cpu, memory request for container c; cpu limit for container c"
+    )
+
+
+def test_a_limit_range_completes_itself(client: Client) -> None:
+    """Limits default to what is allowed at most, requests to limits."""
+    limits(client, max={"cpu": "2"}, min={"memory": "1Mi"})
+    (item,) = client.get(f"{DEFAULT}/limitranges/l")["spec"]["limits"]
+    assert item["default"] == {"cpu": "2"}
+    assert item["defaultRequest"] == {"cpu": "2", "memory": "1Mi"}
+    status, refused = client.call(
+        "POST",
+        f"{DEFAULT}/limitranges",
+        {"metadata": {"name": "m"}, "spec": {"limits": [{"type": "Pod", "min": {"cpu": "2"}, "max": {"cpu": "1"}}]}},
+    )
+    assert status == 422
+    assert 'spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1' in refused["message"]
+
+
+@pytest.mark.parametrize(
+    ("item", "resources", "said"),
+    [
+        (
+            {"max": {"cpu": "1"}},
+            {"limits": {"cpu": "2"}},
+            "maximum cpu usage per Container is 1, but limit is 2",
+        ),
+        (
+            {"min": {"cpu": "1"}},
+            {"requests": {"cpu": "500m"}},
+            "minimum cpu usage per Container is 1, but request is 500m",
+        ),
+        (
+            {"maxLimitRequestRatio": {"cpu": "2"}},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}},
+            "cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000",
+        ),
+        ({"type": "Pod", "max": {"cpu": "1"}}, {}, "maximum cpu usage per Pod is 1.  No limit is specified"),
+    ],
+)
+def test_pods_outside_of_a_limit_range_are_refused(client: Client, item: Any, resources: Any, said: str) -> None:
+    """In the words of kube-apiserver."""
+    limits(client, **item)
+    assert refusal(client, PODS, sized(**resources)) == f'pods "a" is forbidden: {said}'
+
+
+def test_claims_outside_of_a_limit_range_are_refused(client: Client) -> None:
+    """By the size they ask for."""
+    limits(client, type="PersistentVolumeClaim", max={"storage": "1Gi"})
+    claim = {
+        "metadata": {"name": "c"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}},
+    }
+    said = refusal(client, f"{DEFAULT}/persistentvolumeclaims", claim)
+    assert said.endswith("maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi")
+
+
+def test_a_quota_is_charged_until_it_is_used_up(client: Client) -> None:
+    """Pods and what they ask for; a dry run costs nothing."""
+    quota(client, {"pods": "2", "requests.cpu": "1"})
+    client.create(f"{PODS}?dryRun=All", sized("dry", requests={"cpu": "600m"}))
+    client.create(PODS, sized("a", requests={"cpu": "600m"}))
+    assert used(client) == {"pods": "1", "requests.cpu": "600m"}
+    assert refusal(client, PODS, sized("b", requests={"cpu": "500m"})) == (
+        'pods "b" is forbidden: exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, '
+        "limited: requests.cpu=1"
+    )
+    client.create(PODS, sized("c", requests={"cpu": "400m"}))
+    assert "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2" in refusal(
+        client, PODS, sized("d", requests={"cpu": "0"})
+    )
+
+
+def test_what_a_quota_counts_must_be_stated(client: Client) -> None:
+    """Of every container, for CPU and memory."""
+    quota(client, {"limits.cpu": "1", "memory": "1Gi"})
+    assert refusal(client, PODS, sized()) == (
+        'pods "a" is forbidden: failed quota: q: must specify limits.cpu for: c; memory for: c'
+    )
+
+
+def test_a_quota_that_nobody_has_counted_refuses(client: Client) -> None:
+    """Until its status is known nobody can tell what is left; other kinds are not concerned."""
+    client.create(f"{DEFAULT}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}})
+    assert refusal(client, PODS, sized()).endswith("status unknown for quota: q, resources: pods")
+    client.create(f"{DEFAULT}/configmaps", {"metadata": {"name": "a"}})
+
+
+def test_quotas_count_objects_of_any_kind(client: Client) -> None:
+    """By count/NAME, and services by their type, also when it changes."""
+    quota(client, {"count/deployments.apps": "0", "services": "5", "services.nodeports": "1"})
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    deployment = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    assert "exceeded quota: q, requested: count/deployments.apps=1" in refusal(
+        client, "/apis/apps/v1/namespaces/default/deployments", deployment
+    )
+    service = {"spec": {"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]}}
+    client.create(f"{DEFAULT}/services", {"metadata": {"name": "s"}, **service})
+    assert used(client)["services"] == "1"
+    status, refused = client.call(
+        "PATCH", f"{DEFAULT}/services/s", {"spec": {"type": "NodePort"}}, content_type="application/merge-patch+json"
+    )
+    assert (status, "requested: services.nodeports=2" in refused["message"]) == (403, True)
+
+
+def test_a_quota_counts_only_what_is_in_its_scopes(client: Client) -> None:
+    """Best effort pods, here."""
+    quota(client, {"pods": "0"}, scopes=["BestEffort"])
+    client.create(PODS, sized("a", requests={"cpu": "1"}))
+    assert "exceeded quota" in refusal(client, PODS, sized("b"))
+
+
+def test_a_runtime_class_brings_its_overhead_and_nodes(client: Client) -> None:
+    """Put into the pod; what contradicts them is refused."""
+    runtime = {
+        "handler": "h",
+        "overhead": {"podFixed": {"cpu": "250m"}},
+        "scheduling": {"nodeSelector": {"runtime": "x"}, "tolerations": [{"key": "r", "operator": "Exists"}]},
+    }
+    client.create("/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": "x"}, **runtime})
+    spec = client.create(PODS, pod(runtimeClassName="x", nodeSelector={"a": "b"}))["spec"]
+    assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "250m"}, {"a": "b", "runtime": "x"})
+    assert {"key": "r", "operator": "Exists"} in spec["tolerations"]
+    said = refusal(client, PODS, pod("b", runtimeClassName="x", overhead={"cpu": "1"}))
+    assert said.endswith("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    assert refusal(client, PODS, pod("b", runtimeClassName="y")).endswith('RuntimeClass "y" not found')
+    assert "conflict: runtimeClass.scheduling.nodeSelector[runtime] = x" in refusal(
+        client, PODS, pod("b", runtimeClassName="x", nodeSelector={"runtime": "z"})
+    )
+
+
+def test_a_pod_needs_its_service_account(client: Client) -> None:
+    """One that is named must be there; its secrets for images go to the pod."""
+    said = refusal(client, PODS, pod(serviceAccountName="robot"))
+    assert said == (
+        'pods "a" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
+    )
+    account = {"metadata": {"name": "robot"}, "imagePullSecrets": [{"name": "s"}]}
+    client.create(f"{DEFAULT}/serviceaccounts", account)
+    spec = client.create(PODS, pod(serviceAccountName="robot"))["spec"]
+    assert (spec["serviceAccount"], spec["imagePullSecrets"]) == ("robot", [{"name": "s"}])
+
+
+def test_a_priority_that_contradicts_the_class_is_refused(client: Client) -> None:
+    """So is a preemption policy."""
+    said = refusal(client, PODS, pod(preemptionPolicy="Never"))
+    assert "the string value of PreemptionPolicy (Never) must not be provided in pod spec" in said
+
+
+def test_plugins_can_be_turned_on_and_off(start: Callable[..., Running]) -> None:
+    """PodNodeSelector is off unless asked for; a plugin that there is not stops the server from starting."""
+    client = start(
+        enable_admission_plugins=("PodNodeSelector",), disable_admission_plugins=("DefaultTolerationSeconds",)
+    ).client()
+    key = "scheduler.alpha.kubernetes.io/node-selector"
+    client.patch("/api/v1/namespaces/default", {"metadata": {"annotations": {key: "env=test, disk=ssd"}}})
+    spec = client.create(PODS, pod(nodeSelector={"disk": "ssd"}))["spec"]
+    assert (spec["nodeSelector"], "tolerations" in spec) == ({"disk": "ssd", "env": "test"}, False)
+    said = refusal(client, PODS, pod("b", nodeSelector={"disk": "hdd"}))
+    assert said.endswith("pod node label selector conflicts with its namespace node label selector")
+    with pytest.raises(StartError, match="no admission plugin is called Magic; there are LimitRanger, "):
+        start(enable_admission_plugins=("Magic",))
+
+
+def test_new_nodes_wait_until_they_are_known_to_be_ready(start: Callable[..., Running]) -> None:
+    """They are tainted where a controller takes the taint off again, and not elsewhere."""
+    node = {"metadata": {"name": "n"}}
+    assert "taints" not in start().client().create("/api/v1/nodes", node)["spec"]
+    made = start(controllers=True).client().create("/api/v1/nodes", node)
+    assert made["spec"]["taints"] == [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
