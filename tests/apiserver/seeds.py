@@ -36,6 +36,13 @@ _AMOUNT = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
 _REGARDING = {"kind": "Pod", "name": "a", "namespace": "default"}
 
 _BACKEND = {"service": {"name": "s", "port": {"number": 80}}}
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {"type": "object", "additionalProperties": {"type": "string", "default": "x"}},
+        "list": {"type": "array", "items": {"type": "integer", "minimum": 1}},
+    },
+}
 _ROLE_BINDING = {
     "roleRef": {"kind": "ClusterRole", "name": "r", "apiGroup": "rbac.authorization.k8s.io"},
     "subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "default"}],
@@ -122,6 +129,14 @@ SEEDS: dict[str, dict[str, Any]] = {
         }
     },
     "deviceclasses.resource.k8s.io": {"spec": {"selectors": [{"cel": {"expression": "true"}}]}},
+    "customresourcedefinitions.apiextensions.k8s.io": {
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _SCHEMA}}],
+        }
+    },
     "podtemplates": {"template": _TEMPLATE},
     "horizontalpodautoscalers.autoscaling": {
         "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "a", "apiVersion": "apps/v1"}}
@@ -157,5 +172,8 @@ SEEDS: dict[str, dict[str, Any]] = {
 }
 """Objects by storage, without metadata."""
 
-OTHER_NAMES = {"ipaddresses.networking.k8s.io": "10.0.0.1"}
+OTHER_NAMES = {
+    "customresourcedefinitions.apiextensions.k8s.io": "things.example.com",
+    "ipaddresses.networking.k8s.io": "10.0.0.1",
+}
 """Names by storage, of objects that cannot be called `a`."""

@@ -45,7 +45,11 @@ def test_schemas_are_whole(client: Client) -> None:
 def references(value: Any) -> list[str]:
     """All $ref inside a value."""
     if isinstance(value, dict):
-        return [value["$ref"]] if "$ref" in value else [one for inner in value.values() for one in references(inner)]
+        return (
+            [value["$ref"]]
+            if isinstance(value.get("$ref"), str)
+            else [one for inner in value.values() for one in references(inner)]
+        )
     return [one for inner in value for one in references(inner)] if isinstance(value, list) else []
 
 

@@ -96,7 +96,10 @@ def expired(message: str) -> ApiError:
 
 def unsupported_media_type(got: str, supported: Iterable[str]) -> ApiError:
     """A body in a format the server does not read."""
-    message = f'the body has media type "{got}"; supported here: {", ".join(supported)}'
+    message = (
+        f"the body of the request was in an unknown format ({got or 'none'}) - accepted media types include: "
+        f"{', '.join(supported)}"
+    )
     return ApiError(415, "UnsupportedMediaType", message)
 
 

@@ -2,10 +2,16 @@
 
 from types import MappingProxyType
 
-from kubestow.apiserver.kinds import access, core, infrastructure, workloads
+from kubestow.apiserver.kinds import access, core, extensions, infrastructure, workloads
 from kubestow.apiserver.kinds.resource import Resource as Resource
 
-RESOURCES: tuple[Resource, ...] = (*core.KINDS, *workloads.KINDS, *infrastructure.KINDS, *access.KINDS)
+RESOURCES: tuple[Resource, ...] = (
+    *core.KINDS,
+    *workloads.KINDS,
+    *infrastructure.KINDS,
+    *access.KINDS,
+    *extensions.KINDS,
+)
 
 BY_STORAGE: MappingProxyType[str, Resource] = MappingProxyType(
     {one.storage: one for one in RESOURCES if one.stored and one.conversion is None}

@@ -44,6 +44,8 @@ class Rules:
     prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection
     valid_name: names.Wrong = names.dns_subdomain
+    warn: Callable[[Object], Iterator[str]] | None = None
+    """What its author should know, though it is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,11 @@ class Resource:
         self.scale = scale or Scale()
         self.kept_with_status = kept_with_status
         """Metadata that a write of the status leaves alone; None for all of it."""
+        self.is_custom = schema is not None
+        self.served = True
+        """Whether requests for this version are answered; of custom resources one may be stored only."""
+        self.deprecation = ""
+        """What users of this version are warned with."""
         if schema is not None:
             self.schema = schema
 

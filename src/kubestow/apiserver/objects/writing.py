@@ -92,6 +92,8 @@ class Writer:
             raise errors.already_exists(resource.group, resource.plural, name)
         self.admission.check(resource, obj)
         self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
+        if rules.warn is not None:
+            intent.warnings += rules.warn(obj)
         if intent.dry_run:
             return Record(resource, obj, self.store.rv, encode(obj))
         return self.store.put(resource.storage, obj)
@@ -184,6 +186,8 @@ class Writer:
             self._demand_valid(resource, new, [*wrong_metadata(metadata), *wrong])
         if new == old:
             return current
+        if rules.warn is not None and part.has_rules:
+            intent.warnings += rules.warn(new)
         self.admission.check(resource, new, old, sub)
         self.admission.charge(resource, new, old, sub, dry_run=intent.dry_run)
         if not intent.applies:

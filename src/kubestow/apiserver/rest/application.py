@@ -6,12 +6,12 @@ from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.auth.identities import Identities, by_certificate
 from kubestow.apiserver.auth.policy import Attempt, allowed
+from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.intent import Intent, User
 from kubestow.apiserver.objects.writing import check
-from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import bodies, discovery, paths, reading, reviews, views
 from kubestow.apiserver.rest.discovery import Discovery
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
@@ -19,7 +19,7 @@ from kubestow.apiserver.rest.negotiation import OBJECT, wanted_form
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.subresources import Subresources
 from kubestow.apiserver.rest.watching import Watchers
-from kubestow.apiserver.schema.openapi import OpenApi
+from kubestow.apiserver.schema.openapi import IN_PROTOBUF, PROTOBUF, OpenApi
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
 from kubestow.http.connection import Connection
@@ -40,12 +40,13 @@ class Application:
         self, store: Store, identities: Identities, watchers: Watchers, admission: Admission | None = None
     ) -> None:
         self.store = store
-        self.registry = Registry()
+        self.registry = store.registry
         self.identities = identities
         self.watchers = watchers
         self.mutations = Mutations(store, admission)
         evictor = Evictor(store, self.mutations.remover)
         self.subresources = Subresources(store, self.mutations.writer, evictor, identities)
+        self.custom_kinds = CustomKinds(self.mutations.writer, self.mutations.remover)
         self.discovery = Discovery(self.registry)
         self.openapi = OpenApi(self.registry)
         self.unhealthy: Callable[[], str | None] = lambda: None
@@ -97,15 +98,19 @@ class Application:
         watched = request.method == "GET" and not target.sub and reading.is_true(request.query, "watch")
         self._authorize(request, target, watched)
         reads = request.method in ("GET", "HEAD")
+        warnings = [target.resource.deprecation] if target.resource.deprecation else []
+        response: Response | None
         if reads and target.resource.stored and target.sub not in self.subresources.actions:
-            return self._read(request, connection, target, watched)
-        failure = None if reads else self.unhealthy()
-        if failure:
-            raise errors.internal(failure)
-        intent = intent_of(request)
-        response = self._write(request, target, intent)
-        if intent.warnings:
-            response.headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in intent.warnings[:20])
+            response = self._read(request, connection, target, watched)
+        else:
+            failure = None if reads else self.unhealthy()
+            if failure:
+                raise errors.internal(failure)
+            intent = intent_of(request)
+            response = self._write(request, target, intent)
+            warnings += intent.warnings
+        if warnings and response is not None:
+            response.headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings[:20])
         return response
 
     def _authorize(self, request: Request, target: Target, watched: bool) -> None:
@@ -214,6 +219,8 @@ class Application:
             failure = self.unhealthy()
             body = f"unhealthy: {failure}\n".encode() if failure else b"ok"
             return Response(500 if failure else 200, body, content_type=b"text/plain; charset=utf-8")
+        if path == "/openapi/v2" and "json" not in (accept := request.header(b"accept")) and "protobuf" in accept:
+            return Response(200, IN_PROTOBUF, content_type=PROTOBUF)
         aggregated = len(parts) == 1 and discovery.wants_aggregated(request.header(b"accept"))
         document = self._document(path, parts, aggregated)
         if document is None:

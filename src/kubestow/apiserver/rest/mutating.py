@@ -81,8 +81,9 @@ class Mutations:
         resource, namespace = target.resource, target.namespace or ""
         if media == bodies.APPLY_PATCH:
             return self._apply(request, target, intent)
-        if media not in bodies.PATCHES:
-            raise unsupported_media_type(media, bodies.PATCHES)
+        if media not in bodies.PATCHES or (resource.is_custom and media == bodies.STRATEGIC_PATCH):
+            known = [one for one in bodies.PATCHES if not (resource.is_custom and one == bodies.STRATEGIC_PATCH)]
+            raise unsupported_media_type(media, known)
         patch = bodies.read_json(request.body)
         _read_strictly(request, intent, None)
 

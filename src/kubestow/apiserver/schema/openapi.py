@@ -15,6 +15,12 @@ _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 _VERBS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete"}
 
 
+PROTOBUF = b"application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+IN_PROTOBUF = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.36.4B\x00"
+"""Version 2 for clients that take it in protobuf only. It describes nothing: kubectl asks for it about kinds that are
+not served, and is content when it does not find them; what is served it reads from version 3."""
+
+
 class OpenApi:
     """Documents from a registry; each is made once, and again when its resources have changed."""
 
@@ -142,6 +148,9 @@ def _inner(kind: Type) -> Iterator[Struct]:
 
 
 def _struct(struct: Struct) -> Object:
+    described = getattr(struct, "openapi", None)
+    if described is not None:
+        return _custom(struct, described)
     schema: Object = {"type": "object"}
     if struct.description:
         schema["description"] = struct.description
@@ -151,6 +160,14 @@ def _struct(struct: Struct) -> Object:
         schema["required"] = required
     if struct.atomic:
         schema["x-kubernetes-map-type"] = "atomic"
+    return schema
+
+
+def _custom(struct: Struct, described: Object) -> Object:
+    """What people said of a kind of theirs, with the fields that every object has."""
+    schema = dict(described)
+    own = {name: _field(struct.fields[name]) for name in ("apiVersion", "kind", "metadata")}
+    schema["properties"] = {**described.get("properties", {}), **own}
     return schema
 
 

@@ -28,6 +28,14 @@ class Collection:
         self._retain = retain
         self._order: list[Key] | None = None
 
+    def reshape(self, resource: Resource) -> None:
+        """Objects have other selectable fields from now on."""
+        if self.resource.field_paths != resource.field_paths:
+            for key, record in self.objects.items():
+                self.objects[key] = renewed = Record(resource, record.object(), record.rv, record.body)
+                self.by_namespace[record.namespace][record.name] = renewed
+        self.resource = resource
+
     def set(self, record: Record) -> None:
         """Puts an object in, or in place of its previous version."""
         key = (record.namespace, record.name)

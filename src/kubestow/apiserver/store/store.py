@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.resources import BY_STORAGE, Registry, Resource
 from kubestow.apiserver.store.collection import Collection
 from kubestow.apiserver.store.records import Change, Record, decode, encode
 
@@ -51,7 +51,9 @@ class Store:
     """Objects of all resources, one counter, and those who want to know of changes."""
 
     def __init__(self, journal: Journal | None = None, *, retain: int = DEFAULT_RETAIN) -> None:
+        self.registry = Registry()
         self.collections = {name: Collection(resource, retain) for name, resource in BY_STORAGE.items()}
+        self._retain = retain
         self.by_uid: dict[str, tuple[str, Record]] = {}
         self.dependents: dict[str, set[tuple[str, str, str]]] = {}
         self.rv = 1
@@ -63,6 +65,18 @@ class Store:
         if journal is not None:
             self._load(journal)
             journal.start(self._became_durable, self._refuse_waiting)
+
+    def add(self, resource: Resource) -> None:
+        """Makes room for objects of a custom resource, or keeps those there are in its terms."""
+        collection = self.collections.get(resource.storage)
+        if collection is None:
+            collection = self.collections[resource.storage] = Collection(resource, self._retain)
+            collection.floor = self.rv
+        collection.reshape(resource)
+
+    def drop(self, storage: str) -> None:
+        """Forgets a custom resource, all objects of which are gone."""
+        del self.collections[storage]
 
     def collection(self, storage: str) -> Collection:
         """The collection of a resource, by storage name such as `pods` or `deployments.apps`."""
@@ -179,7 +193,11 @@ class Store:
             self.rv = max(self.rv, row.rv)
             collection = self.collections.get(row.resource)
             if collection is None:
-                continue
+                # A custom resource, the definition of which is met later.
+                plural, _, group = row.resource.partition(".")
+                self.add(Resource(f"{group}/v1", f"{plural} {plural}"))
+                collection = self.collections[row.resource]
+                collection.floor = floors.get(row.resource, 0)
             record = Record(collection.resource, decode(row.body), row.rv, row.body)
             previous = collection.objects.get((record.namespace, record.name))
             if row.type == "DELETED":

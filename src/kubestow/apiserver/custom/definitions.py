@@ -1,0 +1,146 @@
+"""Rules for CustomResourceDefinitions: names that fit, one version that is stored, schemas that are structural."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver.custom import values
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.printing import paths
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
+
+Object = dict[str, Any]
+_MAX_DEPTH = 64
+
+
+def default(obj: Object) -> None:
+    """Names that follow from others; no conversion."""
+    spec = obj.setdefault("spec", {})
+    names = spec.setdefault("names", {})
+    if names.get("kind"):
+        names.setdefault("singular", names["kind"].lower())
+        names.setdefault("listKind", f"{names['kind']}List")
+    spec.setdefault("conversion", {"strategy": "None"})
+
+
+def prepare(obj: Object) -> None:
+    """Nothing is accepted yet; the version that is stored from now on is on record."""
+    stored = [one.get("name", "") for one in obj["spec"].get("versions", ()) if one.get("storage")]
+    obj["status"] = {"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
+
+
+def remember_stored(new: Object, old: Object) -> None:
+    """Objects may be there in each version that ever was the stored one."""
+    status = {**old.get("status", {})}
+    stored = [one.get("name", "") for one in new["spec"].get("versions", ()) if one.get("storage")]
+    status["storedVersions"] = list(dict.fromkeys([*status.get("storedVersions", ()), *stored]))
+    new["status"] = status
+
+
+def validate(obj: Object) -> Iterator[Cause]:
+    """What is wrong with a definition."""
+    spec, name = obj["spec"], obj["metadata"].get("name", "")
+    names, versions = spec.get("names", {}), spec.get("versions", [])
+    plural, group = names.get("plural", ""), spec.get("group", "")
+    if name != f"{plural}.{group}":
+        yield "metadata.name", INVALID, f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
+    if "." not in group:
+        yield "spec.group", INVALID, f'Invalid value: "{group}": should be a domain with at least one dot'
+    yield from wrong_name("spec.group", group, dns_subdomain)
+    if spec.get("scope") not in ("Cluster", "Namespaced"):
+        message = f'Unsupported value: "{spec.get("scope", "")}": supported values: "Cluster", "Namespaced"'
+        yield "spec.scope", "FieldValueNotSupported", message
+    if spec.get("preserveUnknownFields"):
+        message = "Invalid value: true: must be false in order to use defaults in the schema"
+        yield "spec.preserveUnknownFields", INVALID, message
+    if spec.get("conversion", {}).get("strategy") == "Webhook":
+        yield "spec.conversion.strategy", FORBIDDEN, "Forbidden: this server calls no webhooks; use None"
+    for part, text in (("plural", plural), ("singular", names.get("singular", "")), ("kind", names.get("kind", ""))):
+        if not text:
+            yield f"spec.names.{part}", REQUIRED, "Required value"
+        else:
+            yield from wrong_name(f"spec.names.{part}", text.lower() if part == "kind" else text, dns_label)
+    if sum(1 for one in versions if one.get("storage")) != 1:
+        yield "spec.versions", INVALID, "Invalid value: must have exactly one version marked as storage version"
+    for index, version in enumerate(versions):
+        path = f"spec.versions[{index}]"
+        yield from wrong_name(f"{path}.name", version.get("name", ""), dns_label)
+        schema = version.get("schema", {}).get("openAPIV3Schema")
+        if schema is None:
+            yield f"{path}.schema.openAPIV3Schema", REQUIRED, "Required value: schemas are required"
+        else:
+            yield from _wrong_schema(schema, f"{path}.schema.openAPIV3Schema", "at the root")
+        for number, column in enumerate(version.get("additionalPrinterColumns", ())):
+            try:
+                paths.reader(column.get("jsonPath", ""))
+            except ValueError as error:
+                where = f"{path}.additionalPrinterColumns[{number}].jsonPath"
+                yield where, INVALID, f'Invalid value: "{column["jsonPath"]}": {error}'
+
+
+def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0) -> Iterator[Cause]:
+    if depth > _MAX_DEPTH:
+        yield path, FORBIDDEN, f"Forbidden: must not be nested more than {_MAX_DEPTH} levels deep"
+        return
+    kind, keeps = schema.get("type", ""), schema.get("x-kubernetes-preserve-unknown-fields")
+    free = schema.get("x-kubernetes-int-or-string") or keeps
+    if not kind and not free:
+        yield f"{path}.type", REQUIRED, f"Required value: must not be empty {where}"
+    if depth == 0 and kind and kind != "object":
+        yield f"{path}.type", INVALID, f'Invalid value: "{kind}": must be object at the root'
+    if kind == "array" and "items" not in schema:
+        yield f"{path}.items", REQUIRED, "Required value: must be specified"
+    if schema.get("properties") and schema.get("additionalProperties"):
+        message = "Forbidden: additionalProperties and properties are mutual exclusive"
+        yield f"{path}.additionalProperties", FORBIDDEN, message
+    if "pattern" in schema:
+        try:
+            re.compile(schema["pattern"])
+        except re.error as error:
+            why = f"must be a valid regular expression, but isn't: {error}"
+            yield f"{path}.pattern", INVALID, f'Invalid value: "{schema["pattern"]}": {why}'
+    if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
+        message = "Required value: must not be empty if x-kubernetes-list-type is map"
+        yield f"{path}.x-kubernetes-list-map-keys", REQUIRED, message
+    if "default" in schema:
+        for _, _, message in values.wrong_value(schema["default"], schema, "default"):
+            yield f"{path}.default", INVALID, f"Invalid value: {values.shown(schema['default'])}: {message}"
+    for name, inner in schema.get("properties", {}).items():
+        if depth or name != "metadata":
+            yield from _wrong_schema(inner, f"{path}.properties[{name}]", "for specified object fields", depth + 1)
+    if isinstance(schema.get("items"), dict):
+        yield from _wrong_schema(schema["items"], f"{path}.items", "for specified array items", depth + 1)
+    inner = schema.get("additionalProperties")
+    if isinstance(inner, dict):
+        yield from _wrong_schema(inner, f"{path}.additionalProperties", "for specified object fields", depth + 1)
+
+
+def keep_identity(new: Object, old: Object) -> Iterator[Cause]:
+    """What is established keeps its scope and its kind; versions that may be stored stay."""
+    accepted = old.get("status", {}).get("acceptedNames", {})
+    for part in ("group", "scope"):
+        if new["spec"].get(part) != old["spec"].get(part):
+            yield f"spec.{part}", INVALID, "Invalid value: field is immutable"
+    for part in ("plural", "kind"):
+        if accepted.get(part) and new["spec"]["names"].get(part) != accepted[part]:
+            yield f"spec.names.{part}", INVALID, "Invalid value: field is immutable"
+    left = {one.get("name", "") for one in new["spec"].get("versions", ())}
+    for index, version in enumerate(old.get("status", {}).get("storedVersions", ())):
+        if version not in left:
+            message = f'Invalid value: "{version}": must appear in spec.versions'
+            yield f"status.storedVersions[{index}]", INVALID, message
+
+
+def warn(obj: Object) -> Iterator[str]:
+    """What this server does not do."""
+    for version in obj.get("spec", {}).get("versions", ()):
+        if has_rules(version.get("schema", {}).get("openAPIV3Schema", {})):
+            name = version.get("name", "")
+            yield f"version {name}: this server stores x-kubernetes-validations and does not evaluate them"
+
+
+def has_rules(schema: Any) -> bool:
+    """Whether a schema has rules in CEL somewhere."""
+    if isinstance(schema, dict):
+        return bool(schema.get("x-kubernetes-validations")) or any(has_rules(one) for one in schema.values())
+    return isinstance(schema, list) and any(has_rules(one) for one in schema)

@@ -1,0 +1,152 @@
+"""Serves the kinds that definitions describe, as they come, change and go.
+
+A definition whose names are free is established: its resources enter the registry and the store. One that is deleted
+takes its objects along: a finalizer keeps it until they are gone. This is part of the server, as in kube-apiserver, and
+works without controllers.
+"""
+
+import asyncio
+from typing import Any
+
+from kubestow.apiserver import clock
+from kubestow.apiserver.custom.resources import resources_of
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.kinds.resource import Resource
+from kubestow.apiserver.objects.intent import internal
+from kubestow.apiserver.objects.removal import DeleteOptions, Remover
+from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.records import Change
+
+Object = dict[str, Any]
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class CustomKinds:
+    """Follows definitions."""
+
+    def __init__(self, writer: Writer, remover: Remover) -> None:
+        self._writer = writer
+        self._remover = remover
+        self._store = writer.store
+        self._served: dict[str, tuple[Resource, ...]] = {}
+        self._loop = asyncio.get_running_loop()
+        definitions = self._store.collection(_DEFINITIONS)
+        definitions.subscribers.append(self._changed)
+        for record in definitions.ordered(None):
+            self._follow(record.name)
+
+    def _changed(self, change: Change) -> None:
+        self._loop.call_soon(self._follow, change.record.name)
+
+    def _follow(self, name: str) -> None:
+        """Brings what is served in line with a definition."""
+        record = self._store.get(_DEFINITIONS, "", name)
+        if record is None:
+            self._serve(name, ())
+            return
+        definition = record.object()
+        if "deletionTimestamp" in definition["metadata"]:
+            self._take_along(name, definition)
+            return
+        conflict = self._conflict(definition)
+        if conflict is None:
+            self._serve(name, resources_of(definition))
+        self._tell(definition, conflict)
+
+    def _serve(self, name: str, resources: tuple[Resource, ...]) -> None:
+        before = self._served.pop(name, ())
+        if resources:
+            self._store.add(resources[0])
+            self._served[name] = resources
+        elif before:
+            self._store.drop(before[0].storage)
+        served = tuple(one for one in resources if one.served)
+        self._store.registry.replace(tuple(one for one in before if one.served), served)
+
+    def _conflict(self, definition: Object) -> tuple[str, str] | None:
+        """Which name is taken, and by what word to call that; of several the last."""
+        found: tuple[str, str] | None = None
+        names, group = definition["spec"]["names"], definition["spec"]["group"]
+        own = self._served.get(definition["metadata"]["name"], ())
+        others = [one for one in self._store.registry.resources if one.group == group and one not in own]
+        for reason, wanted, taken in (
+            ("PluralConflict", {names["plural"]}, {one.plural for one in others}),
+            ("SingularConflict", {names["singular"]}, {one.singular for one in others}),
+            ("ShortNamesConflict", set(names.get("shortNames", ())), {s for one in others for s in one.short_names}),
+            ("KindConflict", {names["kind"]}, {one.kind for one in others}),
+            ("ListKindConflict", {names["listKind"]}, {one.list_kind for one in others}),
+        ):
+            if wanted & taken:
+                found = reason, f'"{min(wanted & taken)}" is already in use'
+        return found
+
+    def _tell(self, definition: Object, conflict: tuple[str, str] | None) -> None:
+        def change(current: Object) -> Object:
+            status = current.setdefault("status", {})
+            conditions = status.setdefault("conditions", [])
+            if conflict is None:
+                status["acceptedNames"] = current["spec"]["names"]
+                _set(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
+                _set(conditions, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+            else:
+                _set(conditions, "NamesAccepted", "False", *conflict)
+                if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+                    _set(conditions, "Established", "False", "NotAccepted", "not all names are accepted")
+            return current
+
+        name = definition["metadata"]["name"]
+        resource = BY_STORAGE[_DEFINITIONS]
+        self._writer.update(resource, "", name, change, internal(), sub="status")
+        if FINALIZER not in definition["metadata"].get("finalizers", ()):
+            self._writer.update(resource, "", name, _with_finalizer, internal())
+
+    def _take_along(self, name: str, definition: Object) -> None:
+        """Deletes the objects of a definition, and lets it go when none is left."""
+        served = self._served.get(name, ())
+        left = 0
+        for record in self._store.collection(served[0].storage).ordered(None) if served else ():
+            try:
+                options, resource = DeleteOptions(uid=record.uid), served[0]
+                _, gone = self._remover.delete(resource, record.namespace, record.name, options, internal())
+                left += not gone
+            except ApiError:
+                left += 1
+        if left:
+            if not any(one["type"] == "Terminating" for one in definition["status"].get("conditions", ())):
+                self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, _terminating, internal(), sub="status")
+            self._loop.call_later(0.5, self._follow, name)
+        elif FINALIZER in definition["metadata"].get("finalizers", ()):
+            self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, _without_finalizer, internal())
+
+    def close(self) -> None:
+        """Stops following."""
+        self._store.collection(_DEFINITIONS).subscribers.remove(self._changed)
+
+
+def _set(conditions: list[Object], type_: str, status: str, reason: str, message: str) -> None:
+    entry = {"type": type_, "status": status, "reason": reason, "message": message}
+    for one in conditions:
+        if one["type"] == type_:
+            if one["status"] != status:
+                one["lastTransitionTime"] = clock.now()
+            one.update(entry)
+            return
+    conditions.append({**entry, "lastTransitionTime": clock.now()})
+
+
+def _with_finalizer(current: Object) -> Object:
+    current["metadata"].setdefault("finalizers", []).append(FINALIZER)
+    return current
+
+
+def _without_finalizer(current: Object) -> Object:
+    current["metadata"]["finalizers"].remove(FINALIZER)
+    return current
+
+
+def _terminating(current: Object) -> Object:
+    message = "CustomResource deletion is in progress"
+    _set(current["status"].setdefault("conditions", []), "Terminating", "True", "InstanceDeletionInProgress", message)
+    return current

@@ -1,0 +1,263 @@
+"""Kinds that people define: served as soon as they are established, checked by their schema, gone with it."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.running import Client, Running
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NAME = "crontabs.stable.example.com"
+GROUP = "/apis/stable.example.com"
+CRONTABS = f"{GROUP}/v1/namespaces/default/crontabs"
+PORTS = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {"type": "object", "properties": {"name": {"type": "string"}, "port": {"type": "integer"}}},
+}
+SPEC = {
+    "type": "object",
+    "required": ["schedule"],
+    "properties": {
+        "schedule": {"type": "string", "pattern": r"^\S+( \S+){4}$", "description": "When."},
+        "image": {"type": "string", "default": "busybox"},
+        "replicas": {"type": "integer", "minimum": 1, "maximum": 10, "default": 1},
+        "ports": PORTS,
+        "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "limits": {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": True}},
+        "mode": {"type": "string", "enum": ["fast", "slow"], "nullable": True},
+    },
+}
+STATUS = {
+    "type": "object",
+    "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}, "free": {"type": "string"}},
+}
+V1 = {
+    "name": "v1",
+    "served": True,
+    "storage": True,
+    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC, "status": STATUS}}},
+    "selectableFields": [{"jsonPath": ".spec.image"}],
+    "additionalPrinterColumns": [
+        {"name": "Schedule", "type": "string", "jsonPath": ".spec.schedule"},
+        {"name": "Port", "type": "integer", "jsonPath": '.spec.ports[?(@.name=="web")].port', "priority": 1},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ],
+    "subresources": {
+        "status": {},
+        "scale": {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
+        },
+    },
+}
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+OLD = {"name": "v1beta1", "served": True, "storage": False, "schema": {"openAPIV3Schema": ANYTHING}}
+
+
+def definition(*versions: Any, **spec: Any) -> dict[str, Any]:
+    """A definition of CronTabs."""
+    names = {"plural": "crontabs", "kind": "CronTab", "shortNames": ["ct"]}
+    body = {"group": "stable.example.com", "scope": "Namespaced", "names": names, "versions": versions or (V1,)}
+    return copy.deepcopy({"metadata": {"name": NAME}, "spec": {**body, **spec}})
+
+
+def define(plane: Running, *versions: Any, **spec: Any) -> Client:
+    """Waits until a definition is established."""
+    client = plane.client()
+    watch = plane.watch(f"{DEFINITIONS}?watch=1&fieldSelector=metadata.name={NAME}")
+    client.create(DEFINITIONS, definition(*versions, **spec))
+    watch.until(lambda event: condition(event["object"], "Established") == "True")
+    return client
+
+
+def condition(obj: Any, type_: str) -> str | None:
+    """Where a definition stands."""
+    found = obj.get("status", {}).get("conditions", ())
+    return next((one["status"] for one in found if one["type"] == type_), None)
+
+
+def crontab(name: str = "a", **spec: Any) -> dict[str, Any]:
+    """A CronTab."""
+    return {"metadata": {"name": name}, "spec": {"schedule": "* * * * *", **spec}}
+
+
+def test_an_established_kind_is_served_and_described(plane: Running) -> None:
+    """In discovery, in OpenAPI, in tables, with its field selectors."""
+    client = define(plane)
+    found = client.get(f"{GROUP}/v1")["resources"]
+    assert [one["name"] for one in found] == ["crontabs", "crontabs/status", "crontabs/scale"]
+    assert (found[0]["shortNames"], found[0]["singularName"]) == (["ct"], "crontab")
+    assert "stable.example.com" in [one["name"] for one in client.get("/apis")["groups"]]
+    assert condition(client.get(f"{DEFINITIONS}/{NAME}"), "NamesAccepted") == "True"
+    schemas = client.get("/openapi/v3/apis/stable.example.com/v1")["components"]["schemas"]
+    described = schemas["com.example.stable.v1.CronTab"]
+    assert described["properties"]["spec"]["properties"]["schedule"]["description"] == "When."
+    assert described["x-kubernetes-group-version-kind"][0]["kind"] == "CronTab"
+    assert "com.example.stable.v1.CronTab" in client.get("/openapi/v2")["definitions"]
+    client.create(CRONTABS, crontab("a", ports=[{"name": "web", "port": 80}]))
+    client.create(CRONTABS, crontab("b", image="other"))
+    table = client.get(CRONTABS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Schedule", "Port", "Age"]
+    assert [row["cells"][:3] for row in table["rows"]] == [["a", "* * * * *", 80], ["b", "* * * * *", None]]
+    chosen = client.get(f"{CRONTABS}?fieldSelector=spec.image=other")["items"]
+    assert [one["metadata"]["name"] for one in chosen] == ["b"]
+    assert client.get(CRONTABS)["kind"] == "CronTabList"
+
+
+def test_objects_get_defaults_and_lose_what_is_not_described(plane: Running) -> None:
+    """Except where the schema keeps it; strict clients are told."""
+    client = define(plane)
+    made = client.create(CRONTABS, {**crontab("a", odd=1, free={"x": {"y": 1}}, mode=None), "extra": True})
+    assert made["spec"] == {
+        "schedule": "* * * * *",
+        "free": {"x": {"y": 1}},
+        "mode": None,
+        "image": "busybox",
+        "replicas": 1,
+    }
+    assert "extra" not in made
+    status, refused = client.call("POST", f"{CRONTABS}?fieldValidation=Strict", crontab("b", odd=1))
+    assert (status, 'strict decoding error: unknown field "spec.odd"' in refused["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "said"),
+    [
+        ({"schedule": 5}, "spec.schedule", 'Invalid value: "integer": spec.schedule in body must be of type string'),
+        ({"schedule": "x"}, "spec.schedule", 'Invalid value: "x": spec.schedule in body should match \'^'),
+        (
+            {"replicas": 11},
+            "spec.replicas",
+            "Invalid value: 11: spec.replicas in body should be less than",
+        ),
+        ({"mode": "odd"}, "spec.mode", 'Unsupported value: "odd": supported values: "fast", "slow"'),
+        ({"tags": ["a", "a"]}, "spec.tags[1]", 'Duplicate value: "a"'),
+        ({"ports": [{"name": "a"}, {"name": "a"}]}, "spec.ports[1]", 'Duplicate value: {"name":"a"}'),
+        ({"limits": {"a": 1, "b": "2", "c": 1.5}}, "spec.limits.c", 'Invalid value: "number": spec.limits.c in body'),
+    ],
+)
+def test_values_are_judged_by_the_schema(plane: Running, spec: Any, field: str, said: str) -> None:
+    """In the words of Kubernetes."""
+    client = define(plane)
+    status, refused = client.call("POST", CRONTABS, crontab(**spec))
+    (cause,) = refused["details"]["causes"]
+    assert (status, cause["field"]) == (422, field)
+    assert cause["message"].startswith(said)
+
+
+def test_status_and_scale_are_apart(plane: Running) -> None:
+    """A write of the object leaves the status, one of the status leaves the spec."""
+    client = define(plane)
+    made = client.create(CRONTABS, {**crontab(), "status": {"replicas": 7}})
+    assert ("status" in made, made["metadata"]["generation"]) == (False, 1)
+    client.patch(f"{CRONTABS}/a/status", {"status": {"replicas": 2, "selector": "a=b"}, "spec": {"replicas": 9}})
+    found = client.patch(f"{CRONTABS}/a/scale", {"spec": {"replicas": 3}})
+    assert (found["spec"], found["status"]) == ({"replicas": 3}, {"replicas": 2, "selector": "a=b"})
+    whole = client.get(f"{CRONTABS}/a")
+    assert (whole["spec"]["replicas"], whole["metadata"]["generation"]) == (3, 2)
+
+
+def test_versions_share_their_objects(plane: Running) -> None:
+    """Only the apiVersion differs; a deprecated version comes with a warning."""
+    client = define(plane, V1, {**OLD, "deprecated": True})
+    client.create(CRONTABS, crontab())
+    response = client.raw("GET", f"{GROUP}/v1beta1/namespaces/default/crontabs/a")
+    assert b'"apiVersion":"stable.example.com/v1beta1"' in response.read()
+    assert response.getheader("Warning") == '299 - "stable.example.com/v1beta1 CronTab is deprecated"'
+    assert client.get("/apis/stable.example.com")["preferredVersion"]["version"] == "v1"
+    watch = plane.watch(f"{GROUP}/v1beta1/crontabs?watch=1")
+    assert watch.next()["object"]["apiVersion"] == "stable.example.com/v1beta1"
+
+
+def test_strategic_merge_is_not_for_custom_kinds(plane: Running) -> None:
+    """415, so that clients choose another patch; apply merges lists by their keys."""
+    client = define(plane)
+    client.create(CRONTABS, crontab(ports=[{"name": "a", "port": 1}]))
+    media = "application/strategic-merge-patch+json"
+    assert client.call("PATCH", f"{CRONTABS}/a", {}, content_type=media)[0] == 415
+    applied = {
+        "apiVersion": "stable.example.com/v1",
+        "kind": "CronTab",
+        "metadata": {"name": "a"},
+        "spec": {"schedule": "* * * * *", "ports": [{"name": "b", "port": 2}]},
+    }
+    merged = client.patch(f"{CRONTABS}/a?fieldManager=me", applied, "apply-patch+yaml")
+    assert sorted(one["name"] for one in merged["spec"]["ports"]) == ["a", "b"]
+
+
+def test_deleting_a_definition_deletes_its_objects(plane: Running) -> None:
+    """It waits for those that have finalizers; then the kind is unknown."""
+    client = define(plane)
+    client.create(CRONTABS, crontab("a"))
+    body = crontab("b")
+    client.create(CRONTABS, {**body, "metadata": {"name": "b", "finalizers": ["example.com/wait"]}})
+    watch = plane.watch(f"{DEFINITIONS}?watch=1")
+    assert client.delete(f"{DEFINITIONS}/{NAME}")["metadata"]["finalizers"]
+    watch.until(lambda event: condition(event["object"], "Terminating") == "True")
+    assert [one["metadata"]["name"] for one in client.get(CRONTABS)["items"]] == ["b"]
+    client.patch(f"{CRONTABS}/b", {"metadata": {"finalizers": None}})
+    watch.until(lambda event: event["type"] == "DELETED")
+    define(plane)
+    assert client.get(CRONTABS)["items"] == []
+
+
+def test_custom_objects_outlive_a_restart(start: Callable[..., Running], tmp_path: Path) -> None:
+    """Definitions and objects are read back, selectable fields included."""
+    plane = start(data_dir=tmp_path)
+    define(plane).create(CRONTABS, crontab(image="x"))
+    plane.stop()
+    client = start(data_dir=tmp_path).client()
+    chosen = client.get(f"{CRONTABS}?fieldSelector=spec.image=x")["items"]
+    assert [one["metadata"]["name"] for one in chosen] == ["a"]
+
+
+def test_names_that_are_taken_are_not_accepted(plane: Running) -> None:
+    """The definition says so, and is not served."""
+    client = define(plane)
+    other = definition(V1)
+    other["metadata"]["name"] = "tabs.stable.example.com"
+    other["spec"]["names"] = {"plural": "tabs", "kind": "CronTab"}
+    watch = plane.watch(f"{DEFINITIONS}?watch=1&fieldSelector=metadata.name=tabs.stable.example.com")
+    client.create(DEFINITIONS, other)
+    found = watch.until(lambda event: condition(event["object"], "NamesAccepted") == "False")["object"]
+    told = {one["type"]: one["reason"] for one in found["status"]["conditions"]}
+    assert told == {"NamesAccepted": "ListKindConflict", "Established": "NotAccepted"}
+    assert client.call("GET", f"{GROUP}/v1/tabs")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "said"),
+    [
+        ({"group": "example.com"}, "metadata.name", 'must be spec.names.plural+"."+spec.group'),
+        ({"versions": [OLD]}, "spec.versions", "must have exactly one version marked as storage version"),
+        (
+            {"versions": [{**V1, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}}}]},
+            "spec.versions[0].schema.openAPIV3Schema.properties[spec].type",
+            "Required value: must not be empty for specified object fields",
+        ),
+        ({"scope": "Galaxy"}, "spec.scope", 'Unsupported value: "Galaxy"'),
+        ({"conversion": {"strategy": "Webhook"}}, "spec.conversion.strategy", "calls no webhooks"),
+    ],
+)
+def test_definitions_that_cannot_be_are_refused(client: Client, change: Any, field: str, said: str) -> None:
+    """With the field and what is wrong with it."""
+    status, refused = client.call("POST", DEFINITIONS, definition(**change))
+    assert status == 422
+    assert any(one["field"] == field and said in one["message"] for one in refused["details"]["causes"]), refused
+
+
+def test_rules_in_cel_are_kept_and_not_evaluated(plane: Running) -> None:
+    """The author is warned."""
+    ruled = copy.deepcopy(V1)
+    ruled["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "false"}]  # type: ignore[index]
+    response = plane.client().raw("POST", DEFINITIONS, json.dumps(definition(ruled)).encode())
+    assert response.status == 201
+    assert "does not evaluate them" in (response.getheader("Warning") or "")
