@@ -178,6 +178,62 @@ def test_an_update_takes_fields_over(client: Client) -> None:
     assert 'conflict with "scaler" using apps/v1: .spec.replicas' in body["message"]
 
 
+def test_the_creator_owns_what_it_set(client: Client) -> None:
+    """If it gives a name: applying the same changes nothing, another value is a conflict, and so with defaults."""
+    client.create(f"{DEPLOYMENTS}?fieldManager=maker", deployment(replicas=1))
+    assert apply(client, deployment(replicas=1), "me")[0] == 200
+    client.patch(f"{DEPLOYMENTS}/d/scale?fieldManager=scaler", {"spec": {"replicas": 4}})
+    status, body = apply(client, {**deployment("i:9", replicas=2)}, "me")
+    assert status == 409
+    assert body["message"] == (
+        'Apply failed with 2 conflicts: conflicts with "maker" using apps/v1:\n'
+        '- .spec.template.spec.containers[name="c"].image\n'
+        'conflicts with "scaler" with subresource "scale" using apps/v1:\n'
+        "- .spec.replicas"
+    )
+
+
+def test_what_nobody_named_themselves_for_was_there_before(client: Client) -> None:
+    """The first apply of an object without owners conflicts where it differs."""
+    client.create(DEPLOYMENTS, deployment(replicas=1))
+    assert "managedFields" not in client.get(f"{DEPLOYMENTS}/d")["metadata"]
+    status, body = apply(client, deployment(replicas=2), "me")
+    assert (status, 'conflict with "before-first-apply" using apps/v1' in body["message"]) == (409, True)
+    assert apply(client, deployment(replicas=2), "me", force=True)[1]["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("given", [[], [{}]])
+def test_owners_can_be_forgotten(client: Client, given: list[Any]) -> None:
+    """By an empty list or an empty entry; entries that make no sense change nothing."""
+    apply(client, deployment(), "me")
+    patch = {"metadata": {"managedFields": [{"manager": "x", "operation": "Guess"}]}}
+    assert client.patch(f"{DEPLOYMENTS}/d", patch)["metadata"]["managedFields"][0]["manager"] == "me"
+    cleared = client.patch(f"{DEPLOYMENTS}/d", {"metadata": {"managedFields": given}})
+    assert "managedFields" not in cleared["metadata"]
+
+
+def test_lists_are_applied_by_what_they_are(client: Client) -> None:
+    """By key, as a set, or as a whole; items go with the one who applied them."""
+    applied = deployment()
+    applied["metadata"]["finalizers"] = ["example.com/one"]
+    spec = applied["spec"]["template"]["spec"]
+    spec["containers"][0] |= {"env": [{"name": "A", "value": "1"}], "args": ["a", "b"]}
+    apply(client, applied, "one")
+    other = deployment()
+    other["metadata"]["finalizers"] = ["example.com/two"]
+    other["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "B", "value": "2"}]
+    _, both = apply(client, other, "two")
+    container = both["spec"]["template"]["spec"]["containers"][0]
+    assert [one["name"] for one in container["env"]] == ["B", "A"]
+    assert sorted(both["metadata"]["finalizers"]) == ["example.com/one", "example.com/two"]
+    spec["containers"][0] |= {"env": [], "args": ["c"]}
+    applied["metadata"]["finalizers"] = []
+    _, rest = apply(client, applied, "one")
+    container = rest["spec"]["template"]["spec"]["containers"][0]
+    assert ([one["name"] for one in container["env"]], container["args"]) == (["B"], ["c"])
+    assert rest["metadata"]["finalizers"] == ["example.com/two"]
+
+
 @pytest.mark.parametrize("media", ["application/json", "text/plain"])
 def test_an_unknown_patch_type_is_refused(client: Client, media: str) -> None:
     """415 lists the types there are."""

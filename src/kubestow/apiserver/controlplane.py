@@ -24,6 +24,7 @@ from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.kubelets.fleet import Fleet, Pace
 from kubestow.apiserver.rest.application import Application
+from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
 from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
@@ -63,6 +64,8 @@ class Options:
     max_watches: int = 5_000
     max_unsent: int = 16 * _MEBIBYTE
     """How much a watcher may leave untaken before it is dropped."""
+    audit_log: Path | None = None
+    """Where to write who did what, a line of JSON for each request."""
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
     extra_names: tuple[str, ...] = field(default=())
@@ -89,6 +92,7 @@ class ControlPlane:
         self._journal: SqliteJournal | None = None
         self._server: Server | None = None
         self._watchers: Watchers | None = None
+        self._audit: AuditLog | None = None
         self._controllers: Controllers | None = None
         self._fleet: Fleet | None = None
 
@@ -139,7 +143,9 @@ class ControlPlane:
             # Nobody here would take the taint off again.
             disabled = (*disabled, "TaintNodesByCondition")
         admission = Admission(self.store, options.enable_admission_plugins, disabled)
-        self.application = Application(self.store, self.identities, self._watchers, admission)
+        if options.audit_log is not None:
+            self._audit = AuditLog(options.audit_log)
+        self.application = Application(self.store, self.identities, self._watchers, admission, self._audit)
         journal = self._journal
         if journal is not None:
             self.application.unhealthy = lambda: journal.failure
@@ -180,6 +186,8 @@ class ControlPlane:
             self._watchers.close()
         if self._server is not None:
             await self._server.stop()
+        if self._audit is not None:
+            self._audit.close()
         if self._journal is not None:
             await asyncio.to_thread(self._journal.close)
         if self._temporary is not None:

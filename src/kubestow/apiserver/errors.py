@@ -53,9 +53,14 @@ def conflict(group: str, plural: str, name: str, why: str, causes: Iterable[Caus
 
 def apply_conflict(causes: list[Cause]) -> ApiError:
     """Fields to be applied are owned by somebody else."""
-    lines = "; ".join(f"{message}: {field}" for field, _, message in causes)
-    plural = "conflict" if len(causes) == 1 else "conflicts"
-    message = f"Apply failed with {len(causes)} {plural}: {lines}"
+    told: dict[str, list[str]] = {}
+    for field, _, message in causes:
+        told.setdefault(message.replace("conflict", "conflicts", 1), []).append(field)
+    if len(causes) == 1:
+        message = f"Apply failed with 1 conflict: {causes[0][2]}: {causes[0][0]}"
+    else:
+        lines = [line for who in sorted(told) for line in (f"{who}:", *(f"- {field}" for field in told[who]))]
+        message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
     return ApiError(409, "Conflict", message, details={"causes": _causes(causes)})
 
 

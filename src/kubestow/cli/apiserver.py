@@ -29,6 +29,7 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help='Lines of token,user,uid,"groups".')
 @click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
 @click.option("--tls-san", "names", multiple=True, help="Another name or address for the certificate; repeatable.")
+@click.option("--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write who did what, as JSON lines.")
 @click.option("--enable-admission-plugins", default="", help="Names with commas: more than act by default.")
 @click.option("--disable-admission-plugins", default="", help="Names with commas: less than act by default.")
 @log_flags
@@ -46,6 +47,7 @@ def command(
     token_file: Path | None,
     kubeconfig: Path | None,
     names: tuple[str, ...],
+    audit_log: Path | None,
     enable_admission_plugins: str,
     disable_admission_plugins: str,
     logs: LogOptions,
@@ -67,6 +69,7 @@ def command(
         nodes_file=nodes_file,
         pace=Pace(start=pod_start_seconds, run=pod_run_seconds),
         extra_names=names,
+        audit_log=audit_log,
         enable_admission_plugins=_names(enable_admission_plugins),
         disable_admission_plugins=_names(disable_admission_plugins),
     )

@@ -27,6 +27,8 @@ class Intent:
     """Whether the object is known to fit its schema."""
     applies: bool = False
     """Whether the write is an apply, which says itself who owns what."""
+    named: bool = False
+    """Whether the author gave a name for managedFields, and so wants them kept."""
     strict: list[str] = field(default_factory=list)
     """What a strict reader has to say of the body: fields nobody knows, and fields given twice."""
     warnings: list[str] = field(default_factory=list)

@@ -94,6 +94,8 @@ class Writer:
         self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
         if rules.warn is not None:
             intent.warnings += rules.warn(obj)
+        if intent.named and not intent.applies:
+            ownership.follow_create(resource, obj, intent)
         if intent.dry_run:
             return Record(resource, obj, self.store.rv, encode(obj))
         return self.store.put(resource.storage, obj)

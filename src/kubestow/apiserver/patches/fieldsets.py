@@ -1,6 +1,6 @@
 """Sets of fields, in the form that managedFields has: a tree of `f:name`, `k:{keys}` and `v:value`.
 
-A leaf is an empty tree; `.` in a tree means the item itself beside what is below it.
+A leaf is an empty tree; `.` in a tree means the item itself beside what is below it, or a list or map without items.
 """
 
 from collections.abc import Iterator
@@ -44,18 +44,18 @@ def _of_field(value: Any, field: Field) -> Tree:
         return {}
     if isinstance(kind, ListOf) and isinstance(value, list):
         if field.keys:
-            return {key_of(item, field): {".": {}, **_of_item(item, kind.item)} for item in value}
+            return {key_of(item, field): {".": {}, **_of_item(item, kind.item)} for item in value} or {".": {}}
         if field.set:
-            return {f"v:{_text(item)}": {} for item in value}
+            return {f"v:{_text(item)}": {} for item in value} or {".": {}}
         return {}
     return _of_value(value, kind)
 
 
 def _of_value(value: Any, kind: Type) -> Tree:
     if isinstance(kind, Struct) and isinstance(value, dict) and not kind.atomic:
-        return _of_struct(value, kind)
+        return _of_struct(value, kind) or {".": {}}
     if isinstance(kind, MapOf) and isinstance(value, dict):
-        return {f"f:{key}": _of_value(item, kind.value) for key, item in value.items()}
+        return {f"f:{key}": _of_value(item, kind.value) for key, item in value.items()} or {".": {}}
     return {}
 
 

@@ -1,8 +1,8 @@
 """Who owns which field: managedFields.
 
-Ownership is followed from the moment an object is first applied (server-side); what was there before then belongs to
-nobody in particular, kept under the name `before-first-apply`. Objects that are never applied carry no managedFields,
-which keeps them small and cheap to write.
+Ownership is followed from the creation of an object if its author gives a name for it (`fieldManager`, as kubectl
+does), else from the moment it is first applied: what was there before then belongs to `before-first-apply`. Other
+objects carry no managedFields, which keeps what controllers make small and cheap to write.
 """
 
 from typing import Any
@@ -40,13 +40,23 @@ def managed(obj: Object) -> list[Object]:
     return found
 
 
+def follow_create(resource: Resource, obj: Object, intent: Intent) -> None:
+    """The creator owns what it set, and what was set for it."""
+    owned = {key: value for key, value in obj.items() if key != "status" or not resource.has_status}
+    fields = fieldsets.of_object(owned, resource.schema)
+    obj["metadata"]["managedFields"] = [entry(resource, intent.manager, "Update", fields)]
+
+
 def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, sub: str) -> None:
     """After an update the updater owns what it changed, and nobody owns what is gone."""
     lines = managed(old)
     given = new["metadata"].get("managedFields")
     if given is not None and given != lines:
-        if not given:
+        if not any(given):
+            # An empty list, or one empty entry, which clients can write where null means no change.
             new["metadata"].pop("managedFields", None)
+        elif not all(_is_sound(line) for line in given):
+            new["metadata"]["managedFields"] = lines
         return
     if not lines:
         new["metadata"].pop("managedFields", None)
@@ -75,6 +85,15 @@ def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, 
             mine["fieldsV1"] = fieldsets.union(mine["fieldsV1"], changed)
             mine["time"] = clock.now()
     new["metadata"]["managedFields"] = [line for line in kept if line["fieldsV1"]]
+
+
+def _is_sound(line: Object) -> bool:
+    return bool(
+        line.get("manager")
+        and line.get("operation") in ("Apply", "Update")
+        and line.get("apiVersion")
+        and isinstance(line.get("fieldsV1", {}), dict)
+    )
 
 
 def _changed(new: Object, old: Object, resource: Resource) -> Tree:

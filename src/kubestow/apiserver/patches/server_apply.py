@@ -64,11 +64,13 @@ def _is_mine(line: Object, manager: str, sub: str) -> bool:
 def _conflicts(others: list[Object], different: Tree) -> list[Cause]:
     causes: list[Cause] = []
     for line in others:
-        if line["manager"] == BEFORE:
-            continue
         for path in fieldsets.leaves(fieldsets.intersection(different, line.get("fieldsV1", {}))):
-            how = f" using {line['apiVersion']}" if line["operation"] == "Update" else ""
-            causes.append((path, "FieldManagerConflict", f'conflict with "{line["manager"]}"{how}'))
+            who = f'"{line["manager"]}"'
+            if line.get("subresource"):
+                who += f' with subresource "{line["subresource"]}"'
+            if line["operation"] == "Update":
+                who += f" using {line['apiVersion']}"
+            causes.append((path, "FieldManagerConflict", f"conflict with {who}"))
     return causes
 
 
@@ -76,11 +78,8 @@ def _remove(value: Any, tree: Tree) -> None:
     for key, below in tree.items():
         kind, _, name = key.partition(":")
         if kind == "f" and isinstance(value, dict) and name in value:
-            if below and "." not in below:
-                _remove(value[name], below)
-                if value[name] in ({}, []):
-                    del value[name]
-            else:
+            _remove(value[name], below)
+            if not below or value[name] in ({}, []):
                 del value[name]
         elif isinstance(value, list) and kind in ("k", "v"):
             item = member(value, key)

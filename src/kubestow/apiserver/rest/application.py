@@ -13,6 +13,7 @@ from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.intent import Intent, User
 from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.rest import bodies, discovery, paths, reading, reviews, views
+from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.discovery import Discovery
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
 from kubestow.apiserver.rest.negotiation import OBJECT, wanted_form
@@ -30,17 +31,22 @@ log = get_logger(__name__)
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _PATHS = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class Application:
     """Answers requests on a store."""
 
     def __init__(
-        self, store: Store, identities: Identities, watchers: Watchers, admission: Admission | None = None
+        self,
+        store: Store,
+        identities: Identities,
+        watchers: Watchers,
+        admission: Admission | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         self.store = store
         self.registry = store.registry
+        self.audit = audit
         self.identities = identities
         self.watchers = watchers
         self.mutations = Mutations(store, admission)
@@ -61,6 +67,8 @@ class Application:
         except Exception as error:
             log.unexpected("Request failed", err=error, method=request.method, path=request.path)
             response = _failure(errors.internal(f"{type(error).__name__}; see the server's log"))
+        if self.audit is not None:
+            self.audit.record(request, self.registry, response)
         if response is None:
             return
         store = self.store
@@ -95,13 +103,12 @@ class Application:
         target = paths.parse(request.path, self.registry)
         if target is None:
             return self._answer_other(request)
-        watched = request.method == "GET" and not target.sub and reading.is_true(request.query, "watch")
-        self._authorize(request, target, watched)
+        self._authorize(request, target)
         reads = request.method in ("GET", "HEAD")
         warnings = [target.resource.deprecation] if target.resource.deprecation else []
         response: Response | None
         if reads and target.resource.stored and target.sub not in self.subresources.actions:
-            response = self._read(request, connection, target, watched)
+            response = self._read(request, connection, target)
         else:
             failure = None if reads else self.unhealthy()
             if failure:
@@ -113,16 +120,11 @@ class Application:
             response.headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings[:20])
         return response
 
-    def _authorize(self, request: Request, target: Target, watched: bool) -> None:
+    def _authorize(self, request: Request, target: Target) -> None:
         user: User = request.user
         if "system:masters" in user.groups:
             return
-        if request.method in ("GET", "HEAD"):
-            verb = "watch" if watched else "get" if target.name else "list"
-        else:
-            verb = _VERBS.get(request.method, request.method.lower())
-            if verb == "delete" and not target.name:
-                verb = "deletecollection"
+        verb = paths.verb_of(request, target)
         resource = target.resource
         name = f"{resource.plural}/{target.sub}" if target.sub else resource.plural
         if not allowed(user, Attempt(verb, name)):
@@ -132,12 +134,12 @@ class Application:
                 f'User "{user.name}" cannot {verb} resource "{name}" in API group "{resource.group}"{where}',
             )  # fmt: skip
 
-    def _read(self, request: Request, connection: Connection, target: Target, watched: bool) -> Response | None:
+    def _read(self, request: Request, connection: Connection, target: Target) -> Response | None:
         resource, query = target.resource, request.query
         form = wanted_form(request.header(b"accept"))
         if target.sub and "get" not in SUBRESOURCES[target.sub].verbs:
             raise errors.method_not_allowed(request.method)
-        if watched:
+        if paths.verb_of(request, target) == "watch":
             chosen = reading.selection(resource, target.namespace, target.name, query)
             self._open_watch(connection, lambda: self.watchers.open(request, connection, resource, chosen, form))
             return None
@@ -163,7 +165,7 @@ class Application:
         form = wanted_form(request.header(b"accept"))
         if target.sub:
             verbs = SUBRESOURCES[target.sub].verbs
-            if _VERBS.get(method, "get") not in verbs:
+            if paths.VERBS.get(method, "get") not in verbs:
                 raise errors.method_not_allowed(method)
             action = self.subresources.actions.get(target.sub)
             if action is not None:

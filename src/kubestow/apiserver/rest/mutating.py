@@ -35,6 +35,7 @@ def intent_of(request: Request) -> Intent:
         intent.validation = query.get("fieldValidation") or "Warn"
         if intent.validation not in _VALIDATIONS:
             raise bad_request(f"fieldValidation: must be one of {', '.join(_VALIDATIONS)}")
+    intent.named = bool(query.get("fieldManager"))
     intent.manager = query.get("fieldManager") or request.header(b"user-agent").partition("/")[0] or "unknown"
     return intent
 

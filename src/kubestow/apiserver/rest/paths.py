@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.resources import BY_STORAGE, Registry
+from kubestow.apiserver.rest.reading import is_true
+from kubestow.http.messages import Request
 
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OF_NAMESPACES = BY_STORAGE["namespaces"].subresources
 
 
@@ -16,6 +19,17 @@ class Target:
     namespace: str | None
     name: str
     sub: str
+
+
+def verb_of(request: Request, target: Target) -> str:
+    """What a request wants to do, in Kubernetes' words."""
+    if request.method in ("GET", "HEAD"):
+        if not target.sub and is_true(request.query, "watch"):
+            return "watch"
+        return "get" if target.name else "list"
+    if request.method == "DELETE" and not target.name:
+        return "deletecollection"
+    return VERBS.get(request.method, request.method.lower())
 
 
 def parse(path: str, registry: Registry) -> Target | None:

@@ -131,7 +131,7 @@ class Subresources:
                 obj["metadata"]["resourceVersion"] = version
             return obj
 
-        updated = self.writer.update(resource, target.namespace or "", target.name, change, intent)
+        updated = self.writer.update(resource, target.namespace or "", target.name, change, intent, sub="scale")
         return Response(200, encode(_scale(resource, updated)))
 
 
