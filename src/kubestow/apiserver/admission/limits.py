@@ -11,12 +11,12 @@ Object = dict[str, Any]
 _ANNOTATION = "kubernetes.io/limit-ranger"
 
 
-def _items(store: Store, obj: Object, *types: str) -> Iterator[Object]:
+def _items(store: Store, obj: Object, *types: str) -> list[Object]:
     ranges = store.collection("limitranges").by_namespace.get(obj["metadata"]["namespace"])
-    for name in sorted(ranges or ()):
-        for item in ranges[name].object().get("spec", {}).get("limits", ()) if ranges else ():
-            if item.get("type") in types:
-                yield item
+    if not ranges:
+        return []
+    listed = (item for name in sorted(ranges) for item in ranges[name].object().get("spec", {}).get("limits", ()))
+    return [item for item in listed if item.get("type") in types]
 
 
 def set_defaults(pod: Object, store: Store) -> None:
@@ -72,10 +72,10 @@ def check_claim(claim: Object, store: Store) -> str | None:
 
 
 def _joined(wrong: list[str]) -> str | None:
+    if not wrong:
+        return None
     unique = list(dict.fromkeys(wrong))
-    if len(unique) < 2:
-        return unique[0] if unique else None
-    return "[" + ", ".join(unique) + "]"
+    return unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
 
 
 def _outside(item: Object, resources: Object) -> Iterator[str]:

@@ -4,7 +4,8 @@ Each kind of name is a function from a text to what is wrong with it: nothing, m
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
@@ -20,7 +21,7 @@ _ENDS = "and must start and end with an alphanumeric character"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 
-Wrong = Callable[[str], list[str]]
+Wrong = Callable[[str], Sequence[str]]
 
 
 def _pattern(words: str, pattern: str, most: int, *examples: str) -> Wrong:
@@ -29,9 +30,9 @@ def _pattern(words: str, pattern: str, most: int, *examples: str) -> Wrong:
     shown = " or ".join(f"'{one}', " for one in examples)
     message = f"{words} (e.g. {shown}regex used for validation is '{pattern}')"
 
-    def wrong(text: str) -> list[str]:
+    def wrong(text: str) -> Sequence[str]:
         if matches(text) is not None and len(text) <= most:
-            return []
+            return ()
         told = [f"must be no more than {most} bytes"] if len(text.encode()) > most else []
         return told if matches(text) is not None else [*told, message]
 
@@ -64,7 +65,8 @@ _name_part = _pattern(
 )  # fmt: skip
 
 
-def qualified_name(key: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def qualified_name(key: str) -> Sequence[str]:
     """A label key: a name, with an optional DNS prefix before a slash."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
@@ -78,7 +80,7 @@ def qualified_name(key: str) -> list[str]:
     return told_all + [f"name part {one}" for one in _name_part(name)]
 
 
-def path_segment(name: str) -> list[str]:
+def path_segment(name: str) -> Sequence[str]:
     """Anything that can stand in a path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
@@ -94,8 +96,10 @@ def wrong_name(path: str, text: str, wrong: Wrong) -> Iterator[Cause]:
 def wrong_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:
     """What is wrong with labels or a map of labels to match."""
     for key, value in labels.items():
-        yield from wrong_name(path, key, qualified_name)
-        yield from wrong_name(path, value, label_value)
+        if qualified_name(key):
+            yield from wrong_name(path, key, qualified_name)
+        if label_value(value):
+            yield from wrong_name(path, value, label_value)
 
 
 def wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:

@@ -139,7 +139,7 @@ def _wrong_tolerations(tolerations: list[dict[str, Any]], path: str) -> Iterator
         if not toleration.get("key") and operator != "Exists":
             why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             yield f"{where}.operator", INVALID, f'Invalid value: "{operator}": {why}'
-        if toleration.get("key"):
+        if toleration.get("key") and qualified_name(toleration["key"]):
             yield from wrong_name(f"{where}.key", toleration["key"], qualified_name)
         if operator == "Exists" and toleration.get("value"):
             why = "value must be empty when `operator` is 'Exists'"

@@ -53,7 +53,10 @@ def _at(obj: dict[str, Any], path: tuple[str, ...]) -> str:
     """The value at a path as selectors compare it: missing is empty, booleans are words."""
     value: Any = obj
     for key in path:
-        value = value.get(key) if type(value) is dict else None
+        try:
+            value = value.get(key)
+        except AttributeError:
+            return ""
         if value is None:
             return "false" if path[-1] in ("unschedulable", "hostNetwork") else ""
     if value is True or value is False:
