@@ -199,6 +199,25 @@ def test_explain_and_discovery(kubectl: Kubectl) -> None:
     assert '"gitVersion": "v1.36.4+kubestow"' in kubectl("version", "-o", "json")
 
 
+def test_the_documented_commands_work(kubectl: Kubectl) -> None:
+    """All of the table in the reference, in its order."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "embedded-control-plane.md"
+    commands = re.findall(r"^\| `kubectl (.+)` \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(commands) > 50
+    for command in commands:
+        kubectl(*command.split(" "))
+
+
+def test_a_bad_pod_is_told_all_that_is_wrong(kubectl: Kubectl) -> None:
+    """One line for each field."""
+    said = kubectl.refused("run", "Bad", "--image=x", "--overrides", '{"spec":{"nodeSelector":{"a b":"c"}}}')
+    assert [line.split(":")[0] for line in said.splitlines()[1:]] == [
+        "* metadata.name",
+        "* spec.containers[0].name",
+        "* spec.nodeSelector",
+    ]
+
+
 def test_who_am_i(kubectl: Kubectl) -> None:
     """auth can-i and whoami."""
     assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
