@@ -209,6 +209,33 @@ def test_deleting_a_definition_deletes_its_objects(plane: Running) -> None:
     assert client.get(CRONTABS)["items"] == []
 
 
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+def test_what_custom_objects_own_goes_with_them(start: Callable[..., Running], policy: str) -> None:
+    """And custom objects go with what owns them."""
+    plane = start(controllers=True)
+    client = define(plane)
+    maps = "/api/v1/namespaces/default/configmaps"
+
+    def owned(name: str, owner: Any, kind: str, api_version: str) -> dict[str, Any]:
+        uid, owner_name = owner["metadata"]["uid"], owner["metadata"]["name"]
+        reference = {
+            "apiVersion": api_version,
+            "kind": kind,
+            "name": owner_name,
+            "uid": uid,
+            "blockOwnerDeletion": True,
+        }
+        return {"name": name, "ownerReferences": [reference]}
+
+    root = client.create(maps, {"metadata": {"name": "root"}})
+    middle = {**crontab(), "metadata": owned("middle", root, "ConfigMap", "v1")}
+    made = client.create(CRONTABS, middle)
+    client.create(maps, {"metadata": owned("leaf", made, "CronTab", "stable.example.com/v1")})
+    watch = plane.watch(f"{maps}?watch=1&fieldSelector=metadata.name=leaf")
+    client.delete(f"{maps}/root?propagationPolicy={policy}")
+    watch.until(lambda event: event["type"] == "DELETED")
+
+
 def test_custom_objects_outlive_a_restart(start: Callable[..., Running], tmp_path: Path) -> None:
     """Definitions and objects are read back, selectable fields included."""
     plane = start(data_dir=tmp_path)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from kubestow.apiserver.controllers.queue import KeysOf
+from kubestow.apiserver.controllers.queue import CUSTOM, KeysOf
 from kubestow.apiserver.objects.intent import internal
 from kubestow.apiserver.objects.removal import FOREGROUND, DeleteOptions, Remover
 from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_KIND, BY_STORAGE
+from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 from kubestow.apiserver.store.store import Store
@@ -24,7 +24,8 @@ class GarbageCollector:
 
     def sources(self) -> dict[str, KeysOf]:
         """An owner that goes concerns its dependents; an object with owners concerns itself and them."""
-        return {storage: self._keys for storage in BY_STORAGE if storage != "leases.coordination.k8s.io"}
+        followed = (*(storage for storage in BY_STORAGE if storage != "leases.coordination.k8s.io"), CUSTOM)
+        return dict.fromkeys(followed, self._keys)
 
     def _keys(self, change: Change) -> Iterable[Key]:
         record = change.record
@@ -70,12 +71,14 @@ class GarbageCollector:
         if not owners or "deletionTimestamp" in obj["metadata"] or any(self._is_there(owner) for owner in owners):
             return False
         options = DeleteOptions(uid=record.uid)
-        self._remover.delete(BY_STORAGE[storage], record.namespace, record.name, options, internal())
+        resource = self._store.collection(storage).resource
+        self._remover.delete(resource, record.namespace, record.name, options, internal())
         return True
 
     def _is_there(self, owner: dict[str, str]) -> bool:
         """Whether an owner lives; owners of kinds that are not served here are taken to."""
-        return (owner["apiVersion"], owner["kind"]) not in BY_KIND or owner["uid"] in self._store.by_uid
+        known = (owner["apiVersion"], owner["kind"]) in self._store.registry.by_kind
+        return not known or owner["uid"] in self._store.by_uid
 
     def _foreground(self, uid: str) -> None:
         """Deletes the dependents of an owner that waits for them; lets it go once none that blocks it is left."""
@@ -94,7 +97,8 @@ class GarbageCollector:
             owned = dependent.object()["metadata"]
             if "deletionTimestamp" not in owned:
                 options = DeleteOptions(propagation="Foreground", uid=dependent.uid)
-                _, gone = self._remover.delete(BY_STORAGE[dependent_storage], namespace, name, options, internal())
+                resource = self._store.collection(dependent_storage).resource
+                _, gone = self._remover.delete(resource, namespace, name, options, internal())
                 if gone:
                     continue
             blocking |= any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owned["ownerReferences"])
@@ -105,4 +109,5 @@ class GarbageCollector:
                 current["metadata"]["finalizers"] = left
                 return current
 
-            self._writer.update(BY_STORAGE[storage], record.namespace, record.name, change, internal())
+            resource = self._store.collection(storage).resource
+            self._writer.update(resource, record.namespace, record.name, change, internal())

@@ -23,6 +23,8 @@ _SLICE_SECONDS = 0.004
 _RETRY_SECONDS = 1.0
 
 KeysOf = Callable[[Change], Iterable[Key]]
+CUSTOM = "*"
+"""In place of a storage: those of all custom resources."""
 
 
 class Controller(Protocol):
@@ -57,6 +59,9 @@ class Controllers:
             for key in keys_of(change):
                 self._plan(controller, key, _SETTLE_SECONDS)
 
+        if storage == CUSTOM:
+            self._store.follow_custom(tell)
+            return
         collection = self._store.collection(storage)
         collection.subscribers.append(tell)
         self._subscriptions.append((storage, tell))

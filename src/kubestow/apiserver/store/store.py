@@ -52,6 +52,8 @@ class Store:
 
     def __init__(self, journal: Journal | None = None, *, retain: int = DEFAULT_RETAIN) -> None:
         self.registry = Registry()
+        self.custom_followers: list[Callable[[Change], None]] = []
+        """Those who want to know of changes of every custom resource there is or will be."""
         self.collections = {name: Collection(resource, retain) for name, resource in BY_STORAGE.items()}
         self._retain = retain
         self.by_uid: dict[str, tuple[str, Record]] = {}
@@ -72,7 +74,15 @@ class Store:
         if collection is None:
             collection = self.collections[resource.storage] = Collection(resource, self._retain)
             collection.floor = self.rv
+            collection.subscribers.extend(self.custom_followers)
         collection.reshape(resource)
+
+    def follow_custom(self, tell: Callable[[Change], None]) -> None:
+        """Tells of changes of custom resources, also of those to come."""
+        self.custom_followers.append(tell)
+        for name, collection in self.collections.items():
+            if name not in BY_STORAGE:
+                collection.subscribers.append(tell)
 
     def drop(self, storage: str) -> None:
         """Forgets a custom resource, all objects of which are gone."""
