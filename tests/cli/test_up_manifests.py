@@ -58,6 +58,27 @@ def test_a_folder_is_its_manifests_by_name(tmp_path: Path) -> None:
     assert [one.name for one in read([str(tmp_path)])] == ["a", "b", "c"]
 
 
+def test_a_custom_kind_is_known_once_it_is_defined(tmp_path: Path) -> None:
+    """Later documents may use it, with its scope; a definition that makes no sense defines nothing."""
+    definition = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: SCOPE
+  names: {plural: things, kind: Thing}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+"""
+    thing = "---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n"
+    file = tmp_path / "a.yaml"
+    file.write_text(definition.replace("SCOPE", "Cluster") + thing)
+    assert [one.path for one in read([str(file)])][1] == "/apis/example.com/v1/things"
+    file.write_text(definition.replace("SCOPE", "Nowhere") + thing)
+    with pytest.raises(ManifestError, match=r"no kind Thing in example\.com/v1 is served here"):
+        read([str(file)])
+
+
 def test_an_empty_folder_is_a_mistake(tmp_path: Path) -> None:
     """Rather than silently nothing."""
     with pytest.raises(ManifestError, match=r"has no files that end with \.yaml, \.yml, \.json"):

@@ -1,6 +1,7 @@
 """Objects to apply at the start: read and checked before anything runs, then sent to the API server in file order.
 
-Namespaces and priority classes go first, since others need them. Each object is applied by the server (create it, or
+Namespaces, priority classes and definitions of kinds go first, since others need them; a custom kind must be defined
+before it is used. Each object is applied by the server (create it, or
 change what the manifest says), so that starting again with the same files changes nothing.
 """
 
@@ -13,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from kubestow.apiserver.custom.resources import resources_described
 from kubestow.apiserver.resources import BY_KIND, Resource
 from kubestow.client.api import JSON, ApiClient
 from kubestow.config import ConfigError
@@ -23,7 +25,9 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _APPLY = "application/apply-patch+yaml"
 _QUERY = "fieldManager=kubestow&fieldValidation=Strict"
-_FIRST = ("Namespace", "PriorityClass")
+_FIRST = ("Namespace", "PriorityClass", "CustomResourceDefinition")
+
+Kinds = dict[tuple[str, str], Resource]
 
 
 class ManifestError(Exception):
@@ -58,10 +62,11 @@ def read(sources: Iterable[str]) -> list[Manifest]:
     """The objects in files, folders (not those inside them) or, for `-`, standard input; raises ManifestError."""
     found: list[Manifest] = []
     problems: list[str] = []
+    known = dict(BY_KIND)
     for source in sources:
         try:
             for name, text in _texts(source):
-                _read_text(name, text, found, problems)
+                _read_text(name, text, known, found, problems)
         except OSError as error:
             problems.append(f"{error.filename or source}: cannot be read: {error.strerror or error}")
         except UnicodeDecodeError as error:
@@ -103,7 +108,7 @@ def _texts(source: str) -> Iterator[tuple[str, str]]:
         yield str(file), file.read_bytes().decode()
 
 
-def _read_text(name: str, text: str, found: list[Manifest], problems: list[str]) -> None:
+def _read_text(name: str, text: str, known: Kinds, found: list[Manifest], problems: list[str]) -> None:
     before = len(found) + len(problems)
     for number, document in enumerate(_documents(text), start=1):
         place = f"{name}: document {number}"
@@ -113,7 +118,7 @@ def _read_text(name: str, text: str, found: list[Manifest], problems: list[str])
             problems += [f"{place}: {problem}" for problem in error.problems]
             continue
         if tree is not None:
-            _take(place, tree, found, problems)
+            _take(place, tree, known, found, problems)
     if len(found) + len(problems) == before:
         problems.append(f"{name}: has no objects")
 
@@ -128,26 +133,28 @@ def _documents(text: str) -> Iterator[str]:
         start = separator.end() if separator else len(text)
 
 
-def _take(place: str, tree: Any, found: list[Manifest], problems: list[str]) -> None:
+def _take(place: str, tree: Any, known: Kinds, found: list[Manifest], problems: list[str]) -> None:
     if isinstance(tree, dict) and tree.get("kind") == "List" and isinstance(tree.get("items"), list):
         for index, item in enumerate(tree["items"]):
-            _take(f"{place}: items[{index}]", item, found, problems)
+            _take(f"{place}: items[{index}]", item, known, found, problems)
         return
     try:
-        found.append(_manifest(place, tree))
+        found.append(_manifest(place, tree, known))
+        if found[-1].resource.kind == "CustomResourceDefinition":
+            known |= {(one.api_version, one.kind): one for one in resources_described(tree)}
     except ManifestError as error:
         problems.append(f"{place}: {error}")
 
 
-def _manifest(place: str, tree: Any) -> Manifest:
+def _manifest(place: str, tree: Any, known: Kinds) -> Manifest:
     if not isinstance(tree, dict):
         raise ManifestError("is not an object with apiVersion, kind and metadata")
     api_version, kind, metadata = tree.get("apiVersion"), tree.get("kind"), tree.get("metadata")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         raise ManifestError("needs apiVersion and kind, such as v1 and Pod")
-    resource = BY_KIND.get((api_version, kind))
+    resource = known.get((api_version, kind))
     if resource is None or not resource.stored:
-        others = sorted(version for version, other in BY_KIND if other == kind and version != api_version)
+        others = sorted(version for version, other in known if other == kind and version != api_version)
         hint = f"; there is one in {' and '.join(others)}" if others else ""
         raise ManifestError(f"no kind {kind} in {api_version} is served here{hint}")
     if not isinstance(metadata, dict):

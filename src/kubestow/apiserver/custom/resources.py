@@ -1,15 +1,19 @@
 """The resources that a CustomResourceDefinition stands for: one for each version that is served."""
 
+import copy
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from kubestow.apiserver.custom import definitions
 from kubestow.apiserver.custom.structure import Custom, set_defaults
 from kubestow.apiserver.custom.values import shown, wrong_value
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Conversion, Resource, Rules, Scale, drop_status
 from kubestow.apiserver.printing import cells, paths
 from kubestow.apiserver.printing.columns import AGE, NAME, Column, Columns
+from kubestow.apiserver.schema.reader import openapi_name, structs
+from kubestow.apiserver.schema.types import Report
 
 Object = dict[str, Any]
 _SCALE = ("specReplicas", "statusReplicas", "labelSelector")
@@ -20,6 +24,16 @@ def resources_of(definition: Object) -> tuple[Resource, ...]:
     versions = sorted(definition["spec"]["versions"], key=lambda one: not one.get("storage"))
     stored = versions[0]["name"]
     return tuple(_resource(definition, one, stored) for one in versions if one.get("served") or one is versions[0])
+
+
+def resources_described(manifest: Object) -> tuple[Resource, ...]:
+    """The resources that a manifest of a definition stands for; none if the server would refuse it."""
+    definition, report = copy.deepcopy(manifest), Report()
+    structs()[openapi_name("apiextensions.k8s.io/v1", "CustomResourceDefinition")].check(definition, "", report)
+    if report.wrong or report.invalid:
+        return ()
+    definitions.default(definition)
+    return () if next(definitions.validate(definition), None) else resources_of(definition)
 
 
 def _resource(definition: Object, version: Object, stored: str) -> Resource:
