@@ -209,6 +209,28 @@ def test_deleting_a_definition_deletes_its_objects(plane: Running) -> None:
     assert client.get(CRONTABS)["items"] == []
 
 
+def test_objects_follow_a_schema_that_changes(plane: Running) -> None:
+    """What is read has new defaults and lacks what is no longer described, under the version it was written at."""
+    client = define(plane)
+    made = client.create(CRONTABS, crontab(mode="fast"))
+    changed = copy.deepcopy(V1)
+    properties = changed["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]  # type: ignore[index]
+    del properties["mode"]
+    properties["colour"] = {"type": "string", "default": "red"}
+    client.patch(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": [changed]}})
+    found = client.get(f"{CRONTABS}/a")
+    assert (found["spec"].get("colour"), "mode" in found["spec"]) == ("red", False)
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+def test_watches_end_with_their_kind(plane: Running) -> None:
+    """So that clients look for it anew."""
+    client = define(plane)
+    watch = plane.watch(f"{CRONTABS}?watch=1")
+    client.delete(f"{DEFINITIONS}/{NAME}")
+    assert watch.next() is None
+
+
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
 def test_what_custom_objects_own_goes_with_them(start: Callable[..., Running], policy: str) -> None:
     """And custom objects go with what owns them."""

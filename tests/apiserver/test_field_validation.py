@@ -50,6 +50,19 @@ def test_a_strict_reader_goes_through_the_body_in_order(client: Client) -> None:
     )
 
 
+def test_an_applied_manifest_says_each_thing_once(client: Client) -> None:
+    """Keys that are given twice are told by their line; a strict client is refused, others are warned."""
+    body = b"apiVersion: v1\nkind: Node\nmetadata:\n  name: n\nspec:\n  podCIDR: a\n  podCIDR: b\n"
+    media = "application/apply-patch+yaml"
+    path = "/api/v1/nodes/n?fieldManager=me&fieldValidation"
+    status, refused = client.call("PATCH", f"{path}=Strict", body, content_type=media)
+    said = 'yaml: unmarshal errors:\n  line 7: key "podCIDR" already set in map'
+    assert (status, refused["message"]) == (400, f"error strict decoding YAML: error converting YAML to JSON: {said}")
+    response = client.raw("PATCH", f"{path}=Warn", body, {"Content-Type": media})
+    assert (response.status, b'"podCIDR":"b"' in response.read()) == (201, True)
+    assert "already set in map" in (response.getheader("Warning") or "")
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 def test_fields_given_twice_are_refused_when_strict(client: Client, method: str) -> None:
     """JSON may repeat a name; the last one counts, and a strict client learns which ones."""

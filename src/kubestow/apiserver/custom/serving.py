@@ -31,6 +31,8 @@ class CustomKinds:
         self._remover = remover
         self._store = writer.store
         self._served: dict[str, tuple[Resource, ...]] = {}
+        self._generations: dict[str, int] = {}
+        """Of each definition: the generation that is served."""
         self._loop = asyncio.get_running_loop()
         definitions = self._store.collection(_DEFINITIONS)
         definitions.subscribers.append(self._changed)
@@ -45,14 +47,17 @@ class CustomKinds:
         record = self._store.get(_DEFINITIONS, "", name)
         if record is None:
             self._serve(name, ())
+            self._generations.pop(name, None)
             return
         definition = record.object()
         if "deletionTimestamp" in definition["metadata"]:
             self._take_along(name, definition)
             return
         conflict = self._conflict(definition)
-        if conflict is None:
+        generation = definition["metadata"].get("generation", 0)
+        if conflict is None and self._generations.get(name) != generation:
             self._serve(name, resources_of(definition))
+            self._generations[name] = generation
         self._tell(definition, conflict)
 
     def _serve(self, name: str, resources: tuple[Resource, ...]) -> None:

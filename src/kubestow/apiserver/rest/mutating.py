@@ -13,7 +13,7 @@ from kubestow.apiserver.rest import bodies
 from kubestow.apiserver.rest.bodies import demand_kind, read_object
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.reading import Page, is_true, list_page, selection
-from kubestow.apiserver.rest.strictness import strict_errors
+from kubestow.apiserver.rest.strictness import repeated_keys, strict_errors
 from kubestow.apiserver.schema.types import Struct
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
@@ -102,9 +102,8 @@ class Mutations:
         if not isinstance(applied, dict):
             raise bad_request("the body is not an object")
         demand_kind(applied, resource.api_version, resource.kind)
-        _read_strictly(request, intent, resource.schema)
+        self._demand_single(request, intent)
         check(resource, applied, intent)
-        intent.strict = []
         metadata = applied.setdefault("metadata", {})
         for key, expected in (("name", name), ("namespace", namespace)):
             if expected and metadata.setdefault(key, expected) != expected:
@@ -124,6 +123,17 @@ class Mutations:
             return server_apply.apply(resource, current, applied, manager, force=force, sub=target.sub)
 
         return self.writer.update(resource, namespace, name, change, intent, sub=target.sub), False
+
+    def _demand_single(self, request: Request, intent: Intent) -> None:
+        """An applied object says each thing once, if its author cares."""
+        if intent.validation == "Ignore" or "fieldValidation" not in request.query:
+            return
+        repeated = repeated_keys(request.body)
+        if repeated:
+            told = "error converting YAML to JSON: yaml: unmarshal errors:\n  " + "\n  ".join(repeated)
+            if intent.validation == "Strict":
+                raise bad_request(f"error strict decoding YAML: {told}")
+            intent.warnings.append(told)
 
     def delete(self, request: Request, target: Target, intent: Intent) -> tuple[Record, bool]:
         """Deletes one object."""

@@ -1,16 +1,22 @@
-"""What a strict reader says of a JSON body: fields that its kind does not have, and fields that are given twice.
+"""What a strict reader says of a body: fields that its kind does not have, and fields that are given twice.
 
-They are told in the order in which they stand in the body, as Kubernetes does. It takes a slower reader than the one
-bodies are read with, so it is done for clients that say how they want their fields validated.
+They are told in the order in which they stand in the body, as Kubernetes does; of YAML, fields given twice are told by
+their line. It takes a slower reader than the one bodies are read with, so it is done for clients that say how they want
+their fields validated.
 """
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
+import yaml
+
 from kubestow.apiserver.schema.types import ListOf, MapOf, Struct, Type
 
 _MOST = 100
+
+
+_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -44,3 +50,21 @@ def _complaints(value: Any, schema: Type | None, path: str) -> Iterator[str]:
         item = schema.item if isinstance(schema, ListOf) else None
         for index, inner in enumerate(value):
             yield from _complaints(inner, item, f"{path}[{index}]")
+
+
+def repeated_keys(body: bytes) -> list[str]:
+    """The keys that a valid YAML document gives twice."""
+    return list(_repeated(yaml.compose(body, Loader=_loader)))[:_MOST]
+
+
+def _repeated(node: Any) -> Iterator[str]:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                yield f'line {key.start_mark.line + 1}: key "{key.value}" already set in map'
+            seen.add(str(key.value))
+            yield from _repeated(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated(item)

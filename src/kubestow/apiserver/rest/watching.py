@@ -121,6 +121,7 @@ class Watch:
         self._collection: Collection = watchers.store.collection(resource.storage)
         self._everything = selected.everything
         self._tell: Callable[[Change], None] = self.offer
+        self._end: Callable[[], None] = self.finish
 
     def first_lines(self, query: dict[str, str]) -> list[bytes]:
         """What the client missed, or what there is; from here on changes are offered."""
@@ -154,6 +155,7 @@ class Watch:
                 if line is not None:
                     lines.append(line)
         self._collection.subscribers.append(self._tell)
+        self._collection.enders.append(self._end)
         return lines
 
     def _line(self, change: Change) -> bytes | None:
@@ -206,4 +208,5 @@ class Watch:
             self.timer.cancel()
         if self._tell in self._collection.subscribers:
             self._collection.subscribers.remove(self._tell)
+            self._collection.enders.remove(self._end)
         self._watchers.forget(self)

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 
 from kubestow.apiserver.errors import expired
 from kubestow.apiserver.kinds.resource import Resource
-from kubestow.apiserver.store.records import Change, Record
+from kubestow.apiserver.schema.types import Report
+from kubestow.apiserver.store.records import Change, Record, encode
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -25,16 +26,20 @@ class Collection:
         self.log: list[Change] = []
         self.floor = 0
         self.subscribers: list[Callable[[Change], None]] = []
+        self.enders: list[Callable[[], None]] = []
+        """Called when the resource is served no longer."""
         self._retain = retain
         self._order: list[Key] | None = None
 
     def reshape(self, resource: Resource) -> None:
-        """Objects have other selectable fields from now on."""
-        if self.resource.field_paths != resource.field_paths:
-            for key, record in self.objects.items():
-                self.objects[key] = renewed = Record(resource, record.object(), record.rv, record.body)
-                self.by_namespace[record.namespace][record.name] = renewed
+        """Objects of a custom resource are of another shape from now on: they lose and get fields as if written now."""
         self.resource = resource
+        for key, record in self.objects.items():
+            obj = record.object()
+            resource.schema.check(obj, "", Report())
+            resource.rules.default(obj)
+            self.objects[key] = renewed = Record(resource, obj, record.rv, encode(obj))
+            self.by_namespace[record.namespace][record.name] = renewed
 
     def set(self, record: Record) -> None:
         """Puts an object in, or in place of its previous version."""

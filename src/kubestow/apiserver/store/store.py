@@ -75,7 +75,8 @@ class Store:
             collection = self.collections[resource.storage] = Collection(resource, self._retain)
             collection.floor = self.rv
             collection.subscribers.extend(self.custom_followers)
-        collection.reshape(resource)
+        if resource.is_custom:
+            collection.reshape(resource)
 
     def follow_custom(self, tell: Callable[[Change], None]) -> None:
         """Tells of changes of custom resources, also of those to come."""
@@ -86,7 +87,8 @@ class Store:
 
     def drop(self, storage: str) -> None:
         """Forgets a custom resource, all objects of which are gone."""
-        del self.collections[storage]
+        for end in list(self.collections.pop(storage).enders):
+            end()
 
     def collection(self, storage: str) -> Collection:
         """The collection of a resource, by storage name such as `pods` or `deployments.apps`."""
