@@ -50,6 +50,13 @@ def test_a_strict_reader_goes_through_the_body_in_order(client: Client) -> None:
     )
 
 
+def test_a_strict_reader_gives_up_on_depth(client: Client) -> None:
+    """400, not an internal error."""
+    deep = b'{"kind":"ConfigMap","data":' + b'{"a":' * 900 + b"1" + b"}" * 901
+    status, _ = client.call("POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict", deep)
+    assert status == 400
+
+
 def test_an_applied_manifest_says_each_thing_once(client: Client) -> None:
     """Keys that are given twice are told by their line; a strict client is refused, others are warned."""
     body = b"apiVersion: v1\nkind: Node\nmetadata:\n  name: n\nspec:\n  podCIDR: a\n  podCIDR: b\n"

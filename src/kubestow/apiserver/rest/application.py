@@ -170,15 +170,10 @@ class Application:
             action = self.subresources.actions.get(target.sub)
             if action is not None:
                 return action(request, target, intent)
-        if (
-            not resource.stored
-            and method == "POST"
-            and not target.name
-            and resource.namespaced == bool(target.namespace)
-        ):
-            return self._ask(request, target, intent)
         if not resource.stored:
-            raise errors.method_not_allowed(method)
+            if method != "POST" or target.name or resource.namespaced != bool(target.namespace):
+                raise errors.method_not_allowed(method)
+            return self._ask(request, target, intent)
         if method == "POST" and not target.name:
             if resource.namespaced and target.namespace is None:
                 raise errors.method_not_allowed(method)

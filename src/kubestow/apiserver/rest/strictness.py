@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from kubestow.apiserver.errors import bad_request
 from kubestow.apiserver.schema.types import ListOf, MapOf, Struct, Type
 
 _MOST = 100
@@ -25,7 +26,10 @@ class _Pairs(list[tuple[str, Any]]):
 
 def strict_errors(body: bytes, schema: Type | None) -> list[str]:
     """The complaints about a valid JSON document; without a schema, only about fields that are given twice."""
-    return list(dict.fromkeys(_complaints(json.loads(body, object_pairs_hook=_Pairs), schema, "")))[:_MOST]
+    try:
+        return list(dict.fromkeys(_complaints(json.loads(body, object_pairs_hook=_Pairs), schema, "")))[:_MOST]
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error
 
 
 def _complaints(value: Any, schema: Type | None, path: str) -> Iterator[str]:
@@ -54,17 +58,24 @@ def _complaints(value: Any, schema: Type | None, path: str) -> Iterator[str]:
 
 def repeated_keys(body: bytes) -> list[str]:
     """The keys that a valid YAML document gives twice."""
-    return list(_repeated(yaml.compose(body, Loader=_loader)))[:_MOST]
+    try:
+        return list(_repeated(yaml.compose(body, Loader=_loader), set()))[:_MOST]
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error
 
 
-def _repeated(node: Any) -> Iterator[str]:
+def _repeated(node: Any, met: set[int]) -> Iterator[str]:
+    # Aliases make one node part of many.
+    if id(node) in met:
+        return
+    met.add(id(node))
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
             if key.value in seen:
                 yield f'line {key.start_mark.line + 1}: key "{key.value}" already set in map'
             seen.add(str(key.value))
-            yield from _repeated(value)
+            yield from _repeated(value, met)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            yield from _repeated(item)
+            yield from _repeated(item, met)
