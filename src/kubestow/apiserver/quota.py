@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rules.podspec import quality_of_service
 from kubestow.model import quantity
 
@@ -29,8 +28,7 @@ _CLASS = ".storageclass.storage.k8s.io/"
 
 def usage_of(storage: str, obj: Object) -> Usage:
     """What one object uses, by the names that quotas limit."""
-    resource = BY_STORAGE[storage]
-    used: Usage = {f"count/{resource.qualified}": _ONE}
+    used: Usage = {f"count/{storage}": _ONE}
     if storage == "pods":
         if obj.get("status", {}).get("phase") in ("Succeeded", "Failed"):
             return used

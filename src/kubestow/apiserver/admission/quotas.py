@@ -8,7 +8,6 @@ from typing import Any
 
 from kubestow.apiserver import quota
 from kubestow.apiserver.kinds.resource import Resource
-from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.store import Store
 from kubestow.model import quantity
 
@@ -19,8 +18,8 @@ _MUST_BE_STATED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.c
 
 def charge(store: Store, resource: Resource, new: Object, old: Object | None, *, dry_run: bool) -> str | None:
     """Raises what quotas of the namespace say is used, unless one is exceeded; returns the complaint then."""
-    usage = _usage(resource, new)
-    before = _usage(resource, old) if old is not None else {}
+    usage = quota.usage_of(resource.storage, new)
+    before = quota.usage_of(resource.storage, old) if old is not None else {}
     paid: list[Object] = []
     for _, record in sorted(store.collection(_QUOTAS).by_namespace[new["metadata"]["namespace"]].items()):
         one = record.object()
@@ -51,12 +50,6 @@ def charge(store: Store, resource: Resource, new: Object, old: Object | None, *,
         for one in paid:
             store.put(_QUOTAS, one)
     return None
-
-
-def _usage(resource: Resource, obj: Object) -> quota.Usage:
-    if resource.storage in BY_STORAGE:
-        return quota.usage_of(resource.storage, obj)
-    return {f"count/{resource.qualified}": 10**9}
 
 
 def _concerns(resource: Resource, name: str, usage: quota.Usage) -> bool:
