@@ -4,6 +4,7 @@ Requests are on record when they are answered, watches when they begin. Question
 are left out: they say nothing about who did what.
 """
 
+import logging
 import uuid
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import paths
 from kubestow.apiserver.store.records import encode
 from kubestow.http.messages import Request, Response
+
+log = logging.getLogger(__name__)
 
 
 class AuditLog:
@@ -57,7 +60,10 @@ class AuditLog:
         }
         if request.user is not None:
             line["user"] = {"username": request.user.name, "groups": list(request.user.groups)}
-        self._file.write(encode(line) + b"\n")
+        try:
+            self._file.write(encode(line) + b"\n")
+        except OSError as error:
+            log.error("a request is missing in the audit log %s: %s", self._file.name, error.strerror)
 
     def close(self) -> None:
         """Ends the log."""
