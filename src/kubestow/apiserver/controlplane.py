@@ -20,6 +20,7 @@ from kubestow.apiserver.auth.certificates import Certificates, write_private
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
 from kubestow.apiserver.controllers import standard
 from kubestow.apiserver.controllers.queue import Controllers
+from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.kubelets.fleet import Fleet, Pace
@@ -93,6 +94,7 @@ class ControlPlane:
         self._server: Server | None = None
         self._watchers: Watchers | None = None
         self._audit: AuditLog | None = None
+        self._custom_kinds: CustomKinds | None = None
         self._controllers: Controllers | None = None
         self._fleet: Fleet | None = None
 
@@ -146,6 +148,7 @@ class ControlPlane:
         if options.audit_log is not None:
             self._audit = AuditLog(options.audit_log)
         self.application = Application(self.store, self.identities, self._watchers, admission, self._audit)
+        self._custom_kinds = self.application.custom_kinds
         journal = self._journal
         if journal is not None:
             self.application.unhealthy = lambda: journal.failure
@@ -186,6 +189,8 @@ class ControlPlane:
             self._watchers.close()
         if self._server is not None:
             await self._server.stop()
+        if self._custom_kinds is not None:
+            self._custom_kinds.close()
         if self._audit is not None:
             self._audit.close()
         if self._journal is not None:

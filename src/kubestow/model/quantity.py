@@ -95,6 +95,11 @@ def canonical(raw: RawQuantity) -> str:
     return _canonical_text(parsed.digits, parsed.exponent, parsed.style)
 
 
+def format_nano(amount: int, *, binary: bool = False) -> str:
+    """The canonical text of an amount in nano-units, with decimal suffixes or, where it is whole, binary ones."""
+    return _canonical_text(amount, _NANO, _Style.BINARY if binary else _Style.DECIMAL)
+
+
 def units_up(amount: int) -> int:
     """Nano-units as whole units, rounded up."""
     return -(-amount // NANO_PER_UNIT)

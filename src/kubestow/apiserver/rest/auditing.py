@@ -4,7 +4,6 @@ Requests are on record when they are answered, watches when they begin. Question
 are left out: they say nothing about who did what.
 """
 
-import logging
 import uuid
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from kubestow.apiserver.resources import Registry
 from kubestow.apiserver.rest import paths
 from kubestow.apiserver.store.records import encode
 from kubestow.http.messages import Request, Response
+from kubestow.reporting.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class AuditLog:
@@ -63,7 +63,7 @@ class AuditLog:
         try:
             self._file.write(encode(line) + b"\n")
         except OSError as error:
-            log.error("a request is missing in the audit log %s: %s", self._file.name, error.strerror)
+            log.error("A request is missing in the audit log", err=error, file=self._file.name)
 
     def close(self) -> None:
         """Ends the log."""
