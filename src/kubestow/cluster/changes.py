@@ -20,7 +20,7 @@ from kubestow.cluster.events import (
     ClusterEvent,
     Resource,
 )
-from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.model.meta import ResourceList
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -58,6 +58,9 @@ def events_of(old: Any, new: Any) -> list[ClusterEvent]:
         return pod_events(old, new)
     if isinstance(present, Node):
         return node_events(old, new)
+    if isinstance(present, DeviceTaintRule):
+        # It changes the devices that slices offer.
+        return [_event(Resource.RESOURCE_SLICE, Action.UPDATE)]
     resource = RESOURCES.get(type(present))
     return [] if resource is None else object_events(resource, old, new)
 

@@ -5,9 +5,9 @@ from typing import Any, Generic, TypeVar
 
 from kubestow.cluster.selector_index import SelectorIndex
 from kubestow.model.claims import volume_class
-from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.model.devices import EXTENDED_RESOURCE_CLAIM, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.model.labels import Selector, selector_from_set
-from kubestow.model.meta import Base
+from kubestow.model.meta import Base, controller_of
 from kubestow.model.node import Namespace
 from kubestow.model.storage import (
     CSIDriver,
@@ -32,6 +32,16 @@ def key_of(obj: Any) -> str:
 _KEPT_CHANGES = 4_096
 
 
+def _untold(_key: str) -> None:
+    """Nobody wants to know."""
+
+
+def _is_newer(received: Any, assumed: Any) -> bool:
+    """Whether what was received takes the place of what is assumed: of an older version one is told late."""
+    new, old = received.metadata.resourceVersion, assumed.metadata.resourceVersion
+    return int(new) > int(old) if new.isdecimal() and old.isdecimal() else bool(new != old)
+
+
 class Store(Generic[T]):
     """Objects of a kind by key, with groups by a property.
 
@@ -48,6 +58,8 @@ class Store(Generic[T]):
         self._groups: dict[str, dict[str, None]] = {}
         self._changes: list[str] = []
         self._first_change = 0
+        self.on_change: Callable[[str], None] = _untold
+        """Is told the key whenever `get` may answer something else."""
 
     @property
     def version(self) -> int:
@@ -90,12 +102,13 @@ class Store(Generic[T]):
         old = self._received.get(key)
         if old is not None:
             self._ungroup(key, old)
-            if old.metadata.resourceVersion != obj.metadata.resourceVersion:
-                self._assumed.pop(key, None)
+        if key in self._assumed and _is_newer(obj, self._assumed[key]):
+            del self._assumed[key]
         self._received[key] = obj
         self._note_change(key)
         if self._group_of is not None:
             self._groups.setdefault(self._group_of(obj), {})[key] = None
+        self.on_change(key)
 
     def remove(self, obj: T) -> None:
         key = key_of(obj)
@@ -104,6 +117,7 @@ class Store(Generic[T]):
         if old is not None:
             self._note_change(key)
             self._ungroup(key, old)
+            self.on_change(key)
 
     def assume(self, obj: T) -> None:
         """Expect an object to become this; raises LookupError if it is gone."""
@@ -111,10 +125,12 @@ class Store(Generic[T]):
         if key not in self._received:
             raise LookupError(f"cannot assume {type(obj).__name__} {key}: it does not exist")
         self._assumed[key] = obj
+        self.on_change(key)
 
     def restore(self, key: str) -> None:
         """Take an assumption back."""
-        self._assumed.pop(key, None)
+        if self._assumed.pop(key, None) is not None:
+            self.on_change(key)
 
     def _ungroup(self, key: str, obj: T) -> None:
         if self._group_of is not None:
@@ -142,6 +158,12 @@ class VolumeStore(Store[PersistentVolume]):
 def _volume_group(volume: PersistentVolume) -> str:
     reference = volume.spec.claimRef
     return f"free/{volume_class(volume)}" if reference is None else f"kept/{reference.namespace}/{reference.name}"
+
+
+def _pod_of_extended_resources(claim: ResourceClaim) -> str:
+    """The uid of the pod whose extended resources a claim is for; empty for other claims."""
+    owner = controller_of(claim.metadata) if EXTENDED_RESOURCE_CLAIM in claim.metadata.annotations else None
+    return "" if owner is None else owner.uid
 
 
 class ServiceStore(Store[Service]):
@@ -194,9 +216,10 @@ class Listers:
         self.csi_drivers: Store[CSIDriver] = Store()
         self.csi_capacities: Store[CSIStorageCapacity] = Store(lambda capacity: str(capacity.storageClassName))
         self.volume_attachments: Store[VolumeAttachment] = Store(lambda attachment: str(attachment.spec.nodeName))
-        self.resource_claims: Store[ResourceClaim] = Store()
+        self.resource_claims: Store[ResourceClaim] = Store(_pod_of_extended_resources)
         self.resource_slices: Store[ResourceSlice] = Store()
         self.device_classes: Store[DeviceClass] = Store()
+        self.device_taint_rules: Store[DeviceTaintRule] = Store()
         self._by_kind: dict[type[Base], Store[Any]] = {
             Namespace: self.namespaces,
             Service: self.services,
@@ -214,6 +237,7 @@ class Listers:
             ResourceClaim: self.resource_claims,
             ResourceSlice: self.resource_slices,
             DeviceClass: self.device_classes,
+            DeviceTaintRule: self.device_taint_rules,
         }
 
     def store_of(self, kind: type[Base]) -> Store[Any]:

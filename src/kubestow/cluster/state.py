@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.cluster.counts import CarriedTerms, MatchCounts
+from kubestow.cluster.devices import Devices
 from kubestow.cluster.images import ImageIndex
 from kubestow.cluster.listers import Listers
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.order import ZoneOrder
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import PodRanking
+from kubestow.config.features import Features
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.requests import resource_amounts
@@ -33,10 +35,11 @@ class _Placed:
 class Cluster:
     """All that is known. Every method is one event; each is O(1) in nodes and pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: Features | None = None) -> None:
         self.nodes = NodeTable()
         self.ranking = PodRanking(self.nodes)
         self.listers = Listers()
+        self.devices = Devices(self.nodes, self.listers, features or Features())
         self.images = ImageIndex()
         self.order = ZoneOrder()
         self.matches = MatchCounts(self.nodes.labels.column)
@@ -66,6 +69,7 @@ class Cluster:
         self.nodes.set_node(row, node)
         if pods_must_move:
             self._index_pods_of(row, 1)
+            self.devices.node_changed(node.metadata.name, row)
             self.listed_version += 1
         self.order.set(row, node)
 
@@ -79,6 +83,7 @@ class Cluster:
         self.images.remove(row, node)
         self.order.remove(row)
         self.nodes.clear_node(row)
+        self.devices.node_changed(name, row)
         self.listed_version += 1
 
     def node(self, name: str) -> Node | None:

@@ -5,6 +5,9 @@ from msgspec import Raw
 from kubestow.model.meta import Base, ObjectMeta, RawQuantity
 from kubestow.model.node import NodeSelector
 
+EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
+"""The annotation of a claim that the scheduler has made for the extended resources of a pod."""
+
 
 class CELDeviceSelector(Base, frozen=True):
     expression: str = ""
@@ -237,3 +240,20 @@ class ResourceSliceSpec(Base, frozen=True):
 class ResourceSlice(Base, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceTaintSelector(Base, frozen=True):
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Base, frozen=True):
+    deviceSelector: DeviceTaintSelector | None = None
+    """None selects no device, an empty one all of them."""
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(Base, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

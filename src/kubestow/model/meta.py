@@ -30,6 +30,7 @@ class ObjectMeta(Base, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     ownerReferences: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
 
 class LabelSelectorRequirement(Base, frozen=True):

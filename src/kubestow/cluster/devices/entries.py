@@ -1,0 +1,173 @@
+"""Slices and the devices in them, read once.
+
+Devices that are the same to every selector have the same `content`; those that are the same in every respect but their
+name have the same `kind`. So an expression is evaluated once a content, and where one device of a kind did not help,
+another one of the same pool need not be tried.
+"""
+
+from collections.abc import Hashable, Iterable
+
+from kubestow.model.devices import Device, DeviceTaint, DeviceTaintRuleSpec, ResourceSlice
+from kubestow.model.node import Node, NodeSelector
+from kubestow.model.node_selector import NodeTerms, compile_node_selector
+from kubestow.model.quantity import nano
+
+BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+
+CounterName = tuple[str, str]
+"""A counter set, and a counter in it."""
+
+
+class Numbers:
+    """Small numbers for distinct values."""
+
+    def __init__(self) -> None:
+        self._number_of: dict[Hashable, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._number_of)
+
+    def of(self, value: Hashable) -> int:
+        return self._number_of.setdefault(value, len(self._number_of))
+
+
+class Reach:
+    """On which nodes a slice, or a device with a choice of its own, can be used."""
+
+    __slots__ = ("all_nodes", "name", "selector", "terms")
+
+    def __init__(self, name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> None:
+        self.name = name
+        self.all_nodes = bool(all_nodes)
+        self.selector = selector
+        self.terms: NodeTerms | None = None if selector is None else compile_node_selector(selector)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says anything that we understand."""
+        return bool(self.name) or self.all_nodes or self.terms is not None
+
+    def includes(self, node: Node | None) -> bool:
+        if self.name:
+            return node is not None and node.metadata.name == self.name
+        if self.all_nodes:
+            return True
+        return (
+            node is not None and self.terms is not None and self.terms.matches(node.metadata.labels, node.metadata.name)
+        )
+
+
+class DeviceEntry:
+    """A device of a slice, with what is asked about it time and again."""
+
+    __slots__ = (
+        "content",
+        "counters",
+        "device",
+        "driver",
+        "kind",
+        "name",
+        "pool",
+        "reach",
+        "shared",
+        "slice",
+        "taints",
+    )
+
+    def __init__(
+        self, device: Device, of: "SliceEntry", taints: tuple[DeviceTaint, ...], numbers: "DeviceNumbers"
+    ) -> None:
+        self.device = device
+        self.slice = of
+        self.driver, self.pool, self.name = of.driver, of.pool, device.name
+        self.taints = tuple(taint for taint in (*device.taints, *taints) if taint.effect in BLOCKING_EFFECTS)
+        """Those that keep it from being allocated unless they are tolerated."""
+        self.counters: tuple[tuple[CounterName, int], ...] = tuple(
+            ((consumption.counterSet, name), nano(counter.value))
+            for consumption in device.consumesCounters
+            for name, counter in sorted(consumption.counters.items())
+        )
+        self.shared = bool(device.allowMultipleAllocations)
+        self.reach = Reach(device.nodeName, device.allNodes, device.nodeSelector) if of.per_device else None
+        self.content = numbers.contents.of(
+            (of.driver, frozenset(device.attributes.items()), _capacities(device), self.shared)
+        )
+        self.kind = numbers.kinds.of(
+            (self.content, self.taints, self.counters, device.bindingConditions, device.bindsToNode)
+        )
+
+    @property
+    def id(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.name}"
+
+
+def _capacities(device: Device) -> Hashable:
+    return frozenset((name, capacity.value, capacity.requestPolicy) for name, capacity in device.capacity.items())
+
+
+class DeviceNumbers:
+    """The contents and kinds of all devices."""
+
+    def __init__(self) -> None:
+        self.contents = Numbers()
+        self.kinds = Numbers()
+
+
+class SliceEntry:
+    """A slice, read."""
+
+    __slots__ = (
+        "devices",
+        "driver",
+        "generation",
+        "name",
+        "number_in_pool",
+        "per_device",
+        "pool",
+        "reach",
+        "shared_counters",
+        "uses_partitions",
+    )
+
+    def __init__(self, source: ResourceSlice, taints_of: "TaintsOf", numbers: DeviceNumbers) -> None:
+        spec = source.spec
+        self.name = source.metadata.name
+        self.driver, self.pool = spec.driver, spec.pool.name
+        self.generation = spec.pool.generation
+        self.number_in_pool = spec.pool.resourceSliceCount
+        """How many slices the pool has, by its own account."""
+        self.per_device = bool(spec.perDeviceNodeSelection)
+        self.reach = Reach(spec.nodeName, spec.allNodes, spec.nodeSelector)
+        self.shared_counters = spec.sharedCounters
+        self.uses_partitions = spec.perDeviceNodeSelection is not None or bool(spec.sharedCounters)
+        self.devices = tuple(
+            DeviceEntry(device, self, taints_of(spec.driver, spec.pool.name, device.name), numbers)
+            for device in spec.devices
+        )
+
+    @property
+    def node_name(self) -> str:
+        """The only node that can use it; empty if there may be others."""
+        return self.reach.name or ""
+
+    def includes(self, node: Node | None) -> bool:
+        """Whether any of its devices can be used on a node."""
+        if self.reach.is_known:
+            return self.reach.includes(node)
+        return self.per_device and any(
+            device.reach is not None and device.reach.includes(node) for device in self.devices
+        )
+
+
+class TaintsOf:
+    """Taints that rules put on devices, beside those in their slices."""
+
+    def __init__(self, rules: Iterable[DeviceTaintRuleSpec] = ()) -> None:
+        self._rules = [(rule.deviceSelector, rule.taint) for rule in rules if rule.deviceSelector is not None]
+
+    def __call__(self, driver: str, pool: str, device: str) -> tuple[DeviceTaint, ...]:
+        return tuple(
+            taint
+            for wanted, taint in self._rules
+            if wanted.driver in (None, driver) and wanted.pool in (None, pool) and wanted.device in (None, device)
+        )

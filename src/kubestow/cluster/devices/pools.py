@@ -1,0 +1,179 @@
+"""Pools: the slices of a driver that belong together, and what of them a node can use.
+
+Only the newest generation counts, and only if all its slices are there. A pool that is incomplete or contradicts itself
+offers nothing, but it is seen: whoever asks for all devices must wait for it.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from kubestow.cluster.devices.entries import CounterName, DeviceEntry, SliceEntry
+from kubestow.cluster.devices.usage import PoolUsage, left_of
+from kubestow.model.node import Node
+from kubestow.model.quantity import nano
+
+State = tuple[object, ...]
+"""All that an allocation from a pool can depend on; equal states allow the same."""
+
+
+class Trouble(Enum):
+    """Why nothing can be allocated from a pool."""
+
+    INCOMPLETE = "currently being updated"
+    INVALID = "currently invalid"
+
+
+class PoolView:
+    """A pool as seen from one or several nodes."""
+
+    def __init__(
+        self,
+        pool: "Pool",
+        trouble: Trouble | None,
+        devices: Sequence[DeviceEntry] = (),
+        counters: dict[CounterName, int] | None = None,
+        elsewhere: Sequence[DeviceEntry] = (),
+        node: Node | None = None,
+    ) -> None:
+        self.pool = pool
+        self.id = pool.id
+        self.usage = pool.usage
+        self.trouble = trouble
+        self.devices = tuple(devices)
+        """In the order in which they are tried."""
+        self.here = tuple(device.reach is None or device.reach.includes(node) for device in self.devices)
+        """Which of them the node can use."""
+        self.has_conditions = any(device.device.bindingConditions for device in self.devices)
+        self._totals = counters or {}
+        self._consumers = tuple(device for device in (*self.devices, *elsewhere) if device.counters)
+        self._shared = tuple(device for device in self.devices if device.shared)
+        self._seen = -1
+        self._state: State = ()
+        self._left: dict[CounterName, int] = {}
+
+    @property
+    def order(self) -> tuple[bool, str, str]:
+        """Pools whose devices have to be waited for come last."""
+        return self.has_conditions, *self.id
+
+    @property
+    def state(self) -> State:
+        self._catch_up()
+        return self._state
+
+    @property
+    def left(self) -> dict[CounterName, int]:
+        """What is left of the shared counters, in nano-units."""
+        self._catch_up()
+        return self._left
+
+    def _catch_up(self) -> None:
+        usage = self.usage
+        if self._seen == usage.version:
+            return
+        self._seen = usage.version
+        if self.trouble is not None:
+            self._state = (self.trouble,)
+            return
+        taken = usage.dedicated
+        self._left = dict(self._totals)
+        if taken or usage.shares:
+            for device in self._consumers:
+                if usage.holds(device.name):
+                    left_of(self._left, device.counters)
+        devices = [2 * device.kind + (device.name in taken) for device in self.devices]
+        shares = [
+            (device.name in usage.shares, frozenset(usage.capacity.get(device.name, {}).items()))
+            for device in self._shared
+        ]
+        self._state = (*devices, self.here, *shares, *self._left.items())
+
+
+class Pool:
+    """All slices of a pool, of whatever generation, and what is taken of its devices."""
+
+    def __init__(self, driver: str, name: str, *, partitions: bool) -> None:
+        self.id = (driver, name)
+        self.usage = PoolUsage()
+        self.slices: dict[str, SliceEntry] = {}
+        self.by_node: dict[str, dict[str, SliceEntry]] = {}
+        """The slices that a single node can use."""
+        self.shared: dict[str, SliceEntry] = {}
+        """Those that several may."""
+        self.counters: dict[str, SliceEntry] = {}
+        """Those that tell of shared counters, which matter wherever a device of the pool is used."""
+        self._partitions = partitions
+        self._views: dict[tuple[object, ...], PoolView | None] = {}
+
+    def set(self, entry: SliceEntry) -> None:
+        self.remove(entry.name)
+        if entry.uses_partitions and not self._partitions:
+            # It may mean something else than it says.
+            return
+        self.slices[entry.name] = entry
+        if entry.shared_counters:
+            self.counters[entry.name] = entry
+        elif entry.node_name:
+            self.by_node.setdefault(entry.node_name, {})[entry.name] = entry
+        else:
+            self.shared[entry.name] = entry
+
+    def remove(self, name: str) -> None:
+        self._views = {}
+        old = self.slices.pop(name, None)
+        if old is None:
+            return
+        self.counters.pop(name, None)
+        self.shared.pop(name, None)
+        of_node = self.by_node.get(old.node_name)
+        if of_node is not None and of_node.pop(name, None) is not None and not of_node:
+            del self.by_node[old.node_name]
+
+    def seen_from(self, node: Node | None) -> PoolView | None:
+        """What a node can use; None if the pool is nothing to it. No node: what all others must know of the pool."""
+        own = self.by_node.get(node.metadata.name, {}) if node is not None else {}
+        common = [entry for entry in self.shared.values() if entry.includes(node)]
+        relevant = [*own.values(), *common, *self.counters.values()]
+        if not relevant:
+            return None
+        newest = max(entry.generation for entry in relevant)
+        relevant = sorted((entry for entry in relevant if entry.generation == newest), key=lambda entry: entry.name)
+        has_own_choice = node is not None and any(entry.per_device for entry in relevant)
+        key = (*(entry.name for entry in relevant), node.metadata.name if node is not None and has_own_choice else "")
+        if key not in self._views:
+            self._views[key] = self._view(relevant, newest, node)
+        return self._views[key]
+
+    def _view(self, relevant: Sequence[SliceEntry], newest: int, node: Node | None) -> PoolView | None:
+        wanted = relevant[0].number_in_pool
+        others: list[SliceEntry] = []
+        if len(relevant) != wanted:
+            if any(entry.generation > newest for entry in self.slices.values()):
+                # It is being replaced by one that offers the node nothing.
+                return None
+            known = {entry.name for entry in relevant}
+            others = [e for e in self.slices.values() if e.generation == newest and e.name not in known]
+            if len(relevant) + len(others) != wanted:
+                return PoolView(self, Trouble.INCOMPLETE)
+        devices = _devices_of(relevant)
+        elsewhere = _devices_of(others)
+        if len({device.name for device in devices}) < len(devices):
+            return PoolView(self, Trouble.INVALID)
+        if not self._partitions:
+            return PoolView(self, None, devices, node=node)
+        counters = _counters_of(relevant)
+        if counters is None or any(name not in counters for d in (*devices, *elsewhere) for name, _ in d.counters):
+            return PoolView(self, Trouble.INVALID)
+        return PoolView(self, None, devices, counters, elsewhere, node)
+
+
+def _devices_of(slices: Iterable[SliceEntry]) -> list[DeviceEntry]:
+    return [device for entry in slices if not entry.shared_counters for device in entry.devices]
+
+
+def _counters_of(slices: Iterable[SliceEntry]) -> dict[CounterName, int] | None:
+    """The counters of all sets; None if two sets have the same name."""
+    sets = [counter_set for entry in slices for counter_set in entry.shared_counters]
+    if len({counter_set.name for counter_set in sets}) < len(sets):
+        return None
+    return {(of.name, name): nano(counter.value) for of in sets for name, counter in of.counters.items()}

@@ -1,0 +1,243 @@
+"""The state of all devices, followed event by event.
+
+A claim counts with the allocation that it was seen or is assumed to have; one that is being written counts as `pending`
+from the moment its node was chosen, so that no other pod is promised the same device.
+
+All that an allocation on a row could depend on is summed up in one number, the row's `situation`: rows in the same
+situation can be promised the same devices, save for their names. So an allocation is tried once a situation, not once a
+node, and after a pod has got its devices only the situation of its node is worked out again.
+"""
+
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IntArray, grown
+from kubestow.cluster.devices.classes import classes_by_resource
+from kubestow.cluster.devices.entries import DeviceNumbers, Numbers, SliceEntry, TaintsOf
+from kubestow.cluster.devices.pools import Pool, PoolView
+from kubestow.cluster.listers import Listers, key_of
+from kubestow.cluster.nodes import NodeTable
+from kubestow.config.features import Features
+from kubestow.model.devices import AllocationResult, DeviceClass
+
+_MOST_NUMBERS = 1_000_000
+"""So many distinct situations, or devices, are told apart before all of them are numbered anew."""
+
+
+class Devices:
+    """What is offered, what is taken, and what that comes to by row."""
+
+    def __init__(self, nodes: NodeTable, listers: Listers, features: Features) -> None:
+        self._nodes = nodes
+        self._listers = listers
+        self._partitions = features.dra_partitionable_devices
+        self._shares = features.dra_consumable_capacity
+        self._extended = features.dra_extended_resource
+        self.classes: dict[str, DeviceClass] = {}
+        """The device class behind each extended resource."""
+        self.epoch = 0
+        """Grows when nothing holds any more that was found out by situation or content."""
+        self._numbers = DeviceNumbers()
+        self._pools: dict[tuple[str, str], Pool] = {}
+        self._slices: dict[str, SliceEntry] = {}
+        self._of_node: dict[str, dict[tuple[str, str], Pool]] = {}
+        """The pools that have slices for a single node, by its name."""
+        self._common: dict[tuple[str, str], Pool] = {}
+        """The pools that several nodes may use."""
+        self._troubled: dict[tuple[str, str], PoolView] = {}
+        """Pools that every node must know of, because nobody knows what is in them."""
+        self._views: dict[str, tuple[PoolView, ...]] = {}
+        self._counted: dict[str, AllocationResult] = {}
+        """The allocations of claims, by key, that the usage of pools accounts for."""
+        self._pending: dict[str, AllocationResult] = {}
+        """Those that are being written, by the claim's uid."""
+        self._most_numbers = _MOST_NUMBERS
+        self._situations = Numbers()
+        self._situation: IntArray = np.zeros(0, np.int64)
+        self._stale: BoolArray = np.zeros(0, np.bool_)
+        listers.resource_claims.on_change = self._claim_changed
+        listers.resource_slices.on_change = self._slice_changed
+        listers.device_classes.on_change = self._class_changed
+        listers.device_taint_rules.on_change = self._rule_changed
+
+    # Rows
+
+    def situations(self, rows: IntArray) -> IntArray:
+        """The situation of each row."""
+        if len(self._stale) < self._nodes.size:
+            self._situation = grown(self._situation, self._nodes.capacity)
+            known = len(self._stale)
+            self._stale = grown(self._stale, self._nodes.capacity)
+            self._stale[known:] = True
+        if len(self._situations) > self._most_numbers:
+            self._number_anew()
+        stale = rows[self._stale[rows]]
+        for row in stale.tolist():
+            self._situation[row] = self._situations.of(tuple([view.state for view in self.pools_of(row)]))
+        self._stale[stale] = False
+        return self._situation[rows]
+
+    def pools_of(self, row: int) -> tuple[PoolView, ...]:
+        """The pools that a node sees, in the order in which they are tried."""
+        name = self._nodes.names[row]
+        views = self._views.get(name)
+        if views is None:
+            node = self._nodes.nodes[row]
+            pools = {**self._common, **self._of_node.get(name, {})}
+            seen = [view for pool in pools.values() if (view := pool.seen_from(node)) is not None]
+            seen += [view for key, view in self._troubled.items() if key not in pools]
+            views = self._views[name] = tuple(sorted(seen, key=lambda view: view.order))
+        return views
+
+    def node_name(self, row: int) -> str:
+        return self._nodes.names[row]
+
+    def node_changed(self, name: str, row: int) -> None:
+        """A node came, went, or has other labels."""
+        self._views.pop(name, None)
+        if row < len(self._stale):
+            self._stale[row] = True
+
+    def _touch(self, pool: Pool) -> None:
+        """Something changed in a pool: the rows that see it must be looked at again."""
+        if pool.shared:
+            self._stale[:] = True
+            return
+        for name in pool.by_node:
+            row = self._nodes.row_of.get(name)
+            if row is not None and row < len(self._stale):
+                self._stale[row] = True
+
+    def _number_anew(self) -> None:
+        self.epoch += 1
+        self._situations = Numbers()
+        self._numbers = DeviceNumbers()
+        self._most_numbers = sys.maxsize
+        for entry in self._listers.resource_slices:
+            self._slice_changed(key_of(entry))
+        self._most_numbers = max(_MOST_NUMBERS, 2 * len(self._numbers.kinds))
+        self._stale[:] = True
+
+    # Slices
+
+    def _slice_changed(self, key: str) -> None:
+        old, new = self._slices.pop(key, None), self._listers.resource_slices.get(key)
+        if old is not None:
+            self._change(old, None)
+        if new is not None:
+            if len(self._numbers.kinds) > self._most_numbers:
+                self._number_anew()
+                return
+            self._slices[key] = entry = SliceEntry(new, self._taints_of(), self._numbers)
+            self._change(entry, entry)
+
+    def _change(self, about: SliceEntry, entry: SliceEntry | None) -> None:
+        """Take a slice from its pool, or put it there."""
+        pool = self._pool_of(about.driver, about.pool)
+        self._touch(pool)
+        nodes = set(pool.by_node)
+        if entry is None:
+            pool.remove(about.name)
+        else:
+            pool.set(entry)
+        self._touch(pool)
+        self._file(pool, nodes | set(pool.by_node))
+        if not pool.slices and pool.usage.is_empty:
+            del self._pools[pool.id]
+
+    def _pool_of(self, driver: str, name: str) -> Pool:
+        pool = self._pools.get((driver, name))
+        if pool is None:
+            pool = self._pools[driver, name] = Pool(driver, name, partitions=self._partitions)
+        return pool
+
+    def _file(self, pool: Pool, nodes: Iterable[str]) -> None:
+        """Note who sees a pool, after its slices have changed."""
+        for name in nodes:
+            of_node = self._of_node.setdefault(name, {})
+            if name in pool.by_node:
+                of_node[pool.id] = pool
+            else:
+                of_node.pop(pool.id, None)
+            if not of_node:
+                del self._of_node[name]
+            self._views.pop(name, None)
+        was_common = self._common.pop(pool.id, None) is not None
+        if pool.shared:
+            self._common[pool.id] = pool
+        was_trouble = self._troubled.pop(pool.id, None) is not None
+        from_nowhere = pool.seen_from(None) if pool.counters else None
+        if from_nowhere is not None and from_nowhere.trouble is not None:
+            self._troubled[pool.id] = from_nowhere
+        if was_common or was_trouble or pool.shared or pool.id in self._troubled:
+            self._views = {}
+            self._stale[:] = True
+
+    def _taints_of(self) -> TaintsOf:
+        rules = self._listers.device_taint_rules
+        return TaintsOf(rule.spec for rule in rules) if len(rules) else _NO_TAINTS
+
+    def _rule_changed(self, _key: str) -> None:
+        for entry in self._listers.resource_slices:
+            self._slice_changed(key_of(entry))
+
+    # Classes
+
+    def _class_changed(self, _key: str) -> None:
+        self.epoch += 1
+        if self._extended:
+            self.classes = classes_by_resource(self._listers.device_classes)
+
+    # Claims
+
+    def _claim_changed(self, key: str) -> None:
+        claim = self._listers.resource_claims.get(key)
+        allocation = None if claim is None else claim.status.allocation
+        counted = self._counted.get(key)
+        if allocation is counted:
+            return
+        if claim is not None and allocation is not None:
+            promised = self._pending.get(claim.metadata.uid)
+            if promised is not None and counted is None and promised.devices == allocation.devices:
+                # It has got what it was promised, and that counts already.
+                del self._pending[claim.metadata.uid]
+                self._counted[key] = allocation
+                return
+            self.settle(claim.metadata.uid)
+        if counted is not None:
+            self._count(counted, -1)
+            del self._counted[key]
+        if allocation is not None:
+            self._count(allocation, 1)
+            self._counted[key] = allocation
+
+    def promise(self, uid: str, allocation: AllocationResult) -> None:
+        """Keep devices for a claim that is about to be written."""
+        self.settle(uid)
+        self._pending[uid] = allocation
+        self._count(allocation, 1)
+
+    def pending(self, uid: str) -> AllocationResult | None:
+        """What a claim was promised and has not got yet."""
+        return self._pending.get(uid)
+
+    def settle(self, uid: str) -> None:
+        """A claim has got what it was promised, or will not."""
+        promised = self._pending.pop(uid, None)
+        if promised is not None:
+            self._count(promised, -1)
+
+    def _count(self, allocation: AllocationResult, sign: int) -> None:
+        for result in allocation.devices.results:
+            if result.adminAccess:
+                continue
+            pool = self._pool_of(result.driver, result.pool)
+            pool.usage.count(result, sign, shared=self._shares and result.shareID is not None)
+            self._touch(pool)
+            if not pool.slices and pool.usage.is_empty:
+                del self._pools[pool.id]
+
+
+_NO_TAINTS = TaintsOf()
