@@ -109,10 +109,14 @@ class Intake:
 
     def _object_changed(self, old: Any, new: Any) -> None:
         start = self._stopwatch()
-        if new is None:
-            self._cluster.remove_object(old)
-        else:
-            self._cluster.set_object(new)
+        try:
+            if new is None:
+                self._cluster.remove_object(old)
+            else:
+                self._cluster.set_object(new)
+        except ValueError as error:
+            _refuse(new or old, error)
+            return
         self._tell(events_of(old, new), old, new, start)
 
     # Pods

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kubestow.framework.handle import ApiPort
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.failures import RETRIABLE, NotFoundError
-from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.conditions import with_condition
 from kubestow.reporting.logs import get_logger
@@ -29,6 +29,7 @@ T = TypeVar("T")
 BINDING = "pod_binding"
 STATUS_PATCH = "pod_status_patch"
 DELETION = "pod_delete"
+ASIDE = "resource_claim_update"
 SUCCESS = "success"
 ERROR = "error"
 
@@ -109,11 +110,43 @@ class Dispatcher:
     async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim:
         return await self._api.update_claim(claim, changes)
 
+    async def get_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        return await self._api.get_resource_claim(claim)
+
+    async def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> ResourceClaim:
+        return await self._api.create_resource_claim(namespace, manifest)
+
     async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
         return await self._api.update_resource_claim(claim, changes)
 
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
         return await self._api.update_resource_claim_status(claim, changes)
+
+    async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
+        return await self._api.unreserve_resource_claim(claim, uid)
+
+    async def delete_resource_claim(self, claim: ResourceClaim) -> None:
+        await self._api.delete_resource_claim(claim)
+
+    async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
+        uid = pod.metadata.uid
+        await self._in_order(STATUS_PATCH, uid, self._api.set_extended_resource_claim, pod, status)
+
+    def write_aside(self, pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None) -> None:
+        """Have something written about a pod that nobody waits for; `done` is called when that is over."""
+        self._spawn(self._write_aside(pod, call, done))
+
+    async def _write_aside(self, pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None) -> None:
+        try:
+            await self._persistently(call)
+        except NotFoundError:
+            # What is gone need not be put in order.
+            pass
+        except Exception as error:
+            log.error("API call failed", err=error, call=ASIDE, pod=pod.key)
+        finally:
+            if done is not None:
+                done()
 
     async def evict(self, pod: Pod, condition: PodCondition | None) -> bool:
         """Note in a pod's status why it must go, and delete it. False: it was gone already."""

@@ -84,6 +84,15 @@ class Requests:
     async def put_resource_claim_status(self, namespace: str, name: str, claim: Body) -> ResourceClaim:
         return await self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}/status"), claim)
 
+    async def patch_resource_claim_status(self, namespace: str, name: str, patch: Body) -> ResourceClaim:
+        """A strategic merge patch of the status subresource."""
+        path = _resource_claims(namespace, f"/{name}/status")
+        return await self._object(ResourceClaim, "PATCH", path, patch, STRATEGIC_MERGE)
+
+    async def delete_resource_claim(self, namespace: str, name: str) -> None:
+        options = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        await self._send("DELETE", _resource_claims(namespace, f"/{name}"), options)
+
     # Events.
 
     async def create_event(self, namespace: str, event: Body) -> None:
@@ -131,8 +140,8 @@ class Requests:
         response = await self._client.request(method, path + self._query, data, content_type)
         return response.body
 
-    async def _object(self, kind: type[T], method: str, path: str, body: Body = b"") -> T:
-        answer = await self._send(method, path, body)
+    async def _object(self, kind: type[T], method: str, path: str, body: Body = b"", content_type: str = JSON) -> T:
+        answer = await self._send(method, path, body, content_type)
         try:
             return codec.decode(kind, answer)
         except codec.DecodeError as error:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlencode
 
-from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.model.node import Namespace, Node
 from kubestow.model.pod import Pod
 from kubestow.model.storage import (
@@ -101,6 +101,8 @@ VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", Volum
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceClaim, optional=True)
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice, optional=True)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass, optional=True)
+DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", DeviceTaintRule, optional=True)
+"""Watched only where a feature says so."""
 
 WATCHED: tuple[Resource[Any], ...] = (
     PODS,

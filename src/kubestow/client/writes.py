@@ -12,7 +12,7 @@ import msgspec
 from kubestow.client.requests import Requests
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.failures import LeaseLostError
-from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.conditions import status_patch
 from kubestow.reporting.logs import get_logger
@@ -78,6 +78,13 @@ class LiveApi:
         body = merged(claim.source, "PersistentVolumeClaim", "v1", changes)
         return await self._requests.put_volume_claim(meta.namespace, meta.name, body)
 
+    async def get_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        return await self._requests.get_resource_claim(claim.metadata.namespace, claim.metadata.name)
+
+    async def create_resource_claim(self, namespace: str, manifest: Tree) -> ResourceClaim:
+        self._check()
+        return await self._requests.create_resource_claim(namespace, manifest)
+
     async def update_resource_claim(self, claim: ResourceClaim, changes: Tree) -> ResourceClaim:
         self._check()
         meta = claim.metadata
@@ -88,6 +95,22 @@ class LiveApi:
         meta = claim.metadata
         body = _resource_claim(claim, changes)
         return await self._requests.put_resource_claim_status(meta.namespace, meta.name, body)
+
+    async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
+        self._check()
+        meta = claim.metadata
+        # A patch needs no newer version of the claim, and concerns no one but the pod.
+        patch = {"metadata": {"uid": meta.uid}, "status": {"reservedFor": [{"$patch": "delete", "uid": uid}]}}
+        return await self._requests.patch_resource_claim_status(meta.namespace, meta.name, patch)
+
+    async def delete_resource_claim(self, claim: ResourceClaim) -> None:
+        self._check()
+        await self._requests.delete_resource_claim(claim.metadata.namespace, claim.metadata.name)
+
+    async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
+        self._check()
+        meta, patch = pod.metadata, {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(status)}}
+        await self._requests.patch_pod_status(meta.namespace, meta.name, patch)
 
     def _check(self) -> None:
         if not self._may_act():

@@ -20,7 +20,7 @@ from kubestow.framework.handle import Nominator
 from kubestow.framework.hook import Hook
 from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import Code, Narrowed, PluginError, Rejection, Skip, unresolvable
+from kubestow.framework.results import Code, FilterError, Narrowed, PluginError, Rejection, Skip, unresolvable
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.lazily import lazy
 
@@ -212,9 +212,11 @@ class Evaluation:
 
     def passing(self, rows: IntArray) -> BoolArray:
         """Which rows pass."""
-        passing = run_filters(self.profile, self.states, self.skipped, self.pod, self.cluster.nodes, rows).passing
-        self.refuse_for_nominated(passing, rows)
-        return passing
+        verdicts = run_filters(self.profile, self.states, self.skipped, self.pod, self.cluster.nodes, rows)
+        if verdicts.failed is not None:
+            raise FilterError(verdicts.failed.plugin, verdicts.failed.message)
+        self.refuse_for_nominated(verdicts.passing, rows)
+        return verdicts.passing
 
     @lazy
     def nominated(self) -> NominatedBeside | None:

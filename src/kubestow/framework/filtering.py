@@ -11,7 +11,7 @@ from kubestow.cluster.view import NodeView
 from kubestow.framework.caller import Caller, worded
 from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import Rejection, Rejections
+from kubestow.framework.results import FilterError, Rejection, Rejections
 from kubestow.framework.verdicts import Verdicts
 
 _COMPRESS_BELOW = 0.5
@@ -74,6 +74,8 @@ def run_all_filters(
             answer = profile.caller.call(hook, states.get(hook.name), pod, view, judged, rows=len(judged))
             if answer is not None:
                 answers.append((hook.name, answer))
+                if answer.failed is not None:
+                    verdicts.failed = answer.failed._replace(plugin=hook.name)
     if answers:
         said, which = np.unique(np.stack([answer.kinds for _, answer in answers]), axis=1, return_inverse=True)
         for number, kinds in enumerate(said.T.tolist()):
@@ -102,10 +104,17 @@ def refuse(
         if len(positions):
             answer = caller.call(hook, state, pod, view, row_numbers(rows)[positions], rows=len(positions))
             if answer is not None:
-                passing[positions] = answer.kinds == 0
+                passing[positions] = _passing(hook, answer)
     elif state is not None and hook.passing_rows is not None and not caller.timing:
         passing &= caller.call(hook.passing_rows, state, pod, view, rows, rows=len(passing))
     else:
         answer = caller.call(hook, state, pod, view, rows, rows=len(passing))
         if answer is not None:
-            passing &= answer.kinds == 0
+            passing &= _passing(hook, answer)
+
+
+def _passing(hook: Hook, answer: Rejections) -> BoolArray:
+    if answer.failed is not None:
+        raise FilterError(hook.name, answer.failed.message)
+    passing: BoolArray = answer.kinds == 0
+    return passing

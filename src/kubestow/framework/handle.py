@@ -11,7 +11,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.model.clock import Clock
 from kubestow.model.devices import ResourceClaim
-from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.model.rng import Rng
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -26,9 +26,22 @@ class PluginApi(Protocol):
 
     async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim: ...
 
+    async def get_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim as the server has it."""
+
+    async def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> ResourceClaim: ...
+
     async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim: ...
 
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim: ...
+
+    async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
+        """Take a pod off the list of those that a claim is reserved for."""
+
+    async def delete_resource_claim(self, claim: ResourceClaim) -> None: ...
+
+    async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
+        """Note in a pod's status which claim its extended resources come from."""
 
 
 class ApiPort(PluginApi, Protocol):
@@ -45,6 +58,14 @@ class Recorder(Protocol):
     """Writes events about pods; never blocks, never fails."""
 
     def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None: ...
+
+
+class WriteAside(Protocol):
+    """Takes what is to be done, and what is to be called when that is over, well or badly."""
+
+    def __call__(
+        self, pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None
+    ) -> None: ...
 
 
 class WaitingPod(Protocol):
@@ -100,5 +121,7 @@ class Handle:
     """Retry these pods now."""
     wait_until: Callable[[Callable[[], bool], float], Awaitable[bool]]
     """Wait until a condition on the cluster holds, checked whenever an object changes; False after so many seconds."""
+    write_aside: WriteAside
+    """Has something written about a pod that nobody waits for: tried until it succeeds or is refused."""
     is_preempting: Callable[[str], bool]
     """Whether the victims of a pod (by uid) are still being evicted."""

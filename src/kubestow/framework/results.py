@@ -89,6 +89,8 @@ class Rejections(NamedTuple):
 
     kinds: IntArray
     words: Callable[[int], Rejection]
+    failed: Rejection | None = None
+    """Set if a row could not be judged: a cycle that has looked at it comes to nothing but that."""
 
 
 class Wait(NamedTuple):
@@ -123,3 +125,11 @@ class PluginError(Exception):
         super().__init__(f'running {what} "{plugin}": {cause}')
         self.plugin = plugin
         self.point = point
+
+
+class FilterError(PluginError):
+    """A filter failed, in the words of kube-scheduler."""
+
+    def __init__(self, plugin: str, reason: str) -> None:
+        super().__init__(plugin, "Filter", reason)
+        self.args = (reason,)

@@ -29,6 +29,8 @@ class Verdicts:
         self._override_of: IntArray | None = None
         self._distinct: list[tuple[Rejection, IntArray]] | None = None
         self.passing: BoolArray = np.ones(len(rows), np.bool_)
+        self.failed: Rejection | None = None
+        """What a filter said that could not judge a row."""
 
     def add(self, plugin: int, answer: Rejections, positions: IntArray | None = None) -> int:
         """Note a plugin's answer on all rows, or on those at some positions. Returns how many rows it newly refused."""
@@ -50,6 +52,8 @@ class Verdicts:
         if count:
             self._answers[plugin] = answer
             self._distinct = None
+        if answer.failed is not None:
+            self.failed = answer.failed._replace(plugin=self._plugins[plugin])
         return count
 
     def override(self, positions: IntArray | int, rejection: Rejection) -> None:

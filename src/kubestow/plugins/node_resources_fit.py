@@ -1,6 +1,6 @@
 """NodeResourcesFit: a node must have room for what the pod requests; how full it is makes it better or worse."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,8 @@ class State(NamedTuple):
 
     amounts: Sequence[tuple[str, int | IntArray]]
     """By resource; for several pods, by row."""
+    by_devices: Container[str] = ()
+    """The resources that devices stand for: a node that does not offer them may still have them."""
 
 
 class NodeResourcesFit:
@@ -62,15 +64,20 @@ class NodeResourcesFit:
         self._resizing = features.in_place_pod_vertical_scaling
         self._pod_level_resizing = features.in_place_pod_level_resources_vertical_scaling
         self._extended_by_devices = features.dra_extended_resource
+        self._devices = handle.cluster.devices
 
     def sign(self, pod: PodInfo) -> Hashable | None:
+        classes = self._devices.classes
+        if classes and any(name in classes for name in pod.requests.amounts):
+            return None
         return pod.requests_signature
 
     def pre_filter(self, pod: PodInfo) -> State:
         amounts = pod.requests_by(self._rules).amounts
         if self._ignored or self._ignored_groups:
             amounts = {name: amount for name, amount in amounts.items() if not self._is_ignored(name)}
-        return State([(name, amount) for name, amount in amounts.items() if amount > 0])
+        # Where a node does not offer what devices stand for, DynamicResources looks for some.
+        return State([(name, amount) for name, amount in amounts.items() if amount > 0], self._devices.classes)
 
     def join_states(self, states: Sequence[State], rows: RowsOfPods) -> State | None:
         names = [name for name, _ in states[0].amounts]
@@ -85,18 +92,21 @@ class NodeResourcesFit:
         )
 
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
-        amounts = (state or self.pre_filter(pod)).amounts
+        amounts, by_devices = state or self.pre_filter(pod)
         kinds: IntArray = (view.pod_count[rows] >= view.allowed_pods[rows]).astype(np.int64)
         for bit, (resource, amount) in enumerate(amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(resource)
             if column is None or column >= len(view.allocatable):
-                kinds |= 1 << bit | _NEVER_FITS
+                if resource not in by_devices:
+                    kinds |= 1 << bit | _NEVER_FITS
                 continue
             capacity = view.allocatable[column][rows]
             lacks = capacity - view.requested[column][rows] < amount
+            if resource in by_devices:
+                lacks &= capacity > 0
             if lacks.any():
                 kinds[lacks] |= 1 << bit
-                kinds[capacity < amount] |= _NEVER_FITS
+                kinds[lacks & (capacity < amount)] |= _NEVER_FITS
         return Rejections(kinds, lambda kind: _words(kind, amounts)) if kinds.any() else None
 
     def passing_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
@@ -105,8 +115,12 @@ class NodeResourcesFit:
         for name, amount in state.amounts:
             column = view.resource_index.get(name)
             if column is None or column >= len(view.allocatable):
-                return np.zeros(len(passing), np.bool_)
-            passing &= view.allocatable[column][rows] - view.requested[column][rows] >= amount
+                if name not in state.by_devices:
+                    return np.zeros(len(passing), np.bool_)
+                continue
+            capacity = view.allocatable[column][rows]
+            fits = capacity - view.requested[column][rows] >= amount
+            passing &= fits | (capacity == 0) if name in state.by_devices else fits
         return passing
 
     def row_rejection(self, state: State, view: NodeView, row: int) -> Rejection | None:
@@ -115,6 +129,8 @@ class NodeResourcesFit:
         for bit, (name, amount) in enumerate(state.amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(name)
             capacity = 0 if column is None or column >= len(view.allocatable) else view.allocatable.item(column, row)
+            if not capacity and name in state.by_devices:
+                continue
             if column is None or capacity < amount:
                 kind |= 1 << bit | _NEVER_FITS
             elif capacity - view.requested.item(column, row) < amount:
@@ -175,13 +191,15 @@ class NodeResourcesFit:
     def _has_room_now(self, waiting: Pod, old: Node | None, new: Node) -> bool:
         requests = pod_requests(waiting, self._rules).amounts
         offers = resource_amounts(new.status.allocatable)
-        if offers.get(PODS, 0) < 1 or any(offers.get(name, 0) < amount for name, amount in requests.items() if amount):
+        by_devices = {name for name in requests if name in self._devices.classes and not offers.get(name, 0)}
+        wanted = {name: amount for name, amount in requests.items() if amount and name not in by_devices}
+        if offers.get(PODS, 0) < 1 or any(offers.get(name, 0) < amount for name, amount in wanted.items()):
             return False
-        if old is None:
+        if old is None or by_devices:
             return True
         offered = resource_amounts(old.status.allocatable)
         return offers.get(PODS, 0) > offered.get(PODS, 0) or any(
-            amount > 0 and offers.get(name, 0) > offered.get(name, 0) for name, amount in requests.items()
+            offers.get(name, 0) > offered.get(name, 0) for name in wanted
         )
 
     def _offers_devices(self, waiting: Pod, old: DeviceClass | None, new: DeviceClass) -> bool:

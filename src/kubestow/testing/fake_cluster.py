@@ -18,7 +18,7 @@ from kubestow.model.clock import Clock
 from kubestow.model.codec import convert
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.node import Node
-from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.model.standing import pod_is_terminal
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.model.timestamps import format_time
@@ -199,6 +199,16 @@ class FakeCluster:
     async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim:
         return await self._call("update_claim", claim, lambda: self._merge("update_claim", claim, changes))
 
+    async def get_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        call = "get_resource_claim"
+        return await self._call(call, claim, lambda: self._found(call, ResourceClaim, claim))
+
+    async def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> ResourceClaim:
+        meta = manifest["metadata"]
+        name = f"{meta['generateName']}{self._uids + 1}"
+        claim = convert(ResourceClaim, {**manifest, "metadata": {**meta, "namespace": namespace, "name": name}})
+        return await self._call("create_resource_claim", claim, lambda: self.add(claim))
+
     async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
         call = "update_resource_claim"
         return await self._call(call, claim, lambda: self._merge(call, claim, changes))
@@ -206,6 +216,29 @@ class FakeCluster:
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
         call = "update_resource_claim_status"
         return await self._call(call, claim, lambda: self._merge(call, claim, changes))
+
+    async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
+        call = "unreserve_resource_claim"
+
+        def do() -> ResourceClaim:
+            current = self._found(call, ResourceClaim, claim)
+            left = [of for of in msgspec.to_builtins(current.status.reservedFor) if of["uid"] != uid]
+            return self._merge(call, current, {"status": {"reservedFor": left or None}})
+
+        return await self._call(call, claim, do)
+
+    async def delete_resource_claim(self, claim: ResourceClaim) -> None:
+        call = "delete_resource_claim"
+        await self._call(call, claim, lambda: self.delete(self._found(call, ResourceClaim, claim)))
+
+    async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
+        call = "set_extended_resource_claim"
+
+        def do() -> None:
+            current = self._found(call, Pod, pod)
+            self._put(replace(current, status=replace(current.status, extendedResourceClaimStatus=status)))
+
+        await self._call(call, pod, do)
 
     async def _call(self, call: str, obj: Any, do: Callable[[], T]) -> T:
         self.calls.append(ApiCall(call, key_of(obj), self._loop.time()))

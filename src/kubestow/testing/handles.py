@@ -72,6 +72,12 @@ async def _never(_condition: Callable[[], bool], _seconds: float) -> bool:
     return False
 
 
+def _undone(pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None) -> None:
+    del pod, call
+    if done is not None:
+        done()
+
+
 def offline_handle(cluster: Cluster, features: Features | None = None, **parts: Any) -> Handle:
     """A handle on a cluster, with nothing behind it; `parts` replaces any of its attributes."""
     api: ApiPort = NoApi()  # type: ignore[assignment]
@@ -87,6 +93,7 @@ def offline_handle(cluster: Cluster, features: Features | None = None, **parts: 
         metrics=SchedulerMetrics(),
         activate=lambda _pods: None,
         wait_until=_never,
+        write_aside=_undone,
         is_preempting=lambda _uid: False,
     )
     for name, part in parts.items():

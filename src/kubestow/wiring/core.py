@@ -63,7 +63,7 @@ def build_core(
     choose: Choose | None = None,
 ) -> Core:
     """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
-    cluster, nominator, waiting, conditions = Cluster(), Nominator(), WaitingPods(), Conditions()
+    cluster, nominator, waiting, conditions = Cluster(features), Nominator(), WaitingPods(), Conditions()
     dispatcher, work_arrived = Dispatcher(outside.api, outside.metrics), asyncio.Event()
 
     # Plugins may ask for what is made only after them; by the time they do, it is there.
@@ -85,6 +85,7 @@ def build_core(
         metrics=outside.metrics,
         activate=activate,
         wait_until=conditions.wait_until,
+        write_aside=dispatcher.write_aside,
         is_preempting=is_preempting,
     )
     profiles = build_profiles(configuration, registry, handle, outside.stopwatch)

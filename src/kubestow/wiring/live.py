@@ -80,7 +80,7 @@ class LiveScheduler:
             longest_unschedulable=options.longest_unschedulable,
         )
         self.informers = Informers(clients.watches, chance.random)
-        watch_everything(self.informers, core.intake)
+        watch_everything(self.informers, core.intake, options.features)
         self.inspection = Inspection(core.cluster, core.queue, core.profiles.keys(), clients.watches)
         self._life = Lifecycle(
             scheduler=core.scheduler,

@@ -5,7 +5,8 @@ from typing import Any
 
 from kubestow.client.informer import Informer
 from kubestow.client.informers import Informers
-from kubestow.client.resources import WATCHED
+from kubestow.client.resources import DEVICE_TAINT_RULES, WATCHED
+from kubestow.config import Features
 from kubestow.intake import Intake
 
 
@@ -19,6 +20,7 @@ class _IntoIntake:
         self.on_access = partial(intake.access_changed, kind)
 
 
-def watch_everything(informers: Informers, intake: Intake) -> dict[str, Informer[Any]]:
+def watch_everything(informers: Informers, intake: Intake, features: Features) -> dict[str, Informer[Any]]:
     """Watch all there is to watch from `informers.run` on; the stores by the resource's name."""
-    return {resource.name: informers.watch(resource, _IntoIntake(intake, resource.kind)) for resource in WATCHED}
+    watched = (*WATCHED, DEVICE_TAINT_RULES) if features.dra_device_taint_rules else WATCHED
+    return {resource.name: informers.watch(resource, _IntoIntake(intake, resource.kind)) for resource in watched}

@@ -150,6 +150,36 @@ class SchedulerMetrics:
             )
         )
 
+        # Devices
+        self.resource_claim_creates = add(
+            Counter(
+                "scheduler_resourceclaim_creates_total",
+                ALPHA,
+                "How often a resource claim was to be created for a pod's extended resources.",
+                "status",
+            ),
+            served=features.dra_extended_resource,
+        )
+        self.binding_conditions_allocations = add(
+            Counter(
+                "scheduler_dra_bindingconditions_allocations_total",
+                ALPHA,
+                "How many devices with binding conditions were waited for.",
+                "driver profile status",
+            ),
+            served=features.dra_device_binding_conditions,
+        )
+        self.binding_conditions_seconds = add(
+            Histogram(
+                "scheduler_dra_bindingconditions_wait_duration_seconds",
+                ALPHA,
+                "How long pods waited for binding conditions of devices.",
+                exponential_buckets(0.1, 2, 14),
+                "driver profile status",
+            ),
+            served=features.dra_device_binding_conditions,
+        )
+
         # The queue
         self.queue_incoming_pods = add(
             Counter(

@@ -1,0 +1,61 @@
+"""The claims of a pod: those it names, those made from its templates, and one for its extended resources."""
+
+from collections.abc import Iterator
+
+from kubestow.cluster.listers import Store
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.meta import controller_of
+from kubestow.model.pod import Pod, PodResourceClaim
+
+
+class UnusableClaimError(Exception):
+    """A pod cannot have one of its claims now; the message says why."""
+
+
+def claims_of(pod: Pod, claims: Store[ResourceClaim]) -> Iterator[ResourceClaim]:
+    """The claims that a pod has in its spec, in that order; raises UnusableClaimError."""
+    for wanted in pod.spec.resourceClaims:
+        name, is_own = _name_of(pod, wanted)
+        if name is None:
+            # It was found that none is needed.
+            continue
+        key = f"{pod.metadata.namespace}/{name}"
+        claim = claims.get(key)
+        if claim is None:
+            raise UnusableClaimError(f'could not find ResourceClaim "{key}"')
+        if claim.metadata.deletionTimestamp is not None:
+            raise UnusableClaimError(f'resourceclaim "{name}" is being deleted')
+        if is_own:
+            owner = controller_of(claim.metadata)
+            if owner is None or owner.uid != pod.metadata.uid:
+                problem = f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
+                raise UnusableClaimError(problem)
+        yield claim
+
+
+def claim_names_of(pod: Pod) -> Iterator[str]:
+    """The names of the claims in a pod's spec, as far as they are known."""
+    for wanted in pod.spec.resourceClaims:
+        try:
+            name, _ = _name_of(pod, wanted)
+        except UnusableClaimError:
+            continue
+        if name is not None:
+            yield name
+
+
+def _name_of(pod: Pod, wanted: PodResourceClaim) -> tuple[str | None, bool]:
+    """The name of a claim, and whether it was made for the pod."""
+    if wanted.resourceClaimName is not None:
+        return wanted.resourceClaimName, False
+    if wanted.resourceClaimTemplateName is None:
+        where = f'pod "{pod.key}", spec.resourceClaim "{wanted.name}"'
+        raise UnusableClaimError(f"{where}: none of the supported fields are set")
+    for status in pod.status.resourceClaimStatuses:
+        if status.name == wanted.name:
+            return status.resourceClaimName, True
+    raise UnusableClaimError(f'pod "{pod.key}": ResourceClaim not created yet')
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reservedFor)

@@ -1,0 +1,255 @@
+"""DynamicResources: pods that claim devices.
+
+PreFilter looks up the claims of a pod; Filter says on which nodes those that have no devices yet can get some, and
+where the others have theirs; Reserve promises the devices, PreBind has them written. Where claims that already have
+devices stand in the way, PostFilter gives up what one of them has.
+"""
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, Rows, row_count, row_numbers
+from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.listers import key_of
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
+from kubestow.config.plugin_args import DynamicResourcesArgs
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import FailedEvaluation, PodsRead
+from kubestow.framework.results import SKIP, Code, PostFilterResult, Rejection, Rejections, Skip, unresolvable
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.pod import Pod
+from kubestow.plugins.dynamic_resources.claims import UnusableClaimError, claims_of, is_reserved_for
+from kubestow.plugins.dynamic_resources.conditions import is_hopeless
+from kubestow.plugins.dynamic_resources.extended import claim_for
+from kubestow.plugins.dynamic_resources.judging import Judge, Place
+from kubestow.plugins.dynamic_resources.shapes import Allocator
+from kubestow.plugins.dynamic_resources.state import State
+from kubestow.plugins.dynamic_resources.waiting import wait_until_ready
+from kubestow.plugins.dynamic_resources.writing import ClaimWriter
+from kubestow.plugins.support.normalizing import proportional
+
+_BINDING_SECONDS = 600.0
+
+
+class DynamicResources:
+    """Finds devices for the claims of pods."""
+
+    name = "DynamicResources"
+    reads_pods = PodsRead.NOTHING
+    costly_rows = True
+    normalizes_scores_alone = True
+
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        self._handle = handle
+        self._nodes = handle.cluster.nodes
+        self._devices = handle.cluster.devices
+        self._claims = handle.cluster.listers.resource_claims
+        self._classes = handle.cluster.listers.device_classes
+        self._slices = handle.cluster.listers.resource_slices
+        features = handle.features
+        self._lists = features.dra_prioritized_list
+        self._conditions = features.dra_device_binding_conditions and features.dra_resource_claim_device_status
+        seconds = 0.0 if args.filterTimeout is None else args.filterTimeout.seconds
+        self._binding_seconds = _BINDING_SECONDS if args.bindingTimeout is None else args.bindingTimeout.seconds
+        allocator = Allocator(self._devices, self._classes, features, handle.clock, handle.rng, seconds)
+        self._judge = Judge(self._devices, allocator)
+        self._writer = ClaimWriter(handle, timestamps=self._conditions)
+        self._latest: State | None = None
+        """Of the pod that was looked at last: Score is handed nothing."""
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        return None if pod.pod.spec.resourceClaims or self._resources_of(pod) else ""
+
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
+        if not pod.spec.resourceClaims:
+            return None
+        try:
+            self._claims_of(pod)
+        except UnusableClaimError as error:
+            return unresolvable(str(error))
+        return None
+
+    def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
+        for store in (self._claims, self._classes, self._slices):
+            if store.unreadable:
+                raise UnusableClaimError(f"pod claims devices, which the scheduler cannot see: {store.unreadable}")
+        return list(claims_of(pod, self._claims))
+
+    # Which claims
+
+    def _resources_of(self, pod: PodInfo) -> tuple[str, ...]:
+        """The extended resources of a pod that devices stand for."""
+        classes = self._devices.classes
+        if not classes:
+            return ()
+        return tuple(name for name, amount in pod.requests.amounts.items() if name in classes and amount > 0)
+
+    def pre_filter(self, pod: PodInfo) -> State | Skip | Rejection:
+        resources = self._resources_of(pod)
+        if not pod.pod.spec.resourceClaims and not resources:
+            return SKIP
+        try:
+            claims = self._claims_of(pod.pod) if pod.pod.spec.resourceClaims else []
+        except UnusableClaimError as error:
+            return unresolvable(str(error))
+        if resources:
+            claims.append(claim_for(pod.pod, self._claims))
+        elif not claims:
+            return SKIP
+        state = State(pod, claims, resources)
+        for claim in claims:
+            if claim.status.allocation is None:
+                refused = self._check(claim)
+                if refused is not None:
+                    return refused
+        self._latest = state
+        return state
+
+    def _check(self, claim: ResourceClaim) -> Rejection | None:
+        """Whether a claim can be allocated at all."""
+        where = f"resource claim {key_of(claim)}"
+        if self._devices.pending(claim.metadata.uid) is not None:
+            return unresolvable(f"{where} is in the process of being allocated")
+        for request in claim.spec.devices.requests:
+            wanted = [(request.name, request.exactly)] if request.exactly is not None else []
+            wanted += [(f"{request.name}/{option.name}", option) for option in request.firstAvailable]  # type: ignore[misc]
+            if not wanted:
+                return unresolvable(f"{where}, request {request.name}: unknown request type")
+            if request.exactly is None and not self._lists:
+                problem = "has subrequests, but the DRAPrioritizedList feature is disabled"
+                return unresolvable(f"{where}, request {request.name}: {problem}")
+            for name, option in wanted:
+                if not option.deviceClassName:
+                    raise ValueError(f"request {name}: unsupported request type")
+                if self._classes.get(option.deviceClassName) is None:
+                    return unresolvable(f"request {name}: device class {option.deviceClassName} does not exist")
+        return None
+
+    # Which nodes
+
+    def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
+        if state is None:
+            raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
+        now, seconds = self._handle.clock.now(), self._binding_seconds
+        hopeless = [n for n, claim in enumerate(state.claims) if self._conditions and is_hopeless(claim, now, seconds)]
+        return self._judge.refusals(state, hopeless, self._place(view, rows))
+
+    def _place(self, view: NodeView, rows: Rows) -> Place:
+        numbers = row_numbers(rows)
+        return Place(view, numbers, numbers if view is self._nodes else view.source_rows()[numbers])
+
+    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult:
+        """Give up what a claim has where that stands in the way, so that it may get something else."""
+        state: State | None = cycle.states.get(self.name)
+        if state is None:
+            refused = cycle.rejected is not None and cycle.rejected.plugin == self.name
+            if refused or self.name in cycle.skipped:
+                return PostFilterResult(Code.UNSCHEDULABLE, "no new claims to deallocate")
+            # kube-scheduler's plugin misses what its PreFilter, which did not run, would have left for it.
+            return PostFilterResult(Code.ERROR, "not found")
+        for number in sorted(state.unavailable):
+            claim = state.claims[number]
+            if {consumer.uid for consumer in claim.status.reservedFor} <= {pod.uid}:
+                self._handle.write_aside(pod.pod, partial(self._writer.deallocate, claim))
+                return PostFilterResult(Code.UNSCHEDULABLE, "deallocation of ResourceClaim completed")
+        if state.left_behind is not None:
+            self._handle.write_aside(pod.pod, partial(self._writer.delete, state.left_behind))
+            return PostFilterResult(Code.UNSCHEDULABLE, "deletion of ResourceClaim completed")
+        return PostFilterResult(Code.UNSCHEDULABLE, "still not schedulable")
+
+    # How good
+
+    def score_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        current = self._latest
+        if current is None or current.pod is not pod or not self._lists or not current.has_lists:
+            return np.zeros(row_count(rows), np.int64)
+        return self._judge.scores(current, self._place(view, rows))
+
+    def normalize(self, state: None, pod: PodInfo, view: NodeView, rows: IntArray, scores: IntArray) -> IntArray:
+        return proportional(scores)
+
+    # Taking it
+
+    def reserve(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
+        if state is None:
+            return None
+        row = np.array([self._nodes.row_of[node]])
+        wanted, allocations = self._judge.allocate(state, self._place(self._nodes, row), node)
+        state.node_claim = wanted.node_claim
+        for number, allocation in zip(state.unallocated, allocations, strict=False):
+            state.allocations[number] = allocation
+            self._devices.promise(state.claims[number].metadata.uid, allocation)
+        return None
+
+    def unreserve(self, state: State | None, pod: PodInfo, node: str) -> None:
+        if state is None:
+            return
+        for number, claim in enumerate(state.claims):
+            self._devices.settle(claim.metadata.uid)
+            if state.is_extended(number):
+                continue
+            if claim.status.allocation is not None and is_reserved_for(claim, pod.pod):
+                self._writer.release(claim, pod.pod)
+        if state.left_behind is not None:
+            self._handle.write_aside(pod.pod, partial(self._writer.delete, state.left_behind))
+
+    def pre_bind_needed(self, state: State | None, pod: PodInfo, node: str) -> bool:
+        return state is not None
+
+    async def pre_bind(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
+        if state is None:
+            return None
+        await self._writer.until_released(pod.pod)
+        for number, claim in enumerate(state.claims):
+            # It may have been released, or changed otherwise, since the attempt began.
+            current = self._claims.get(key_of(claim))
+            if current is not None and current.metadata.uid == claim.metadata.uid:
+                state.claims[number] = current
+            if not is_reserved_for(state.claims[number], pod.pod):
+                await self._bind(state, number, pod)
+        if self._conditions:
+            await wait_until_ready(state.claims, pod, node, self._handle, self._binding_seconds)
+        return None
+
+    async def _bind(self, state: State, number: int, pod: PodInfo) -> None:
+        promised, allocation = state.claims[number].metadata.uid, state.allocations.get(number)
+        extended = state.node_claim if state.is_extended(number) else None
+        if state.is_extended(number) and extended is None:
+            # The node has what is asked for without devices.
+            return
+        try:
+            if extended is not None:
+                state.claims[number] = await self._writer.create(extended, pod.pod)
+            state.claims[number] = await self._writer.reserve(state.claims[number], pod.pod, allocation)
+        finally:
+            # Whatever became of it: from now on what the claim itself says is what counts.
+            self._devices.settle(promised)
+        if extended is not None:
+            await self._writer.tell(pod.pod, state.claims[number], extended)
+
+    # When to retry
+
+    def requeue_on(self) -> Sequence[Registration]:
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+            on(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE, self._claim_helps),
+            on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._claims_are_known),
+            on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
+            on(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
+        ]
+
+    def _claim_helps(self, waiting: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+        try:
+            uids = {claim.metadata.uid for claim in claims_of(waiting, self._claims)}
+        except UnusableClaimError:
+            return False
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            # Its devices are free.
+            return True
+        return new.metadata.uid in uids and (old is None or old.status != new.status)
+
+    def _claims_are_known(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
+        return waiting.metadata.uid == new.metadata.uid and self.pre_enqueue(new) is None

@@ -1,0 +1,184 @@
+"""What claims ask for, made ready to be looked for.
+
+A request asks for devices in one way (`exactly`), or in the first of several ways that works out (`firstAvailable`):
+either way it has options. What an option says of a device depends on the device's content alone and is remembered.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubestow.cluster.devices import DeviceEntry
+from kubestow.cluster.listers import Store, key_of
+from kubestow.config.features import Features
+from kubestow.model.devices import (
+    DeviceAttribute,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from kubestow.plugins.dynamic_resources.capacity import Consumption, consumption_of
+from kubestow.plugins.dynamic_resources.errors import AllocationError
+from kubestow.plugins.dynamic_resources.selecting import Selection, Selectors
+
+MOST_RESULTS = 32
+"""How many devices one claim can have."""
+
+
+class Constraint:
+    """Devices must have the same value of an attribute, or all different ones."""
+
+    def __init__(self, constraint: DeviceConstraint) -> None:
+        self.requests = frozenset(constraint.requests)
+        self.distinct = constraint.matchAttribute is None
+        self._attribute = constraint.distinctAttribute or constraint.matchAttribute or ""
+        self._known: dict[int, DeviceAttribute | None] = {}
+
+    def covers(self, request: str, option: str) -> bool:
+        return not self.requests or request in self.requests or option in self.requests
+
+    def value_of(self, entry: DeviceEntry) -> DeviceAttribute | None:
+        if entry.content not in self._known:
+            self._known[entry.content] = _attribute(entry, self._attribute)
+        return self._known[entry.content]
+
+    def admits(self, value: DeviceAttribute | None, others: Sequence[DeviceAttribute]) -> bool:
+        """Whether a device with this value can join devices with those values."""
+        if value is None:
+            return False
+        if not others:
+            return True
+        if value == _OF_NO_KNOWN_TYPE:
+            return False
+        return value not in others if self.distinct else value == others[0]
+
+
+_OF_NO_KNOWN_TYPE = DeviceAttribute()
+
+
+def _attribute(entry: DeviceEntry, name: str) -> DeviceAttribute | None:
+    found = entry.device.attributes.get(name)
+    domain, slash, local = name.partition("/")
+    return entry.device.attributes.get(local) if found is None and slash and domain == entry.driver else found
+
+
+class Option:
+    """One way to satisfy a request."""
+
+    def __init__(
+        self,
+        request: str,
+        spec: ExactDeviceRequest | DeviceSubRequest,
+        device_class: DeviceClass,
+        selection: Selection,
+        rank: int,
+    ) -> None:
+        self.name = f"{request}/{spec.name}" if isinstance(spec, DeviceSubRequest) else request
+        self.own_name = spec.name if isinstance(spec, DeviceSubRequest) else request
+        self.device_class = device_class
+        self.tolerations: tuple[DeviceToleration, ...] = spec.tolerations
+        self.all_devices = spec.allocationMode == "All"
+        self.count = spec.count
+        self.admin = isinstance(spec, ExactDeviceRequest) and bool(spec.adminAccess)
+        self.selection = selection
+        self.rank = rank
+        """Its place among the alternatives."""
+        self.constraints: tuple[int, ...] = ()
+        """Which of the claim's constraints its devices must meet."""
+        self._wanted = {} if spec.capacity is None else spec.capacity.requests
+        self._consumption: dict[int, Consumption | None] = {}
+
+    def consumption(self, entry: DeviceEntry) -> Consumption | None:
+        """What it would consume of a device's capacities; None if they cannot be what is asked for."""
+        if entry.content not in self._consumption:
+            self._consumption[entry.content] = consumption_of(self._wanted, entry.device.capacity)
+        return self._consumption[entry.content]
+
+    def tolerates(self, entry: DeviceEntry) -> bool:
+        return all(any(_tolerates(toleration, taint) for toleration in self.tolerations) for taint in entry.taints)
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+class Request(NamedTuple):
+    """What one request of a claim asks for."""
+
+    name: str
+    options: tuple[Option, ...]
+    is_list: bool
+
+
+class WantedClaim(NamedTuple):
+    """What a claim asks for."""
+
+    requests: tuple[Request, ...]
+    constraints: tuple[Constraint, ...]
+
+
+class Compiler:
+    """Makes claims ready; raises AllocationError for what makes no sense."""
+
+    def __init__(self, classes: Store[DeviceClass], selectors: Selectors, features: Features) -> None:
+        self._classes = classes
+        self._selectors = selectors
+        self._features = features
+
+    def compile(self, claim: ResourceClaim) -> WantedClaim:
+        spec = claim.spec.devices
+        requests = tuple(self._request(request, claim) for request in spec.requests)
+        constraints = []
+        for number, constraint in enumerate(spec.constraints):
+            if constraint.matchAttribute is None and (
+                constraint.distinctAttribute is None or not self._features.dra_consumable_capacity
+            ):
+                problem = f"constraint #{number}: empty constraint (unsupported constraint type?)"
+                raise AllocationError(f"claim {key_of(claim)}, {problem}")
+            constraints.append(Constraint(constraint))
+        for request in requests:
+            for option in request.options:
+                option.constraints = tuple(
+                    number for number, of in enumerate(constraints) if of.covers(request.name, option.name)
+                )
+        return WantedClaim(requests, tuple(constraints))
+
+    def _request(self, request: DeviceRequest, claim: ResourceClaim) -> Request:
+        specs: list[ExactDeviceRequest | DeviceSubRequest] = list(request.firstAvailable)
+        if request.exactly is not None:
+            specs = [request.exactly]
+        for spec in specs:
+            if spec.capacity is not None and not self._features.dra_consumable_capacity:
+                what = "subrequest" if isinstance(spec, DeviceSubRequest) else "request"
+                name = spec.name if isinstance(spec, DeviceSubRequest) else request.name
+                problem = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+                raise AllocationError(f"claim {key_of(claim)}, {what} {name}: {problem}")
+        options = tuple(self._option(request, spec, rank, claim) for rank, spec in enumerate(specs))
+        return Request(request.name, options, bool(request.firstAvailable))
+
+    def _option(
+        self, request: DeviceRequest, spec: ExactDeviceRequest | DeviceSubRequest, rank: int, claim: ResourceClaim
+    ) -> Option:
+        name = spec.name if isinstance(spec, DeviceSubRequest) else request.name
+        where = f"claim {key_of(claim)}, request {name}"
+        for number, selector in enumerate(spec.selectors):
+            if selector.cel is None:
+                problem = f"selector #{number}: CEL expression empty (unsupported selector type?)"
+                raise AllocationError(f"{where}, {problem}")
+        if not spec.deviceClassName:
+            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self._classes.get(spec.deviceClassName)
+        if device_class is None:
+            problem = f'deviceclass "{spec.deviceClassName}" not found'
+            raise AllocationError(f"{where}: could not retrieve device class {spec.deviceClassName}: {problem}")
+        if spec.allocationMode not in ("ExactCount", "All"):
+            raise AllocationError(f"{where}: unsupported count mode {spec.allocationMode}")
+        return Option(request.name, spec, device_class, self._selectors.of(device_class, spec.selectors), rank)

@@ -1,0 +1,180 @@
+"""What was found out about claims of one shape: in which situations they can be satisfied, and how well.
+
+Claims that ask for the same are of one shape, whatever they are called.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray, grown
+from kubestow.cluster.devices import Devices
+from kubestow.cluster.devices.pools import Trouble
+from kubestow.cluster.listers import Store, key_of
+from kubestow.config.features import Features
+from kubestow.model.clock import Clock
+from kubestow.model.devices import AllocationResult, DeviceClass, ResourceClaim
+from kubestow.model.rng import Rng
+from kubestow.plugins.dynamic_resources.errors import AllocationError, AllocationTimeoutError
+from kubestow.plugins.dynamic_resources.requests import Compiler, Option, WantedClaim
+from kubestow.plugins.dynamic_resources.results import allocation_of
+from kubestow.plugins.dynamic_resources.search import Pick, Rules, Search, offered
+from kubestow.plugins.dynamic_resources.selecting import Selectors
+
+UNKNOWN, ENOUGH, TOO_LITTLE, INVALID_POOLS, FAILED = range(5)
+"""What is known of a situation."""
+
+MOST_ALTERNATIVES = 8
+"""How many options a list can have; the first is worth most."""
+
+_MOST_SHAPES = 1_024
+
+
+class Judgement(NamedTuple):
+    """By row, what was found out, and the score."""
+
+    kinds: IntArray
+    scores: IntArray
+
+
+class Solution(NamedTuple):
+    """What was found in a situation, by claim: which devices, by their position, and what lists came down to."""
+
+    picks: Sequence[Sequence[Pick]]
+    chosen: Sequence[Mapping[int, Option]]
+
+
+class Shape:
+    """Some claims made ready, with what was found out about them by situation."""
+
+    def __init__(self, wanted: Sequence[WantedClaim]) -> None:
+        self.wanted = wanted
+        self.solutions: dict[int, Solution] = {}
+        self.kinds: IntArray = np.zeros(0, np.int64)
+        self.scores: IntArray = np.zeros(0, np.int64)
+
+
+class Allocator:
+    """Finds devices for claims; remembers what it found out."""
+
+    def __init__(
+        self,
+        devices: Devices,
+        classes: Store[DeviceClass],
+        features: Features,
+        clock: Clock,
+        rng: Rng,
+        seconds: float,
+    ) -> None:
+        self._devices = devices
+        self._clock = clock
+        self._rng = rng
+        self._seconds = seconds if features.dra_scheduler_filter_timeout else 0.0
+        self._rules = Rules(
+            partitions=features.dra_partitionable_devices,
+            taints=features.dra_device_taints,
+            conditions=features.dra_device_binding_conditions and features.dra_resource_claim_device_status,
+            shares=features.dra_consumable_capacity,
+        )
+        self._selectors = Selectors()
+        self._compiler = Compiler(classes, self._selectors, features)
+        self._shapes: dict[bytes, Shape] = {}
+        self._epoch = devices.epoch
+
+    def shape_of(self, claims: Sequence[ResourceClaim]) -> Shape:
+        """The shape of claims; raises AllocationError if they make no sense."""
+        if self._epoch != self._devices.epoch:
+            self._epoch = self._devices.epoch
+            self._shapes = {}
+            self._selectors.forget()
+        key = msgspec.json.encode([(claim.spec.devices.requests, claim.spec.devices.constraints) for claim in claims])
+        shape = self._shapes.pop(key, None)
+        if shape is None:
+            shape = Shape([self._compiler.compile(claim) for claim in claims])
+            while len(self._shapes) >= _MOST_SHAPES:
+                del self._shapes[next(iter(self._shapes))]
+        self._shapes[key] = shape
+        return shape
+
+    def judge(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> Judgement:
+        """On which rows claims can be satisfied."""
+        situations = self._devices.situations(rows)
+        if not len(rows):
+            return Judgement(situations, situations)
+        most = int(situations.max())
+        if most >= len(shape.kinds):
+            shape.kinds = grown(shape.kinds, 2 * most + 1)
+            shape.scores = grown(shape.scores, 2 * most + 1)
+        kinds = shape.kinds[situations]
+        unknown = np.flatnonzero(kinds == UNKNOWN)
+        if len(unknown):
+            for situation, first in zip(*np.unique(situations[unknown], return_index=True), strict=True):
+                self._try(shape, claims, int(situation), int(rows[unknown[first]]))
+            kinds = shape.kinds[situations]
+        return Judgement(kinds, shape.scores[situations])
+
+    def _try(self, shape: Shape, claims: Sequence[ResourceClaim], situation: int, row: int) -> None:
+        try:
+            search = self._search(shape, claims, row)
+        except AllocationTimeoutError:
+            raise
+        except AllocationError:
+            shape.kinds[situation] = FAILED
+            return
+        if search is not None:
+            shape.kinds[situation] = ENOUGH
+            shape.scores[situation] = sum(MOST_ALTERNATIVES - option.rank for option in search.chosen.values())
+            shape.solutions[situation] = Solution(search.picks, _by_claim(search, len(claims)))
+        else:
+            is_invalid = any(pool.trouble is Trouble.INVALID for pool in self._devices.pools_of(row))
+            shape.kinds[situation] = INVALID_POOLS if is_invalid else TOO_LITTLE
+
+    def allocate(
+        self, shape: Shape, claims: Sequence[ResourceClaim], row: int, node: str
+    ) -> list[AllocationResult] | None:
+        """What claims get on a node; None if that is too little. Raises AllocationError."""
+        situation = int(self._devices.situations(np.array([row]))[0])
+        solution = shape.solutions.get(situation)
+        if solution is None:
+            search = self._search(shape, claims, row)
+            if search is None:
+                return None
+            solution = Solution(search.picks, _by_claim(search, len(claims)))
+        # The devices are those of this node, whichever node of the same situation they were found on.
+        here = offered(self._devices.pools_of(row))
+        return [
+            allocation_of(
+                claim,
+                wanted,
+                [(pick, here[pick.position][0]) for pick in picks],
+                chosen,
+                node,
+                self._rng,
+                conditions=self._rules.conditions,
+            )
+            for claim, wanted, picks, chosen in zip(claims, shape.wanted, *solution, strict=True)
+        ]
+
+    def _search(self, shape: Shape, claims: Sequence[ResourceClaim], row: int) -> Search | None:
+        keys, pools = [key_of(claim) for claim in claims], self._devices.pools_of(row)
+        search = Search(shape.wanted, keys, pools, self._rules, self._time_check(row))
+        return search if search.run() else None
+
+    def _time_check(self, row: int) -> Callable[[], None]:
+        end = self._clock.now() + self._seconds
+
+        def check() -> None:
+            if self._seconds and self._clock.now() > end:
+                name = self._devices.node_name(row)
+                raise AllocationTimeoutError(f"node {name}: timed out trying to allocate devices")
+
+        return check
+
+
+def _by_claim(search: Search, claims: int) -> list[dict[int, Option]]:
+    chosen: list[dict[int, Option]] = [{} for _ in range(claims)]
+    for (claim, request), option in search.chosen.items():
+        chosen[claim][request] = option
+    return chosen

@@ -1,0 +1,43 @@
+"""What the plugin knows of the pod that is being scheduled."""
+
+from dataclasses import dataclass, field
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.model.devices import AllocationResult, ResourceClaim
+from kubestow.plugins.dynamic_resources.extended import IN_MEMORY, NodeClaim
+
+
+@dataclass(slots=True)
+class State:
+    """The claims of a pod, and what becomes of them."""
+
+    pod: PodInfo
+    claims: list[ResourceClaim]
+    """In the pod's order; a claim for extended resources comes last."""
+    resources: tuple[str, ...] = ()
+    """The extended resources that devices stand for."""
+    unavailable: set[int] = field(default_factory=set)
+    """Claims that have devices, but not on some node that would do otherwise."""
+    allocations: dict[int, AllocationResult] = field(default_factory=dict)
+    """What claims were promised on the node that was chosen."""
+    unallocated: list[int] = field(init=False)
+    """The claims that had no devices when the attempt began."""
+    node_claim: NodeClaim | None = None
+    """The claim for extended resources as it is for that node."""
+
+    def __post_init__(self) -> None:
+        self.unallocated = [number for number, claim in enumerate(self.claims) if claim.status.allocation is None]
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether there are options to choose from."""
+        return any(request.firstAvailable for claim in self.claims for request in claim.spec.devices.requests)
+
+    def is_extended(self, number: int) -> bool:
+        """Whether a claim is the one for extended resources."""
+        return bool(self.resources) and number == len(self.claims) - 1
+
+    @property
+    def left_behind(self) -> ResourceClaim | None:
+        """A claim for extended resources that an earlier attempt has made; it has to go first."""
+        return self.claims[-1] if self.resources and self.claims[-1].metadata.name != IN_MEMORY else None

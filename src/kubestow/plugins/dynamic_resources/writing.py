@@ -1,0 +1,187 @@
+"""What is written about claims: on the way to a node, and to undo it.
+
+    create the claim for extended resources -> finalizer -> allocation and reservation -> pod status
+
+A claim that somebody else has changed meanwhile is read again and tried again, some times.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from kubestow.cluster.listers import key_of
+from kubestow.framework.handle import Handle
+from kubestow.model.devices import AllocationResult, ResourceClaim
+from kubestow.model.failures import CallError, ConflictError
+from kubestow.model.pod import Pod, PodExtendedResourceClaimStatus
+from kubestow.model.timestamps import format_time
+from kubestow.plugins.dynamic_resources.extended import IN_MEMORY, NodeClaim
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+
+_TRIES = 5
+_PAUSE = 0.01
+_LOOK_AGAIN = 0.1
+_SEEN_WITHIN = 120.0
+"""How long a claim that was just made may take to be seen, in seconds."""
+
+
+class ClaimWriter:
+    """Writes claims for pods."""
+
+    def __init__(self, handle: Handle, *, timestamps: bool) -> None:
+        self._handle = handle
+        self._api = handle.api
+        self._claims = handle.cluster.listers.resource_claims
+        self._timestamps = timestamps
+        self._releasing: Counter[str] = Counter()
+        """How many claims are being released for a pod, by its uid."""
+
+    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None) -> ResourceClaim:
+        """Reserve a claim for a pod, with the allocation that it was promised if it has none yet."""
+        written = await self._try(claim, lambda current: self._reserve(current, pod, allocation))
+        await self._assume(written)
+        return written
+
+    def release(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Have a claim no longer reserved for a pod, some time soon."""
+        self._releasing[pod.metadata.uid] += 1
+
+        async def write() -> None:
+            await self._assume(await self._api.unreserve_resource_claim(claim, pod.metadata.uid))
+
+        self._handle.write_aside(pod, write, partial(self._released, pod.metadata.uid))
+
+    def _released(self, uid: str) -> None:
+        self._releasing[uid] -= 1
+        if not self._releasing[uid]:
+            del self._releasing[uid]
+
+    async def until_released(self, pod: Pod) -> None:
+        """Wait until what was released for an earlier attempt is: else it would be lost for this one."""
+        while pod.metadata.uid in self._releasing:
+            await self._handle.wait_until(lambda: pod.metadata.uid not in self._releasing, _LOOK_AGAIN)
+
+    async def create(self, node_claim: NodeClaim, pod: Pod) -> ResourceClaim:
+        """Make the claim for a pod's extended resources."""
+        meta, spec = node_claim.claim.metadata, node_claim.claim.spec
+        manifest = {
+            "kind": "ResourceClaim",
+            "apiVersion": "resource.k8s.io/v1",
+            "metadata": {
+                "generateName": f"{pod.metadata.name}-extended-resources-",
+                "namespace": meta.namespace,
+                "annotations": meta.annotations,
+                "ownerReferences": _tree(meta.ownerReferences),
+            },
+            "spec": _tree(spec),
+            "status": {},
+        }
+        try:
+            created = await self._api.create_resource_claim(meta.namespace, manifest)
+        except CallError as error:
+            self._handle.metrics.resource_claim_creates.inc("failure")
+            _explain(error, f"create claim for extended resources {meta.namespace}/{IN_MEMORY}")
+            raise
+        self._handle.metrics.resource_claim_creates.inc("success")
+        return created
+
+    async def tell(self, pod: Pod, claim: ResourceClaim, node_claim: NodeClaim) -> None:
+        """Note in a pod's status which claim its extended resources come from."""
+        status = PodExtendedResourceClaimStatus(node_claim.mappings, claim.metadata.name)
+        try:
+            await self._api.set_extended_resource_claim(pod, status)
+        except CallError as error:
+            _explain(error, f"update pod {pod.key} ExtendedResourceClaimStatus")
+            raise
+
+    async def deallocate(self, claim: ResourceClaim) -> None:
+        """Take an allocation back, so that another one can be made."""
+        changes = {"status": {"allocation": None, "reservedFor": None, "devices": None}}
+        await self._api.update_resource_claim_status(claim, changes)
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim that was made for a pod's extended resources."""
+        await self._try(claim, self._without_finalizer)
+        await self._api.delete_resource_claim(claim)
+
+    async def _without_finalizer(self, claim: ResourceClaim) -> ResourceClaim:
+        left = [name for name in claim.metadata.finalizers if name != FINALIZER]
+        return await self._api.update_resource_claim(claim, {"metadata": {"finalizers": left or None}})
+
+    async def _try(
+        self, claim: ResourceClaim, write: Callable[[ResourceClaim], Awaitable[ResourceClaim]]
+    ) -> ResourceClaim:
+        for _ in range(_TRIES - 1):
+            try:
+                return await write(claim)
+            except ConflictError:
+                await self._handle.wait_until(lambda: False, _PAUSE)
+            try:
+                claim = await self._api.get_resource_claim(claim)
+            except CallError as error:
+                _explain(error, f"get updated claim {key_of(claim)} after conflict")
+                raise
+        return await write(claim)
+
+    async def _reserve(self, claim: ResourceClaim, pod: Pod, promised: AllocationResult | None) -> ResourceClaim:
+        key, allocation = key_of(claim), claim.status.allocation
+        if claim.metadata.deletionTimestamp is not None:
+            raise RuntimeError(f"claim {key} got deleted in the meantime")
+        if promised is not None:
+            if allocation is not None:
+                raise RuntimeError(f"claim {key} got allocated elsewhere in the meantime")
+            if FINALIZER not in claim.metadata.finalizers:
+                names = [*claim.metadata.finalizers, FINALIZER]
+                try:
+                    claim = await self._api.update_resource_claim(claim, {"metadata": {"finalizers": names}})
+                except CallError as error:
+                    _explain(error, f"add finalizer to claim {key}")
+                    raise
+            allocation = promised
+        elif allocation is None and self._timestamps:
+            raise RuntimeError(f"claim {key} got deallocated elsewhere in the meantime")
+        status: dict[str, Any] = {"reservedFor": [*_tree(claim.status.reservedFor), _consumer(pod)]}
+        if allocation is not None:
+            if self._timestamps and allocation.allocationTimestamp is None:
+                now = format_time(self._handle.clock.now())
+                allocation = msgspec.structs.replace(allocation, allocationTimestamp=now)
+            if allocation != claim.status.allocation:
+                status["allocation"] = _tree(allocation)
+        try:
+            return await self._api.update_resource_claim_status(claim, {"status": status})
+        except CallError as error:
+            what = "reservation" if promised is None else "allocation and reservation"
+            _explain(error, f"add {what} to claim {key}")
+            raise
+
+    async def _assume(self, claim: ResourceClaim) -> None:
+        """Go by what was written until it is seen; a claim that was just made has to be seen first."""
+        key = key_of(claim)
+        if self._claims.received(key) is None:
+            await self._handle.wait_until(lambda: self._claims.received(key) is not None, _SEEN_WITHIN)
+        received = self._claims.received(key)
+        if received is not None and _version(received) < _version(claim):
+            self._claims.assume(claim)
+
+
+def _explain(error: Exception, what: str) -> None:
+    """Have an error say what it is about; it must stay of its kind."""
+    error.args = (f"{what}: {error}",)
+
+
+def _version(claim: ResourceClaim) -> int:
+    version = claim.metadata.resourceVersion
+    return int(version) if version.isdecimal() else 0
+
+
+def _consumer(pod: Pod) -> dict[str, str]:
+    return {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+
+
+def _tree(value: Any) -> Any:
+    """Plain JSON; opaque parameters are kept as they came."""
+    return msgspec.json.decode(msgspec.json.encode(value))
