@@ -23,6 +23,7 @@ import uvloop
 
 from bench_apiserver import ADDED, Server, connect, request, spread
 from bench_rows import MEGABYTES, MILLIS, RATE, Row, peak_memory
+from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.workloads import ReplicaSet
@@ -38,6 +39,13 @@ _IMPORTANT = "important"
 _WAITED = "scheduler_pod_scheduling_sli_duration_seconds"
 _BUCKET = re.compile(rf'^{_WAITED}_bucket{{.*le="([^"]+)".*}} (\S+)$', re.MULTILINE)
 _PODS = "/api/v1/namespaces/default/pods"
+_DEVICES = "/apis/resource.k8s.io/v1"
+_PATHS: dict[type, str] = {
+    ReplicaSet: "/apis/apps/v1/namespaces/default/replicasets",
+    DeviceClass: f"{_DEVICES}/deviceclasses",
+    ResourceSlice: f"{_DEVICES}/resourceslices",
+    ResourceClaim: f"{_DEVICES}/namespaces/default/resourceclaims",
+}
 
 
 class Process:
@@ -168,20 +176,22 @@ async def _fill(name: str, nodes: int, pods: int, running: int, server: Server) 
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     await spread(server.port, [request("POST", path, json.dumps(priority).encode())])
     await spread(server.port, [request("POST", "/api/v1/nodes", _json(node)) for node in workload.nodes(nodes)])
-    path = "/apis/apps/v1/namespaces/default/replicasets"
-    await spread(server.port, [request("POST", path, _json(owner)) for owner in workload.owners()])
+    others = workload.others(nodes, pods)
+    await spread(server.port, [request("POST", _PATHS[type(other)], _json(other)) for other in others])
     more = [make_pod(f"running{i}", cpu="10m", memory="10Mi", node=node_name(i % nodes)) for i in range(running)]
     waiting = workload.beside(pods) + workload.pods(pods, nodes)
     await spread(server.port, [request("POST", _PODS, _json(pod)) for pod in workload.running(nodes) + more + waiting])
 
 
-def _json(obj: Node | Pod | ReplicaSet) -> bytes:
-    """An object as somebody would create it: the server decides on uids and priorities."""
-    tree = msgspec.to_builtins(obj)
-    tree["metadata"].pop("uid", None)
+def _json(obj: Node | Pod | ReplicaSet | DeviceClass | ResourceSlice | ResourceClaim) -> bytes:
+    """An object as somebody would create it: the server decides on uids, versions and priorities."""
+    tree = msgspec.json.decode(msgspec.json.encode(obj))
+    tree.pop("source", None)
+    for field in ("uid", "resourceVersion"):
+        tree["metadata"].pop(field, None)
     if tree["spec"].pop("priority", 0):
         tree["spec"]["priorityClassName"] = _IMPORTANT
-    version = "v1"
+    version = "resource.k8s.io/v1" if _PATHS.get(type(obj), "").startswith(_DEVICES) else "v1"
     if isinstance(obj, ReplicaSet):
         version = "apps/v1"
         labels = {"labels": tree["spec"]["selector"]["matchLabels"]}

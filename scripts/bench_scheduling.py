@@ -18,8 +18,11 @@ from msgspec.structs import replace
 
 from bench_rows import MILLIS, Row, peak_memory
 from kubestow import config
+from kubestow.client.writes import merged
 from kubestow.cycle.outcome import Outcome
 from kubestow.intake import Intake
+from kubestow.model.codec import convert
+from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
@@ -42,6 +45,7 @@ class InstantApi:
     def __init__(self) -> None:
         self.bound = 0
         self.pods: dict[str, Pod] = {}
+        self.claims: dict[str, ResourceClaim] = {}
         self.intake: Intake
         self.wanted = 0
         self.finished = asyncio.Event()
@@ -81,6 +85,19 @@ class InstantApi:
         old = self.pods.pop(pod.metadata.uid, None)
         if old is not None:
             self.intake.deleted(old)
+
+    async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
+        self._version += 1
+        meta = claim.metadata
+        new = merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes)
+        new["metadata"]["resourceVersion"] = str(self._version + 1)
+        updated = convert(ResourceClaim, new)
+        old = self.claims.get(meta.uid, claim)
+        self.claims[meta.uid] = updated
+        self.intake.updated(old, updated)
+        return updated
+
+    update_resource_claim_status = update_resource_claim
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"no workload should need {name}")
@@ -128,8 +145,8 @@ async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any
     api.intake = core.intake
     for node in workload.nodes(nodes):
         core.intake.added(node)
-    for owner in workload.owners():
-        core.intake.added(owner)
+    for other in workload.others(nodes, pods):
+        core.intake.added(other)
     for pod in workload.running(nodes):
         api.add(pod)
     waiting = workload.beside(pods) + workload.pods(pods, nodes)

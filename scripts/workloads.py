@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.model.codec import convert
+from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.model.meta import OwnerReference
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -89,6 +91,93 @@ def _owned(pod: Pod, number: int) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, labels={"app": f"rs{number}"}, ownerReferences=(owner,)))
 
 
+DRIVER = "gpu.example.com"
+_SUITABLE = (
+    f"device.attributes['{DRIVER}'].model == 'a100' && "
+    f"device.capacity['{DRIVER}'].memory.compareTo(quantity('40Gi')) >= 0"
+)
+_PARTITIONS = {"whole": 8, "half": 4, "quarter": 2, "eighth": 1}
+"""How much of a device each kind of partition takes."""
+
+
+def _claiming(number: int) -> Shape:
+    return {"spec": {"resourceClaims": [{"name": "gpus", "resourceClaimName": f"c{number:06d}"}]}}
+
+
+def _device(name: str, memory: int, **fields: Any) -> dict[str, Any]:
+    attributes = {"model": {"string": "a100"}, "profile": {"string": name.rpartition("-")[0]}}
+    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": f"{memory}Gi"}}} | fields
+
+
+def _whole_devices(pool: dict[str, Any], node: str) -> list[dict[str, Any]]:
+    """Eight devices, four on each of two NUMA nodes."""
+    devices = [_device(f"gpu-{number}", 80) for number in range(8)]
+    for number, device in enumerate(devices):
+        device["attributes"]["numa"] = {"int": number // 4}
+    return [{"pool": pool | {"resourceSliceCount": 1}, "nodeName": node, "devices": devices}]
+
+
+def _partitionable_devices(pool: dict[str, Any], node: str) -> list[dict[str, Any]]:
+    """Two devices, each whole or in halves, quarters and eighths that share its slices of memory."""
+    devices, counters = [], []
+    for gpu in range(2):
+        slices = {f"slice-{number}": {"value": "1"} for number in range(8)}
+        counters.append({"name": f"gpu-{gpu}", "counters": slices})
+        for profile, size in _PARTITIONS.items():
+            for place in range(0, 8, size):
+                taken = {f"slice-{number}": {"value": "1"} for number in range(place, place + size)}
+                consumed = [{"counterSet": f"gpu-{gpu}", "counters": taken}]
+                devices.append(_device(f"{profile}-{gpu}{place}", 10 * size, consumesCounters=consumed))
+    both = pool | {"resourceSliceCount": 2}
+    return [
+        {"pool": both, "nodeName": node, "sharedCounters": counters},
+        {"pool": both, "nodeName": node, "devices": devices},
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWorkload:
+    """What nodes offer, and what the claim of each pod asks for."""
+
+    offer: Callable[[dict[str, Any], str], list[dict[str, Any]]]
+    ask: Callable[[int], dict[str, Any]]
+
+    def objects(self, nodes: int, pods: int) -> list[Any]:
+        meta = {"name": DRIVER}
+        selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
+        found: list[Any] = [convert(DeviceClass, {"metadata": meta, "spec": {"selectors": selectors}})]
+        for node in map(node_name, range(nodes)):
+            for place, spec in enumerate(self.offer({"name": node, "generation": 1}, node)):
+                manifest = {"metadata": {"name": f"{node}-{place}"}, "spec": {"driver": DRIVER} | spec}
+                found.append(convert(ResourceSlice, manifest))
+        for number in range(pods):
+            meta = {
+                "name": f"c{number:06d}",
+                "namespace": "default",
+                "uid": f"uid-of-c{number}",
+                "resourceVersion": "1",
+            }
+            found.append(convert(ResourceClaim, {"metadata": meta, "spec": {"devices": self.ask(number)}}))
+        return found
+
+
+def _two_near_each_other(_number: int) -> dict[str, Any]:
+    """Two devices of a model with enough memory, on one NUMA node."""
+    exactly = {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": 2}
+    exactly["selectors"] = [{"cel": {"expression": _SUITABLE}}]
+    constraint = {"requests": ["gpus"], "matchAttribute": f"{DRIVER}/numa"}
+    return {"requests": [{"name": "gpus", "exactly": exactly}], "constraints": [constraint]}
+
+
+def _a_partition(number: int) -> dict[str, Any]:
+    """A quarter or an eighth, in turn."""
+    profile = ("quarter", "eighth")[number % 2]
+    expression = f"device.attributes['{DRIVER}'].profile == '{profile}'"
+    exactly = {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": 1}
+    exactly["selectors"] = [{"cel": {"expression": expression}}]
+    return {"requests": [{"name": "gpu", "exactly": exactly}]}
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Pods to be scheduled on nodes, and what else is there."""
@@ -107,13 +196,16 @@ class Workload:
     """Nodes and running pods come and go meanwhile."""
     replica_sets: int = 0
     """The pods belong to so many of them, and so are spread by the system's default constraints."""
+    devices: DeviceWorkload | None = None
+    """Every pod claims some of them."""
 
     def nodes(self, count: int) -> list[Node]:
         return [_node(number, self.node_cpu) for number in range(count)]
 
-    def owners(self) -> list[ReplicaSet]:
-        """What the pods belong to."""
-        return [_replica_set(number) for number in range(self.replica_sets)]
+    def others(self, nodes: int, pods: int) -> list[Any]:
+        """What is there beside nodes and pods."""
+        owners: list[Any] = [_replica_set(number) for number in range(self.replica_sets)]
+        return owners if self.devices is None else owners + self.devices.objects(nodes, pods)
 
     def running(self, nodes: int) -> list[Pod]:
         """The pods that run already."""
@@ -163,4 +255,6 @@ WORKLOADS: dict[str, Workload] = {
     "churn": Workload(churn=True),
     "gated": Workload(gated=True),
     "daemonset": Workload(one_per_node=True),
+    "dra": Workload(_claiming, devices=DeviceWorkload(_whole_devices, _two_near_each_other)),
+    "dra-partition": Workload(_claiming, devices=DeviceWorkload(_partitionable_devices, _a_partition)),
 }

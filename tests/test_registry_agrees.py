@@ -21,11 +21,8 @@ from kubestow.wiring.registry import IN_TREE, LEGACY, NOT_IMPLEMENTED, in_tree_r
 
 NAMES = sorted({*IN_TREE, *LEGACY})
 
-MISSING_POINTS = {
-    "DynamicResources": {"preEnqueue", "filter", "reserve", "preBind"},
-    "NodeResourcesFit": {"placementScore"},
-}
-"""Points of kube-scheduler's plugins that are missing here: allocating devices, and placing groups of pods."""
+MISSING_POINTS = {"NodeResourcesFit": {"placementScore"}}
+"""Points of kube-scheduler's plugins that are missing here: placing groups of pods."""
 
 
 def test_every_plugin_exists_or_is_known_to_be_missing() -> None:

@@ -181,7 +181,7 @@ class Cluster:
         return [event for event in (await self.get(EVENTS))["items"] if event["reason"] == reason]
 
 
-_PLURALS = {"StorageClass": "storageclasses", "PriorityClass": "priorityclasses"}
+_PLURALS = {"DeviceClass": "deviceclasses", "StorageClass": "storageclasses", "PriorityClass": "priorityclasses"}
 
 
 async def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> None:

@@ -40,6 +40,11 @@ def fail(_: Application, __: Request, connection: Connection) -> None:
     connection.respond(_refused(500, "InternalError"))
 
 
+def conflict(_: Application, __: Request, connection: Connection) -> None:
+    """Somebody else has changed the object."""
+    connection.respond(_refused(409, "Conflict"))
+
+
 def ask_to_wait(_: Application, __: Request, connection: Connection) -> None:
     connection.respond(_refused(429, "TooManyRequests", Retry_After="1"))
 

@@ -1,36 +1,380 @@
-"""DynamicResources: pods that claim devices are refused clearly; others are let through."""
+"""DynamicResources: every refusal in its words, what PostFilter gives up, scores, hints."""
 
 from typing import Any
 
+import pytest
+
 from framework.troupe import evaluation_of, nodes
 from kubestow.cluster.pods import PodInfo
-from kubestow.framework.results import SKIP, Code
+from kubestow.cluster.state import Cluster
+from kubestow.cluster.whatif import what_if
+from kubestow.config.durations import Duration
+from kubestow.config.features import Features
+from kubestow.config.plugin_args import DynamicResourcesArgs
+from kubestow.framework.results import SKIP, Code, FilterError
+from kubestow.model.codec import convert
+from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.plugins.dynamic_resources import DynamicResources
-from kubestow.testing.builders import make_node, make_pod
-from plugins.asking import cluster_of, make, scores
+from kubestow.testing import make_node, make_pod
+from kubestow.testing.handles import offline_handle
+from plugins.asking import hint, refused, scores
+from plugins.device_world import (
+    DRIVER,
+    allocated,
+    claim,
+    claiming,
+    device,
+    device_class,
+    device_slice,
+    either,
+    exactly,
+    gpus,
+    option,
+    taint_rule,
+)
 
-CLAIMING = make_pod("p", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]})
+BROKEN = "device.attributes['gpu.example.com'].nothing == 1"
+
+
+def world(
+    *objects: Any, features: Features | None = None, args: DynamicResourcesArgs | None = None, **parts: Any
+) -> Any:
+    """A plugin on a cluster of these objects: node `n` with two devices, class `gpu`, unless there are others."""
+    cluster = Cluster(features)
+    defaults = [make_node("n"), device_class(), device_slice("n", gpus(2))]
+    for thing in [*(() if objects and objects[0] is None else defaults), *objects]:
+        if thing is None:
+            continue
+        (cluster.set_node if hasattr(thing, "status") and hasattr(thing.status, "allocatable") else cluster.set_object)(
+            thing
+        )
+    handle = offline_handle(cluster, features, **parts)
+    return DynamicResources(args or DynamicResourcesArgs(), handle), cluster
+
+
+def why(plugin: Any, cluster: Cluster, pod: Any) -> str:
+    """What the plugin says against node `n`, or against the pod as a whole."""
+    answer = refused(plugin, cluster, pod)
+    return next((rejection.message for rejection in answer.values()), "")
 
 
 def test_pods_without_claims() -> None:
-    """Are not filtered, and every node scores 0."""
-    plugin, cluster = make(DynamicResources), cluster_of(make_node("a"), make_node("b"))
+    """Are not filtered, share what is known of nodes, and every node scores 0."""
+    plugin, cluster = world()
     assert plugin.pre_filter(PodInfo(make_pod("p"))) is SKIP
-    assert scores(plugin, cluster, make_pod("p")) == {"a": 0, "b": 0}
+    assert plugin.sign(PodInfo(make_pod("p"))) == ""
+    assert plugin.pre_enqueue(make_pod("p")) is None
+    assert scores(plugin, cluster, make_pod("p")) == {"n": 0}
 
 
-def test_pods_with_claims() -> None:
-    """Are refused as a whole, and told why, rather than placed where their devices are not."""
-    refusal = make(DynamicResources).pre_filter(PodInfo(CLAIMING))
-    assert refusal.code is Code.UNRESOLVABLE
-    assert "spec.resourceClaims" in refusal.message
-    assert make(DynamicResources).sign(PodInfo(CLAIMING)) is None
+def test_pods_with_claims_share_nothing() -> None:
+    """What is said of a row depends on more than the pod and the row."""
+    plugin, _ = world(claim("c"))
+    assert plugin.sign(PodInfo(claiming("p", "c"))) is None
+
+
+TEMPLATE = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "objects", "reason"),
+    [
+        (claiming("p", "c"), [], 'could not find ResourceClaim "default/c"'),
+        (make_pod("p", spec=TEMPLATE), [], 'pod "default/p": ResourceClaim not created yet'),
+        (
+            make_pod("p", spec={"resourceClaims": [{"name": "gpu"}]}),
+            [],
+            'pod "default/p", spec.resourceClaim "gpu": none of the supported fields are set',
+        ),
+        (
+            make_pod("p", spec=TEMPLATE, status={"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "c"}]}),
+            [claim("c")],
+            "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
+        ),
+        (
+            claiming("p", "c"),
+            [convert(ResourceClaim, {"metadata": {"name": "c", "namespace": "default", "deletionTimestamp": "x"}})],
+            'resourceclaim "c" is being deleted',
+        ),
+    ],
+)
+def test_claims_that_cannot_be_had(pod: Any, objects: list[Any], reason: str) -> None:
+    """Such a pod is kept out of the queue, and refused should it be there already."""
+    plugin, cluster = world(*objects)
+    kept_out = plugin.pre_enqueue(pod)
+    assert (kept_out.code, kept_out.message) == (Code.UNRESOLVABLE, reason)
+    assert refused(plugin, cluster, pod)[""] == kept_out
+
+
+def test_a_template_that_needs_no_claim() -> None:
+    """The pod's status may say that none was made, which is fine."""
+    plugin, _ = world()
+    pod = make_pod("p", spec=TEMPLATE, status={"resourceClaimStatuses": [{"name": "gpu"}]})
+    assert plugin.pre_enqueue(pod) is None
+    assert plugin.pre_filter(PodInfo(pod)) is SKIP
+
+
+@pytest.mark.parametrize(
+    ("asked", "features", "reason"),
+    [
+        (exactly(of="none"), {}, "request r: device class none does not exist"),
+        (either(option("o", of="none")), {}, "request r/o: device class none does not exist"),
+        ({"name": "r"}, {}, "resource claim default/c, request r: unknown request type"),
+        (
+            either(option("o")),
+            {"dra_prioritized_list": False},
+            "resource claim default/c, request r: has subrequests, but the DRAPrioritizedList feature is disabled",
+        ),
+    ],
+)
+def test_requests_that_no_node_can_satisfy(asked: Any, features: dict[str, bool], reason: str) -> None:
+    """The pod is refused as a whole."""
+    plugin, cluster = world(claim("c", asked), features=Features(**features))
+    answer = refused(plugin, cluster, claiming("p", "c"))[""]
+    assert (answer.code, answer.message) == (Code.UNRESOLVABLE, reason)
+
+
+def test_a_request_without_a_class() -> None:
+    """Is a mistake that the API server lets nobody make."""
+    plugin, _ = world(claim("c", exactly(of="")))
+    with pytest.raises(ValueError, match="request r: unsupported request type"):
+        plugin.pre_filter(PodInfo(claiming("p", "c")))
+
+
+SELECTOR = {"cel": {"expression": "true"}}
+INVALID = [device("gpu-0"), device("gpu-0")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "claimed", "reason"),
+    [
+        ([], claim("c", exactly(3)), "cannot allocate all claims"),
+        ([], claim("c", exactly(33)), "claim default/c: number of requested devices 33 exceeds the claim limit of 32"),
+        ([], claim("c", exactly(1, "nonsense(")), "claim default/c: selector #0: CEL compile error: "),
+        ([], claim("c", exactly(1, "true", BROKEN)), "claim default/c: selector #1: CEL runtime error: "),
+        ([device_class("odd", BROKEN)], claim("c", exactly(of="odd")), "class odd: selector #0: CEL runtime error: "),
+        (
+            [],
+            claim("c", exactly(selectors=[{}])),
+            "claim default/c, request r, selector #0: CEL expression empty (unsupported selector type?)",
+        ),
+        (
+            [],
+            claim("c", exactly(allocationMode="Most")),
+            "claim default/c, request r: unsupported count mode Most",
+        ),
+        (
+            [],
+            claim("c", exactly(), constraints=[{}]),
+            "claim default/c, constraint #0: empty constraint (unsupported constraint type?)",
+        ),
+        (
+            [],
+            claim("c", exactly(0), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
+            (
+                f"claim default/c, request r: cannot add device {DRIVER}/n/gpu-0 "
+                "because a claim constraint would not be satisfied"
+            ),
+        ),
+        ([device_slice("n", INVALID, pool="bad")], claim("c", exactly(3)), "invalid resource pools were encountered"),
+        (
+            [device_slice("n", INVALID, pool="bad")],
+            claim("c", exactly(0)),
+            f"claim default/c, request r: asks for all devices, but resource pool {DRIVER}/bad is currently invalid",
+        ),
+        (
+            [device_slice("n", gpus(1), pool="half", slices=2)],
+            claim("c", exactly(0)),
+            (
+                f"claim default/c, request r: asks for all devices, but resource pool {DRIVER}/half is currently being "
+                "updated"
+            ),
+        ),
+        ([], allocated("c", "elsewhere", "gpu-0"), "resourceclaim not available on the node"),
+    ],
+)
+def test_words_of_the_filter(objects: list[Any], claimed: ResourceClaim, reason: str) -> None:
+    """A node that will not do is refused; what is wrong with claim or class is an error."""
+    plugin, cluster = world(*objects, claimed)
+    answer = refused(plugin, cluster, claiming("p", "c"))["n"]
+    is_error = answer.message.startswith('running "DynamicResources" filter plugin: ')
+    assert answer.code is (Code.ERROR if is_error else Code.UNRESOLVABLE)
+    assert answer.message.removeprefix('running "DynamicResources" filter plugin: ').startswith(reason)
+
+
+def test_capacity_requests_need_their_feature() -> None:
+    """Without it nobody can say what they mean."""
+    features = Features(dra_consumable_capacity=False)
+    sized: dict[str, Any] = {"capacity": {"requests": {"memory": "1Gi"}}}
+    plugin, cluster = world(claim("c", exactly(**sized)), claim("d", either(option("o", **sized))), features=features)
+    problem = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+    assert why(plugin, cluster, claiming("p", "c")).endswith(f"claim default/c, request r: {problem}")
+    assert why(plugin, cluster, claiming("p", "d")).endswith(f"claim default/d, subrequest o: {problem}")
+
+
+@pytest.mark.parametrize("kind", [ResourceClaim, ResourceSlice, DeviceClass])
+def test_devices_that_cannot_be_seen(kind: type) -> None:
+    """Where the API server does not serve claims, classes or slices, pods with claims are told; others are not."""
+    plugin, cluster = world(claim("c"))
+    cluster.set_unreadable(kind, "the server has no resource.k8s.io/v1")
+    reason = "pod claims devices, which the scheduler cannot see: the server has no resource.k8s.io/v1"
+    assert plugin.pre_enqueue(claiming("p", "c")).message == reason
+    assert refused(plugin, cluster, claiming("p", "c"))[""].message == reason
+    assert plugin.pre_enqueue(make_pod("p")) is None
+
+
+def test_errors_end_a_cycle() -> None:
+    """A node whose devices cannot be judged fails the attempt, even if others would do."""
+    plugin, cluster = world(claim("c", exactly(1, BROKEN)))
+    evaluation = evaluation_of(cluster, plugin)
+    evaluation.pod = PodInfo(claiming("p", "c"))
+    assert evaluation.pre_filter()
+    with pytest.raises(FilterError, match='running "DynamicResources" filter plugin: claim default/c: selector #0'):
+        evaluation.passing(evaluation.cluster.order.rows())
+
+
+class Ticking:
+    """A clock that moves whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        self.seconds += 1.0
+        return self.seconds
+
+
+def test_a_search_that_takes_too_long() -> None:
+    """The attempt fails after the filter timeout, and names the node."""
+    many = [
+        device(f"d{number}", consumesCounters=[{"counterSet": "s", "counters": {"u": {"value": str(20 + number)}}}])
+        for number in range(24)
+    ]
+    counters: dict[str, Any] = {"sharedCounters": [{"name": "s", "counters": {"u": {"value": "300"}}}]}
+    wanted = claim("c", exactly(12))
+    args = DynamicResourcesArgs(filterTimeout=Duration(10 * 10**9))
+    slices = [device_slice("n", many, name="a", slices=2), device_slice("n", name="b", slices=2, **counters)]
+    objects = [None, make_node("n"), device_class(), *slices, wanted]
+    plugin, cluster = world(*objects, args=args, clock=Ticking())
+    with pytest.raises(FilterError, match="node n: timed out trying to allocate devices"):
+        refused(plugin, cluster, claiming("p", "c"))
+
+
+def test_what_ifs_see_the_same_devices() -> None:
+    """A copy of some rows is judged by the devices of the nodes that it was made of."""
+    plugin, cluster = world(make_node("bare"), claim("c"))
+    info = PodInfo(claiming("p", "c"))
+    state, rows = plugin.pre_filter(info), [cluster.nodes.row_of[name] for name in ("bare", "n")]
+    answer = plugin.filter_rows(state, info, what_if(cluster.nodes, rows), slice(0, 2))
+    assert (answer.kinds != 0).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        claim("c", exactly(11), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
+        claim("c", exactly(4), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}]),
+        claim("c", *(exactly(10, name=name) for name in "abc"), exactly(1, name="d")),
+        claim("c", exactly(31)),
+    ],
+)
+def test_hopeless_searches_end_soon(asked: ResourceClaim) -> None:
+    """Thirty devices that all differ have billions of combinations, which are not tried where there are too few."""
+    many = [device(f"d{number}", serial=number, numa=number // 10) for number in range(30)]
+    objects = [None, make_node("n"), device_class(), device_slice("n", many), asked]
+    plugin, cluster = world(*objects, args=DynamicResourcesArgs(filterTimeout=Duration(10**9)), clock=Ticking())
+    assert why(plugin, cluster, claiming("p", "c")) == "cannot allocate all claims"
+
+
+def test_filtering_without_looking_first() -> None:
+    """A configuration that enables the filter alone is told."""
+    plugin, cluster = world()
+    with pytest.raises(ValueError, match="enable it there, too"):
+        plugin.filter_rows(None, PodInfo(make_pod("p")), cluster.nodes, cluster.order.rows())
+
+
+# PostFilter
+
+
+def post_filter(plugin: Any, cluster: Any, pod: Any) -> tuple[Code, str]:
+    evaluation: Any = evaluation_of(cluster, plugin)
+    evaluation.pod = PodInfo(pod)
+    if evaluation.pre_filter():
+        evaluation.filter()
+    result = plugin.post_filter(evaluation.pod, evaluation)
+    return result.code, result.message
 
 
 def test_nothing_to_give_up() -> None:
-    """When a pod fits nowhere, there is no claim that could be exchanged."""
-    plugin: Any = make(DynamicResources)
-    evaluation = evaluation_of(nodes(1), plugin)
-    evaluation.pre_filter()
+    """A pod without claims, and one that was refused as a whole, have nothing to exchange."""
+    plugin, cluster = world(claim("c", exactly(of="none")))
+    nothing = (Code.UNSCHEDULABLE, "no new claims to deallocate")
+    assert post_filter(plugin, cluster, make_pod("p")) == nothing
+    assert post_filter(plugin, cluster, claiming("p", "c")) == nothing
+    assert post_filter(plugin, cluster, claiming("p", "unknown")) == nothing
+
+
+def test_not_asked_before() -> None:
+    """When another plugin refused the pod first, what PreFilter would have left is missing."""
+    plugin, _ = world()
+    evaluation: Any = evaluation_of(nodes(1), plugin)
     result = plugin.post_filter(evaluation.pod, evaluation)
-    assert (result.code, result.message) == (Code.UNSCHEDULABLE, "no new claims to deallocate")
+    assert (result.code, result.message) == (Code.ERROR, "not found")
+
+
+def test_nothing_stands_in_the_way() -> None:
+    """There are too few devices, whatever is given up."""
+    plugin, cluster = world(claim("c", exactly(3)))
+    assert post_filter(plugin, cluster, claiming("p", "c")) == (Code.UNSCHEDULABLE, "still not schedulable")
+
+
+# Scores
+
+
+def test_better_options_score_higher() -> None:
+    """Each list counts by the place of the option that it came down to; the best node gets 100."""
+    first, second = (option(f"o{number}", number + 1) for number in (1, 0))
+    plugin, cluster = world(
+        make_node("small"), device_slice("small", gpus(1)), claim("c", either(first, second)), claim("d", exactly())
+    )
+    pod = claiming("p", "c")
+    assert refused(plugin, cluster, pod) == {}
+    info = PodInfo(pod)
+    plugin.pre_filter(info)
+    rows = cluster.order.rows()
+    raw = plugin.score_rows(None, info, cluster.nodes, rows)
+    found = plugin.normalize(None, info, cluster.nodes, rows, raw)
+    assert dict(zip([cluster.nodes.names[row] for row in rows], raw.tolist(), strict=True)) == {"n": 8, "small": 7}
+    assert dict(zip([cluster.nodes.names[row] for row in rows], found.tolist(), strict=True)) == {"n": 100, "small": 87}
+    assert scores(plugin, cluster, claiming("q", "d")) == {"n": 0, "small": 0}
+
+
+# Hints
+
+
+def test_claims_that_are_worth_another_attempt() -> None:
+    """One's own, when it comes or its status changes; anybody's, when it gives up devices."""
+    plugin, _ = world(claim("c"))
+    pod = claiming("p", "c")
+    assert hint(plugin, pod, None, claim("c")) is True
+    assert hint(plugin, pod, claim("c"), claim("c")) is False
+    assert hint(plugin, pod, claim("c"), allocated("c", "n", "gpu-0")) is True
+    assert hint(plugin, pod, None, claim("other")) is False
+    assert hint(plugin, pod, claim("other"), allocated("other", "n", "gpu-0")) is False
+    assert hint(plugin, pod, allocated("other", "n", "gpu-0"), claim("other")) is True
+    assert hint(plugin, claiming("q", "missing"), allocated("other", "n", "gpu-0"), claim("other")) is False
+
+
+def test_other_objects_that_are_worth_another_attempt() -> None:
+    """Classes and slices always; the pod's own status when it names all claims."""
+    plugin, _ = world(claim("c"))
+    pod = claiming("p", "c")
+    assert hint(plugin, pod, None, device_class()) is True
+    assert hint(plugin, pod, device_slice("n"), device_slice("n", gpus(1))) is True
+    assert hint(plugin, pod, taint_rule("t", "k:NoSchedule"), None) is True
+    named = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "c"}]}
+    before, after = make_pod("p", spec=TEMPLATE), make_pod("p", spec=TEMPLATE, status=named)
+    assert hint(plugin, before, before, after) is False
+    skipped = make_pod("p", spec=TEMPLATE, status={"resourceClaimStatuses": [{"name": "gpu"}]})
+    assert hint(plugin, before, before, skipped) is True
+    assert hint(plugin, make_pod("q"), before, skipped) is False

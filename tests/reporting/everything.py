@@ -32,6 +32,7 @@ from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.client import ClientMetrics
 from kubestow.server.health import PING, HealthPage
 from kubestow.testing import SchedulerHarness, make_node, make_pod
+from plugins.device_world import device, device_class, device_slice
 
 FEATURES = Features.parse("SchedulerAsyncAPICalls=true")
 
@@ -73,6 +74,12 @@ def everything_happens(metrics: Metrics) -> Iterator[None]:
 def _scheduling(harness: SchedulerHarness) -> None:
     cluster = harness.cluster
     cluster.add(make_node("n1", cpu="64"))
+    # A device that is never made ready, for a claim that is made for the pod.
+    cluster.add(device_class(extendedResourceName="example.com/gpu"))
+    cluster.add(device_slice("n1", [device("gpu", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])]))
+    cluster.add(make_pod("gpu", resources={"example.com/gpu": 1}, priority=10))
+    harness.run_for(700.0)
+    cluster.delete(cluster.pod("gpu"))
     for kind in range(1, 5):
         for number in range(4):
             cluster.add(make_pod(f"kind-{kind}-{number}", cpu=f"{kind}m", priority=10))

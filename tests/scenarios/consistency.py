@@ -1,12 +1,17 @@
 """What must hold of a scheduler at any moment, whatever has happened."""
 
+from contextlib import suppress
+from typing import Any
+
 from cluster.comparing import described
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.model.devices import ResourceClaim
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_is_terminal
 from kubestow.testing import SchedulerHarness
+from plugins.device_world import given_twice
 
 
 def check(harness: SchedulerHarness) -> None:
@@ -43,7 +48,7 @@ def check_columns(harness: SchedulerHarness) -> None:
             if obj.spec.nodeName and not pod_is_terminal(obj):
                 fresh.set_pod(obj)
         else:
-            fresh.set_object(obj)
+            _set(fresh, obj)
     assumed = [placed.pod for placed in cluster._placed.values() if placed.assumed]
     assert cluster.assumed_count == len(assumed)
     for info in assumed:
@@ -51,9 +56,32 @@ def check_columns(harness: SchedulerHarness) -> None:
     assert described(cluster) == described(fresh)
 
 
+def _set(cluster: Cluster, obj: Any) -> None:
+    """What makes no sense is not taken in."""
+    with suppress(ValueError):
+        cluster.set_object(obj)
+
+
+def check_devices(harness: SchedulerHarness) -> None:
+    """Nothing is promised, what claims hold is counted, and no device was given out twice."""
+    fresh = Cluster()
+    for obj in harness.cluster.feed.told.values():
+        if not isinstance(obj, Node | Pod):
+            _set(fresh, obj)
+    assert harness.core.cluster.devices._pending == {}
+    assert _held(harness.core.cluster) == _held(fresh)
+    assert not given_twice(harness.cluster.all(ResourceClaim))
+
+
+def _held(cluster: Cluster) -> dict[tuple[str, str], Any]:
+    usages = {key: pool.usage for key, pool in cluster.devices._pools.items()}
+    return {key: (usage.dedicated, usage.shares, usage.capacity) for key, usage in usages.items()}
+
+
 def check_settled(harness: SchedulerHarness) -> None:
     """An idle scheduler assumes nothing, keeps no events for pods in flight, and no pod was bound twice."""
     check(harness)
+    check_devices(harness)
     assert harness.core.cluster.assumed_count == 0
     assert harness.core.queue.in_flight_counts() == {}
     assert len(harness.core.waiting_pods) == 0

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kubestow.testing import SchedulerHarness, make_node, make_pod
+from plugins.device_world import claim, claiming, device, device_class, device_slice
 
 Start = Callable[..., SchedulerHarness]
 
@@ -62,3 +63,18 @@ def test_a_node_with_a_senseless_amount_is_no_node(start: Start, caplog: pytest.
     harness.cluster.update(make_node("n1", cpu="2"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p1") == "n1"
+
+
+def test_a_slice_with_a_senseless_amount_offers_nothing(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """Its devices are not used until it is corrected; other devices are."""
+    harness = start()
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(device_class())
+    consumed = [{"counterSet": "set", "counters": {"units": {"value": "lots"}}}]
+    harness.cluster.add(device_slice("n1", [device("odd", consumesCounters=consumed)], pool="a"))
+    harness.cluster.add(device_slice("n1", [device("fine")], pool="b"))
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n1"}
+    assert "err=\"quantity 'lots'" in caplog.messages[0]

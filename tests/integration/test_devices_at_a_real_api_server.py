@@ -1,0 +1,135 @@
+"""Claims at a real kube-apiserver, which checks what is written: allocated, reserved, freed, raced for, made."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from integration.cluster import node, pod
+from integration.device_manifests import (
+    CLAIMS,
+    CLASSES,
+    SLICES,
+    claim,
+    claiming,
+    device_class,
+    device_slice,
+    devices_of,
+    reserved_for,
+)
+from integration.real_control_plane import RealControlPlane, assets, until
+from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
+
+__all__ = ["plane", "start"]
+"""Fixtures."""
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(assets() is None, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"),
+]
+
+Start = Callable[..., Scheduler]
+RESOURCE = "example.com/gpu"
+
+
+@pytest.fixture(autouse=True)
+def _clean(plane: RealControlPlane) -> Iterator[None]:
+    """Every test begins with an empty cluster."""
+    yield
+    for path in (PODS, SLICES, CLASSES, "/api/v1/nodes"):
+        plane.delete(path)
+    for name in _claims(plane):
+        _free(plane, name)
+        plane.patch(f"{CLAIMS}/{name}", {"metadata": {"finalizers": None}})
+    plane.delete(CLAIMS)
+    until(lambda: not plane.get(PODS)["items"] and not _claims(plane))
+
+
+def _claims(plane: RealControlPlane) -> dict[str, dict[str, Any]]:
+    return {item["metadata"]["name"]: item for item in plane.get(CLAIMS)["items"]}
+
+
+def _free(plane: RealControlPlane, name: str) -> None:
+    """As the controller does when no pod uses a claim any more."""
+    plane.patch(f"{CLAIMS}/{name}/status", {"status": {"reservedFor": None}})
+    plane.patch(f"{CLAIMS}/{name}/status", {"status": {"allocation": None}})
+
+
+def _nodes_of(plane: RealControlPlane) -> dict[str, str]:
+    return {item["metadata"]["name"]: item["spec"].get("nodeName", "") for item in plane.get(PODS)["items"]}
+
+
+def _message(plane: RealControlPlane, name: str) -> str:
+    conditions = plane.get(f"{PODS}/{name}")["status"].get("conditions") or ()
+    return next((str(of.get("message", "")) for of in conditions if of["type"] == "PodScheduled"), "")
+
+
+def _offer(plane: RealControlPlane, *counts: int, **spec: Any) -> None:
+    plane.create(CLASSES, device_class(**spec))
+    for number, count in enumerate(counts):
+        plane.create("/api/v1/nodes", node(f"n{number}"))
+        plane.create(SLICES, device_slice(f"n{number}", count))
+
+
+def test_claims_are_allocated_shared_and_freed(plane: RealControlPlane, start: Start) -> None:
+    """Two pods share a claim; a third waits for its own until the device is free."""
+    _offer(plane, 1)
+    plane.create(CLAIMS, claim("c"))
+    plane.create(PODS, claiming("first", "c"))
+    scheduler = start(*QUICK)
+    until(lambda: _nodes_of(plane)["first"] == "n0", scheduler.said)
+    plane.create(PODS, claiming("second", "c"))
+    plane.create(CLAIMS, claim("d"))
+    plane.create(PODS, claiming("third", "d"))
+    until(lambda: _nodes_of(plane)["second"] == "n0", scheduler.said)
+    until(lambda: "cannot allocate all claims" in _message(plane, "third"), scheduler.said)
+    assert reserved_for(_claims(plane)["c"]) == ["first", "second"]
+    for name in ("first", "second"):
+        plane.delete(f"{PODS}/{name}")
+    _free(plane, "c")
+    until(lambda: _nodes_of(plane).get("third") == "n0", scheduler.said)
+    assert devices_of(_claims(plane)["d"]) == ["n0/gpu-0"]
+
+
+def test_pods_race_for_devices(plane: RealControlPlane, start: Start) -> None:
+    """Twenty pods, eight devices: eight pods get one each, and no device is given out twice."""
+    _offer(plane, 4, 4)
+    scheduler = start(*QUICK)
+    for number in range(20):
+        plane.create(CLAIMS, claim(f"c{number}"))
+        plane.create(PODS, claiming(f"p{number}", f"c{number}"))
+    until(lambda: sum(map(bool, _nodes_of(plane).values())) == 8, scheduler.said)
+    until(lambda: sum("cannot allocate" in _message(plane, name) for name in _nodes_of(plane)) == 12, scheduler.said)
+    held = [device for found in _claims(plane).values() for device in devices_of(found)]
+    assert len(held) == len(set(held)) == 8
+
+
+def test_conflicts_with_somebody_who_keeps_changing_claims(plane: RealControlPlane, start: Start) -> None:
+    """Claims that change all the time are read and written again, until they are reserved."""
+    _offer(plane, 8)
+    for number in range(8):
+        plane.create(CLAIMS, claim(f"c{number}"))
+        plane.create(PODS, claiming(f"p{number}", f"c{number}"))
+    scheduler, turn = start(*QUICK), iter(range(100_000))
+
+    def all_bound() -> bool:
+        for name in _claims(plane):
+            plane.patch(f"{CLAIMS}/{name}", {"metadata": {"annotations": {"turn": str(next(turn))}}})
+        return all(_nodes_of(plane).values())
+
+    until(all_bound, scheduler.said)
+    assert all(len(reserved_for(found)) == 1 for found in _claims(plane).values())
+
+
+def test_extended_resources(plane: RealControlPlane, start: Start) -> None:
+    """The claim is made for the pod, and the pod's status names it."""
+    _offer(plane, 1, 2, extendedResourceName=RESOURCE)
+    asking = pod("p")
+    amounts = {"cpu": "100m", RESOURCE: "2"}
+    asking["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    plane.create(PODS, asking)
+    scheduler = start(*QUICK)
+    until(lambda: _nodes_of(plane)["p"] == "n1", scheduler.said)
+    ((name, made),) = _claims(plane).items()
+    assert devices_of(made) == ["n1/gpu-0", "n1/gpu-1"]
+    assert plane.get(f"{PODS}/p")["status"]["extendedResourceClaimStatus"]["resourceClaimName"] == name

@@ -1,0 +1,357 @@
+"""What claims get: order, taints, partitions, shares, node selectors, configuration."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.features import Features
+from kubestow.config.plugin_args import DynamicResourcesArgs
+from kubestow.model.codec import convert
+from kubestow.model.devices import AllocationResult
+from kubestow.model.node import NodeSelector
+from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.testing import make_node
+from kubestow.testing.handles import offline_handle
+from plugins.asking import refused
+from plugins.device_world import (
+    DRIVER,
+    allocated,
+    claim,
+    claiming,
+    device,
+    device_class,
+    device_slice,
+    either,
+    exactly,
+    gpus,
+    option,
+    taint_rule,
+)
+
+
+def cluster_of(*objects: Any, features: Features | None = None) -> tuple[Cluster, DynamicResources]:
+    """Node `n` in zone z, class `gpu`, and these."""
+    cluster = Cluster(features)
+    cluster.set_node(make_node("n", zone="z"))
+    for thing in (device_class(), *objects):
+        cluster.set_object(thing)
+    return cluster, DynamicResources(DynamicResourcesArgs(), offline_handle(cluster, features))
+
+
+def got(*objects: Any, features: Features | None = None, claims: tuple[str, ...] = ("c",)) -> list[AllocationResult]:
+    """What the claims of a pod get on node `n`; empty if that is too little."""
+    cluster, plugin = cluster_of(*objects, features=features)
+    pod = claiming("p", *claims)
+    if refused(plugin, cluster, pod):
+        return []
+    state: Any = plugin.pre_filter(PodInfo(pod))
+    plugin.reserve(state, PodInfo(pod), "n")
+    return list(state.allocations.values())
+
+
+def names(allocations: list[AllocationResult]) -> list[str]:
+    return [f"{of.pool}/{of.device}" for allocation in allocations for of in allocation.devices.results]
+
+
+def test_pools_slices_and_devices_in_order() -> None:
+    """Pools by driver and name, slices by name, devices as they stand."""
+    slices = [
+        device_slice("n", [device("b"), device("a")], pool="z"),
+        device_slice("n", [device("x")], pool="a", name="2", slices=2),
+        device_slice("n", [device("y")], pool="a", name="1", slices=2),
+        device_slice("n", [device("w")], pool="zz", driver="a.example.com"),
+    ]
+    assert names(got(*slices, claim("c", exactly(5)))) == ["zz/w", "a/y", "a/x", "z/b", "z/a"]
+
+
+def test_claims_and_requests_in_order_with_backtracking() -> None:
+    """What was taken first is given back where the rest could not be had otherwise."""
+    picky = f"device.attributes['{DRIVER}'].model == 'a'"
+    offered = device_slice("n", [device("d0", model="a"), device("d1", model="b")])
+    asked = claim("c", exactly(1, name="any"), exactly(1, picky, name="picky"))
+    assert names(got(offered, asked)) == ["n/d1", "n/d0"]
+    assert names(got(offered, claim("c"), claim("d", exactly(1, picky)), claims=("c", "d"))) == ["n/d1", "n/d0"]
+
+
+@pytest.mark.parametrize(
+    ("slices", "found"),
+    [
+        ([device_slice("n", gpus(1), name="1", slices=2)], []),
+        (
+            [
+                device_slice("n", gpus(1), name="1", slices=2),
+                device_slice("n", [device("late")], name="2", slices=2),
+            ],
+            ["n/gpu-0"],
+        ),
+        (
+            [device_slice("n", gpus(1), name="1"), device_slice("n", [device("new")], name="2", generation=2)],
+            ["n/new"],
+        ),
+        (
+            [
+                device_slice("n", gpus(1), pool="p", name="1", slices=2),
+                device_slice("other", gpus(1), pool="p", name="2", generation=2, slices=2),
+            ],
+            [],
+        ),
+        (
+            [
+                device_slice("n", gpus(1), pool="p", name="1", slices=2),
+                device_slice("other", gpus(1), pool="p", name="2", slices=2),
+            ],
+            ["p/gpu-0"],
+        ),
+        ([device_slice("n", [device("twice"), device("twice")])], []),
+    ],
+    ids=["incomplete", "complete", "newer", "obsolete", "with other nodes' slices", "contradictory"],
+)
+def test_pools_that_count(slices: list[Any], found: list[str]) -> None:
+    """Only complete pools of the newest generation offer anything."""
+    assert names(got(*slices, claim("c"))) == found
+
+
+ZONE = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]}
+IN_ZONE = {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}]}
+ELSEWHERE = {"nodeSelectorTerms": [{"matchExpressions": [{**ZONE, "values": ["elsewhere"]}]}]}
+ON_N = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "devices", "selector"),
+    [
+        ({"nodeName": "n"}, gpus(1), ON_N),
+        ({"allNodes": True}, gpus(1), None),
+        ({"nodeSelector": IN_ZONE}, gpus(1), IN_ZONE),
+        ({"perDeviceNodeSelection": True}, [device("d", nodeSelector=IN_ZONE)], IN_ZONE),
+        ({"perDeviceNodeSelection": True}, [device("e", nodeName="m"), device("d", nodeName="n")], ON_N),
+        ({"allNodes": True}, gpus(1, bindsToNode=True), ON_N),
+    ],
+)
+def test_where_an_allocation_can_be_used(spec: dict[str, Any], devices: list[Any], selector: Any) -> None:
+    """Its node selector is what all its devices have in common."""
+    found = got(device_slice(devices=devices, pool="p", **spec), claim("c"))
+    assert len(found) == 1
+    assert found[0].nodeSelector == (None if selector is None else convert(NodeSelector, selector))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"nodeName": "m"}, {"nodeSelector": ELSEWHERE}, {"perDeviceNodeSelection": True}, {}],
+)
+def test_devices_of_other_nodes(spec: dict[str, Any]) -> None:
+    """Are nothing to a node."""
+    assert got(device_slice(devices=gpus(1), pool="p", **spec), claim("c")) == []
+
+
+def test_per_device_selection_needs_its_feature() -> None:
+    """A slice that may mean something else than it says is not used."""
+    offered = device_slice(devices=[device("d", nodeName="n")], pool="p", perDeviceNodeSelection=True)
+    assert got(offered, claim("c"), features=Features(dra_partitionable_devices=False)) == []
+
+
+def test_all_devices() -> None:
+    """All that the selectors let through; none at all is too little, and so is one that is taken."""
+    offered = device_slice("n", gpus(3))
+    assert names(got(offered, claim("c", exactly(0)))) == ["n/gpu-0", "n/gpu-1", "n/gpu-2"]
+    assert got(offered, claim("c", exactly(0, "false"))) == []
+    assert got(offered, allocated("other", "n", "gpu-1"), claim("c", exactly(0))) == []
+
+
+def test_too_many_devices_for_a_claim() -> None:
+    """An option that needs fewer is taken instead."""
+    offered = device_slice("n", gpus(40))
+    asked = either(option("many", 32), option("few", 1), name="b")
+    found = got(offered, claim("c", exactly(1, name="a"), asked))
+    assert [of.request for of in found[0].devices.results] == ["a", "b/few"]
+    assert got(offered, claim("c", exactly(1, name="a"), either(option("many", 32), name="b"))) == []
+
+
+def test_admin_access() -> None:
+    """Gets devices that are in use, and does not keep others from them."""
+    offered, used = device_slice("n", gpus(1)), allocated("used", "n", "gpu-0")
+    found = got(offered, used, claim("c", exactly(adminAccess=True)))
+    assert names(found) == ["n/gpu-0"]
+    assert found[0].devices.results[0].adminAccess is True
+    cluster, plugin = cluster_of(offered, claim("c", exactly(adminAccess=True)), claim("d"))
+    for name in ("c", "d"):
+        pod = PodInfo(claiming(name, name))
+        assert refused(plugin, cluster, pod.pod) == {}
+        plugin.reserve(plugin.pre_filter(pod), pod, "n")  # type: ignore[arg-type]
+
+
+# Taints
+
+
+@pytest.mark.parametrize(
+    ("taint", "toleration", "allowed"),
+    [
+        ("k:NoSchedule", None, False),
+        ("k:NoExecute", None, False),
+        ("k:None", None, True),
+        ("k:NoSchedule", {"operator": "Exists"}, True),
+        ("k:NoSchedule", {"key": "k", "operator": "Exists", "effect": "NoSchedule"}, True),
+        ("k:NoSchedule", {"key": "k", "operator": "Exists", "effect": "NoExecute"}, False),
+        ("k:NoSchedule", {"key": "other", "operator": "Exists"}, False),
+        ("k:NoSchedule", {"key": "k", "operator": "Equal", "value": ""}, True),
+        ("k:NoSchedule", {"key": "k", "operator": "Equal", "value": "v"}, False),
+        ("k:NoSchedule", {"key": "k", "operator": "Sometimes"}, False),
+    ],
+)
+def test_taints(taint: str, toleration: dict[str, str] | None, allowed: bool) -> None:
+    """A device with a taint is given only to those that tolerate it; that is noted in the result."""
+    asked = exactly(tolerations=[toleration]) if toleration else exactly()
+    found = got(device_slice("n", gpus(1, taints=[taint])), claim("c", asked))
+    assert bool(found) is allowed
+    if allowed and toleration:
+        assert found[0].devices.results[0].tolerations[0].operator == toleration["operator"]
+
+
+def test_taints_by_rules() -> None:
+    """A rule taints the devices that it selects, for as long as it is there."""
+    cluster, plugin = cluster_of(device_slice("n", gpus(2)), claim("c", exactly(2)))
+    pod = claiming("p", "c")
+    assert refused(plugin, cluster, pod) == {}
+    rule = taint_rule("r", "k:NoSchedule", driver=DRIVER, pool="n", device="gpu-1")
+    cluster.set_object(rule)
+    assert "n" in refused(plugin, cluster, pod)
+    cluster.remove_object(rule)
+    assert refused(plugin, cluster, pod) == {}
+
+
+# Partitions
+
+
+def partitions(*sizes: int) -> list[dict[str, Any]]:
+    return [
+        device(f"p{number}", consumesCounters=[{"counterSet": "gpu", "counters": {"units": {"value": str(size)}}}])
+        for number, size in enumerate(sizes)
+    ]
+
+
+COUNTERS: dict[str, Any] = {"sharedCounters": [{"name": "gpu", "counters": {"units": {"value": "4"}}}]}
+
+
+def test_partitions_share_counters() -> None:
+    """What one partition takes of its device is missing for the others, on whatever node they are used."""
+    offered = device_slice("n", partitions(4, 2, 2), pool="p", name="b", slices=2)
+    counters = device_slice("elsewhere", pool="p", name="a", slices=2, **COUNTERS)
+    assert names(got(offered, counters, claim("c", exactly(2)))) == ["p/p1", "p/p2"]
+    assert got(offered, counters, claim("c", exactly(3))) == []
+    assert got(offered, claim("c")) == []
+    off = Features(dra_partitionable_devices=False)
+    assert got(device_slice("n", partitions(1)), claim("c"), features=off) == []
+
+
+def test_counters_that_do_not_exist() -> None:
+    """Make a pool contradictory, and so does a set that is there twice."""
+    offered = device_slice("n", partitions(1), pool="p", name="b", slices=2)
+    assert got(offered, device_slice("n", pool="p", name="a", slices=2, sharedCounters=[]), claim("c")) == []
+    twice: dict[str, Any] = {"sharedCounters": COUNTERS["sharedCounters"] * 2}
+    assert got(offered, device_slice("n", pool="p", name="a", slices=2, **twice), claim("c")) == []
+
+
+# Shares
+
+
+def shared(name: str, value: str = "10Gi", **policy: Any) -> dict[str, Any]:
+    capacity = {"memory": {"value": value, **({"requestPolicy": policy} if policy else {})}}
+    return device(name, allowMultipleAllocations=True, capacity=capacity)
+
+
+def sized(amount: str | None, name: str = "r") -> dict[str, Any]:
+    fields: dict[str, Any] = {"capacity": {"requests": {"memory": amount}}} if amount else {}
+    return exactly(name=name, **fields)
+
+
+RANGE = {"min": "2Gi", "max": "8Gi", "step": "2Gi"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "consumed"),
+    [
+        ({}, None, "10Gi"),
+        ({}, "3Gi", "3Gi"),
+        ({}, "11Gi", None),
+        ({"default": "1Gi"}, None, "1Gi"),
+        ({"default": "2Gi", "validRange": RANGE}, "1Gi", "2Gi"),
+        ({"default": "2Gi", "validRange": RANGE}, "3Gi", "4Gi"),
+        ({"default": "2Gi", "validRange": RANGE}, "4Gi", "4Gi"),
+        ({"default": "2Gi", "validRange": RANGE}, "9Gi", None),
+        ({"default": "2Gi", "validRange": {"min": "2Gi"}}, "3Gi", "3Gi"),
+        ({"default": "1Gi", "validValues": ["1Gi", "4Gi"]}, "2Gi", "4Gi"),
+        ({"default": "1Gi", "validValues": ["1Gi", "4Gi"]}, "5Gi", None),
+    ],
+)
+def test_what_a_share_consumes(policy: dict[str, Any], asked: str | None, consumed: str | None) -> None:
+    """What is asked for, rounded up as the policy says; what it does not allow is not given."""
+    found = got(device_slice("n", [shared("d", **policy)]), claim("c", sized(asked)))
+    if consumed is None:
+        assert found == []
+    else:
+        result = found[0].devices.results[0]
+        assert result.consumedCapacity == {"memory": consumed}
+        assert result.shareID is not None
+        assert len(result.shareID) == 36
+
+
+def test_shares_of_one_device() -> None:
+    """As many as there is capacity for; each has an id of its own."""
+    offered = device_slice("n", [shared("d")])
+    found = got(offered, claim("c", sized("4Gi", "a"), sized("6Gi", "b")))
+    assert names(found) == ["n/d", "n/d"]
+    assert len({of.shareID for of in found[0].devices.results}) == 2
+    assert got(offered, claim("c", sized("4Gi", "a"), sized("7Gi", "b"))) == []
+    assert got(offered, claim("c", exactly(capacity={"requests": {"cores": "1"}}))) == []
+
+
+def test_shares_differ_in_what_is_left() -> None:
+    """Devices of one kind are not alike where shares of them are in use."""
+    status = {
+        "allocation": {
+            "devices": {
+                "results": [
+                    {
+                        "request": "r",
+                        "driver": DRIVER,
+                        "pool": "n",
+                        "device": "d1",
+                        "shareID": "s",
+                        "consumedCapacity": {"memory": "1Gi"},
+                    }
+                ]
+            }
+        }
+    }
+    offered = device_slice("n", [shared("d0"), shared("d1")])
+    found = got(offered, claim("used", status=status), claim("c", sized("1Gi", "a"), sized("10Gi", "b")))
+    assert names(found) == ["n/d1", "n/d0"]
+
+
+# Configuration
+
+
+def opaque(word: str) -> dict[str, Any]:
+    return {"opaque": {"driver": DRIVER, "parameters": {"say": word}}}
+
+
+def test_configuration() -> None:
+    """What the classes say, once each, then what the claim says about the requests that were satisfied."""
+    spoken = device_class("gpu", config=[opaque("class")])
+    config = [
+        opaque("everybody"),
+        {"requests": ["a"], **opaque("a alone")},
+        {"requests": ["b/x"], **opaque("not chosen")},
+        {"requests": ["b/y"], **opaque("chosen")},
+    ]
+    asked = [exactly(name="a"), either(option("x", 9), option("y"), name="b")]
+    found = got(spoken, device_slice("n", gpus(2)), claim("c", *asked, config=config))
+    said = [(of.source, of.requests, bytes(of.opaque.parameters)) for of in found[0].devices.config if of.opaque]
+    assert said == [
+        ("FromClass", ("a", "b/y"), b'{"say":"class"}'),
+        ("FromClaim", (), b'{"say":"everybody"}'),
+        ("FromClaim", ("a",), b'{"say":"a alone"}'),
+        ("FromClaim", ("b/y",), b'{"say":"chosen"}'),
+    ]

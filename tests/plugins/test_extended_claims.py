@@ -1,0 +1,151 @@
+"""The claim for extended resources: what it asks for, by container and node."""
+
+from typing import Any
+
+import pytest
+
+from kubestow.cluster.devices.classes import classes_by_resource
+from kubestow.cluster.listers import Store
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.plugin_args import DynamicResourcesArgs, NodeResourcesFitArgs
+from kubestow.model.codec import convert
+from kubestow.model.devices import DeviceClass, ResourceClaim
+from kubestow.model.pod import Pod
+from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.dynamic_resources.extended import claim_for, node_claim
+from kubestow.plugins.node_resources_fit import NodeResourcesFit
+from kubestow.testing import make_node, make_pod
+from kubestow.testing.handles import offline_handle
+from plugins.asking import hint, refused
+from plugins.device_world import device_class, device_slice, gpus
+
+GPU, NIC = "example.com/gpu", "example.com/nic"
+CLASSES = classes_by_resource(
+    [device_class("gpu", extendedResourceName=GPU), device_class("nic", extendedResourceName=NIC)]
+)
+
+
+def container(name: str, policy: str | None = None, **requests: int) -> dict[str, Any]:
+    named = {f"example.com/{resource}": amount for resource, amount in requests.items()}
+    found: dict[str, Any] = {"name": name, "resources": {"requests": {"cpu": "1", **named}}}
+    return found | ({"restartPolicy": policy} if policy else {})
+
+
+def asked(inits: list[dict[str, Any]], containers: list[dict[str, Any]], *resources: str) -> tuple[Any, Any]:
+    """Requests as name -> (class, count), and mappings as container -> requests."""
+    pod = make_pod("p", spec={"containers": containers, "initContainers": inits})
+    found = node_claim(claim_for(pod, Store()), pod, resources or (GPU,), CLASSES)
+    requests = {
+        request.name: (request.exactly.deviceClassName, request.exactly.count)
+        for request in found.claim.spec.devices.requests
+        if request.exactly is not None
+    }
+    mapped: dict[str, list[str]] = {}
+    for mapping in found.mappings:
+        mapped.setdefault(mapping.containerName, []).append(mapping.requestName)
+    return requests, mapped
+
+
+def test_a_request_for_each_container_and_resource() -> None:
+    """Named by their places; resources count by name, among all that the container requests."""
+    requests, mapped = asked([], [container("a", gpu=1, nic=2), container("b", nic=1)], GPU, NIC)
+    assert requests == {
+        "container-0-request-1": ("gpu", 1),
+        "container-0-request-2": ("nic", 2),
+        "container-1-request-1": ("nic", 1),
+    }
+    assert mapped == {"a": ["container-0-request-1", "container-0-request-2"], "b": ["container-1-request-1"]}
+
+
+def test_init_containers_use_the_devices_of_those_after_them() -> None:
+    """What they need beyond that is asked for once, for the one that needs most."""
+    inits = [container("i0", gpu=3), container("i1", gpu=2), container("side", "Always", gpu=1)]
+    requests, mapped = asked(inits, [container("a", gpu=1)])
+    assert requests == {
+        "container-0-request-1": ("gpu", 1),
+        "container-2-request-1": ("gpu", 1),
+        "container-3-request-1": ("gpu", 1),
+    }
+    own, side, last = sorted(requests)
+    assert mapped == {"i0": [side, last, own], "i1": [side, last], "side": [side], "a": [last]}
+
+
+def test_several_init_containers_share_the_largest_request() -> None:
+    """Their mappings name it, whoever it was made for."""
+    requests, mapped = asked([container("i0", gpu=2), container("i1", gpu=4)], [container("a")])
+    assert requests == {"container-1-request-1": ("gpu", 4)}
+    assert mapped == {"i0": ["container-1-request-1"], "i1": ["container-1-request-1"]}
+
+
+def test_the_newest_class_of_a_resource() -> None:
+    """Where several classes offer a resource the newest counts, then the first by name."""
+
+    def of(name: str, created: str) -> DeviceClass:
+        meta = {"name": name, "creationTimestamp": created}
+        return convert(DeviceClass, {"metadata": meta, "spec": {"extendedResourceName": GPU}})
+
+    old, new, same = of("a", "2026-01-01T00:00:00Z"), of("c", "2026-02-01T00:00:00Z"), of("b", "2026-02-01T00:00:00Z")
+    found = classes_by_resource([new, old, same])
+    assert found[GPU].metadata.name == "b"
+    assert found["deviceclass.resource.kubernetes.io/a"].metadata.name == "a"
+
+
+def test_a_claim_of_an_earlier_attempt() -> None:
+    """Is found by its owner."""
+    pod = make_pod("p")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod.metadata.uid, "controller": True}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    meta = {"name": "x", "namespace": "default", "ownerReferences": [owner], "annotations": annotations}
+    cluster = Cluster()
+    cluster.set_object(convert(ResourceClaim, {"metadata": meta}))
+    assert claim_for(pod, cluster.listers.resource_claims).metadata.name == "x"
+    assert claim_for(make_pod("q"), cluster.listers.resource_claims).metadata.name == "<extended-resources>"
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Node `plain` offers two GPUs itself, `devices` has two devices, `bare` has nothing."""
+    cluster = Cluster()
+    cluster.set_object(device_class("gpu", extendedResourceName=GPU))
+    cluster.set_node(make_node("plain", resources={GPU: 2}))
+    cluster.set_node(make_node("devices"))
+    cluster.set_node(make_node("bare"))
+    cluster.set_object(device_slice("devices", gpus(2)))
+    return cluster
+
+
+def test_who_judges_which_nodes(cluster: Cluster) -> None:
+    """NodeResourcesFit those that offer the resource themselves, DynamicResources the others."""
+    handle = offline_handle(cluster)
+    fit = NodeResourcesFit(NodeResourcesFitArgs(), handle)
+    devices = DynamicResources(DynamicResourcesArgs(), handle)
+    small, large = make_pod("p", resources={GPU: 2}), make_pod("p", resources={GPU: 3})
+    assert refused(fit, cluster, small) == {}
+    assert refused(fit, cluster, large).keys() == {"plain"}
+    assert refused(devices, cluster, small).keys() == {"bare"}
+    assert refused(devices, cluster, large).keys() == {"devices", "bare"}
+    assert fit.sign(PodInfo(small)) is None
+    assert fit.sign(PodInfo(make_pod("p", cpu=1))) is not None
+    row = cluster.nodes.row_of["plain"]
+    assert fit.row_rejection(fit.pre_filter(PodInfo(small)), cluster.nodes, row) is None
+    assert fit.row_rejection(fit.pre_filter(PodInfo(small)), cluster.nodes, cluster.nodes.row_of["bare"]) is None
+    passing = fit.passing_rows(fit.pre_filter(PodInfo(large)), PodInfo(large), cluster.nodes, slice(0, 3))
+    assert passing.tolist() == [False, True, True]
+
+
+def test_a_resource_that_nobody_knows(cluster: Cluster) -> None:
+    """Beside one that devices stand for, it refuses nodes that do not offer it."""
+    plugin = DynamicResources(DynamicResourcesArgs(), offline_handle(cluster))
+    found = refused(plugin, cluster, make_pod("p", resources={GPU: 1, NIC: 1}))
+    assert {rejection.message for rejection in found.values()} == {"cannot fit resource"}
+
+
+def test_nodes_that_may_have_devices_are_worth_another_attempt(cluster: Cluster) -> None:
+    """A node that does not offer the resource itself may have devices for it."""
+    fit = NodeResourcesFit(NodeResourcesFitArgs(), offline_handle(cluster))
+    pod: Pod = make_pod("p", cpu=1, resources={GPU: 2})
+    assert hint(fit, pod, None, make_node("new")) is True
+    assert hint(fit, pod, None, make_node("new", cpu="500m")) is False
+    assert hint(fit, pod, None, make_node("new", resources={GPU: 1})) is False
+    assert hint(fit, pod, make_node("old"), make_node("old", memory="64Gi")) is True

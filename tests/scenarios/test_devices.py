@@ -1,0 +1,299 @@
+"""Pods that claim devices: found, reserved, written, shared, given back; and what happens when writing fails."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.pod import Pod
+from kubestow.testing import SchedulerHarness, make_node
+from plugins.device_world import (
+    allocated,
+    claim,
+    claiming,
+    device_class,
+    device_slice,
+    devices_of,
+    exactly,
+    given_twice,
+    gpus,
+)
+
+Start = Callable[..., SchedulerHarness]
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+WRITES = ["update_resource_claim", "update_resource_claim_status"]
+
+
+def with_devices(start: Start, *counts: int, **options: Any) -> SchedulerHarness:
+    """Nodes n0, n1... with so many devices each."""
+    harness = start(**options)
+    harness.cluster.add(device_class())
+    for number, count in enumerate(counts):
+        harness.cluster.add(make_node(f"n{number}"))
+        harness.cluster.add(device_slice(f"n{number}", gpus(count)))
+    return harness
+
+
+def found(harness: SchedulerHarness, name: str) -> ResourceClaim:
+    claim = harness.cluster.get(ResourceClaim, f"default/{name}")
+    assert claim is not None
+    return claim
+
+
+def reserved_for(claim: ResourceClaim) -> list[str]:
+    return [consumer.name for consumer in claim.status.reservedFor]
+
+
+def message(harness: SchedulerHarness, name: str) -> str:
+    return harness.cluster.conditions(name)["PodScheduled"].message
+
+
+def failures(harness: SchedulerHarness, name: str) -> list[str]:
+    """What the attempts at a pod failed with."""
+    return [event.note for event in harness.events.about(name) if event.reason == "FailedScheduling"]
+
+
+def test_a_claim_is_allocated_and_reserved(start: Start) -> None:
+    """First the finalizer, then allocation and reservation, then the binding."""
+    harness = with_devices(start, 1, 3)
+    harness.cluster.add(claim("c", exactly(2)))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n1"}
+    got = found(harness, "c")
+    assert devices_of(got) == ["n1/gpu-0", "n1/gpu-1"]
+    assert got.metadata.finalizers == (FINALIZER,)
+    assert reserved_for(got) == ["p"]
+    assert got.status.allocation is not None
+    assert got.status.allocation.allocationTimestamp is not None
+    assert [call.call for call in harness.cluster.calls] == ["patch_pod_status", *WRITES, "bind"]
+
+
+def test_a_claim_is_shared(start: Start) -> None:
+    """A second pod goes where the devices are, and is added to those that the claim is reserved for."""
+    harness = with_devices(start, 2, 2)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("first", "c"))
+    harness.run_until_idle()
+    harness.cluster.add(claiming("second", "c"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("second") == harness.cluster.node_of("first")
+    assert reserved_for(found(harness, "c")) == ["first", "second"]
+
+
+def test_a_claim_under_way_is_waited_for(start: Start) -> None:
+    """Two pods come with one claim: the second is tried again when the first has it."""
+    harness = with_devices(start, 2, latency=1.0)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("first", "c"))
+    harness.cluster.add(claiming("second", "c"))
+    harness.run_for(0.5)
+    problem = "resource claim default/c is in the process of being allocated"
+    wanted = f"0/1 nodes are available: {problem}. no new claims to deallocate"
+    assert failures(harness, "second")[0].startswith(wanted)
+    harness.run_until_idle()
+    assert reserved_for(found(harness, "c")) == ["first", "second"]
+
+
+@pytest.mark.parametrize("delay", [0.0, 3.0])
+def test_two_pods_race_for_the_last_device(start: Start, delay: float) -> None:
+    """One gets it, the other is told; however late the scheduler hears of what it has written."""
+    harness = with_devices(start, 1, delay=delay, latency=0.2)
+    for name in ("a", "b"):
+        harness.cluster.add(claim(name))
+        harness.cluster.add(claiming(name, name))
+    harness.run_until_idle()
+    assert len(harness.bindings) == 1
+    loser = "b" if "default/a" in harness.bindings else "a"
+    assert message(harness, loser).startswith("0/1 nodes are available: 1 cannot allocate all claims. still not")
+    assert not given_twice(harness.cluster.all(ResourceClaim))
+
+
+def test_devices_that_come_free(start: Start) -> None:
+    """A waiting pod is tried again when a claim gives up its devices."""
+    harness = with_devices(start, 1)
+    harness.cluster.add(allocated("old", "n0", "gpu-0"))
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    assert not harness.bindings
+    harness.cluster.update(claim("old"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
+
+
+def test_devices_that_come_late(start: Start) -> None:
+    """A waiting pod is tried again when its class, and then a slice, appears."""
+    harness = start()
+    harness.cluster.add(make_node("n0"))
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    assert "request r: device class gpu does not exist" in message(harness, "p")
+    harness.cluster.add(device_class())
+    harness.run_until_idle()
+    assert "1 cannot allocate all claims" in message(harness, "p")
+    harness.cluster.add(device_slice("n0", gpus(1)))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
+
+
+def test_a_claim_that_is_made_later(start: Start) -> None:
+    """A pod is kept out of the queue until its claim exists."""
+    harness = with_devices(start, 1)
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    assert harness.place_of("p") == "gated"
+    harness.cluster.add(claim("c"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
+
+
+def test_a_claim_moves_to_another_node(start: Start) -> None:
+    """What an unused claim has on a node where the pod cannot run is given up, and it gets something else."""
+    harness = with_devices(start, 1, 1)
+    harness.cluster.add(allocated("c", "n0", "gpu-0"))
+    harness.cluster.add(claiming("p", "c", node_selector={"kubernetes.io/hostname": "n1"}))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n1"}
+    assert devices_of(found(harness, "c")) == ["n1/gpu-0"]
+    messages = failures(harness, "p")
+    assert "1 resourceclaim not available on the node" in messages[0]
+    assert "deallocation of ResourceClaim completed" in messages[0]
+
+
+def test_a_claim_in_use_stays(start: Start) -> None:
+    """What other pods use is not given up."""
+    harness = with_devices(start, 1, 1)
+    other = {"resource": "pods", "name": "other", "uid": "uid-of-another-pod"}
+    harness.cluster.add(allocated("c", "n0", "gpu-0", reservedFor=[other]))
+    harness.cluster.add(claiming("p", "c", node_selector={"kubernetes.io/hostname": "n1"}))
+    harness.run_until_idle()
+    assert not harness.bindings
+    assert "still not schedulable" in message(harness, "p")
+    assert devices_of(found(harness, "c")) == ["n0/gpu-0"]
+
+
+def test_a_selector_that_cannot_be_evaluated(start: Start) -> None:
+    """The attempt fails with what is wrong, and is made again and again; other pods are not held up."""
+    harness = with_devices(start, 2)
+    harness.cluster.add(claim("bad", exactly(1, "device.attributes['gpu.example.com'].nothing == 1")))
+    harness.cluster.add(claiming("bad", "bad"))
+    harness.cluster.add(claim("good"))
+    harness.cluster.add(claiming("good", "good"))
+    harness.run_for(60)
+    assert harness.bindings == {"default/good": "n0"}
+    wanted = 'running "DynamicResources" filter plugin: claim default/bad: selector #0: CEL runtime error: '
+    assert all(note.startswith(wanted) for note in failures(harness, "bad"))
+    assert len(failures(harness, "bad")) > 3
+
+
+# When writing fails
+
+
+@pytest.mark.parametrize("call", WRITES)
+@pytest.mark.parametrize("times", [1, 4])
+def test_conflicts_are_tried_again(start: Start, call: str, times: int) -> None:
+    """A claim that somebody else has changed meanwhile is read and written again, at once."""
+    harness = with_devices(start, 1)
+    harness.cluster.faults.fail(call, "Conflict", times=times)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    assert harness.time < 0.1
+    assert harness.bindings == {"default/p": "n0"}
+    assert reserved_for(found(harness, "c")) == ["p"]
+
+
+@pytest.mark.parametrize("call", [*WRITES, "get_resource_claim"])
+@pytest.mark.parametrize("problem", ["Conflict", "InternalError", "Timeout"])
+def test_failures_give_everything_back(start: Start, call: str, problem: str) -> None:
+    """When a claim cannot be written its devices are free again, and the pod is tried again later."""
+    harness = with_devices(start, 1)
+    harness.cluster.faults.fail(call, problem, times=5)
+    if call == "get_resource_claim":
+        harness.cluster.faults.fail(WRITES[0], "Conflict", times=4)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until(lambda: bool(failures(harness, "p")))
+    assert not harness.core.cluster.devices._pending
+    assert "claim default/c" in failures(harness, "p")[0]
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
+    assert reserved_for(found(harness, "c")) == ["p"]
+
+
+def test_a_write_that_took_effect_unnoticed(start: Start) -> None:
+    """The allocation was written, but the answer got lost: the claim keeps its device, and the pod gets it."""
+    harness = with_devices(start, 2)
+    harness.cluster.faults.fail(WRITES[1], "ConnectionLost", takes_effect=True)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
+    assert devices_of(found(harness, "c")) == ["n0/gpu-0"]
+
+
+def test_a_failed_binding_gives_the_reservation_back(start: Start) -> None:
+    """The devices stay with the claim, but the claim is no longer reserved for the pod until it is tried again."""
+    harness = with_devices(start, 1)
+    harness.cluster.faults.fail("bind", "InternalError")
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until(lambda: any(call.call == "unreserve_resource_claim" for call in harness.cluster.calls))
+    assert reserved_for(found(harness, "c")) == []
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
+    assert reserved_for(found(harness, "c")) == ["p"]
+
+
+@pytest.mark.parametrize("delay", [0.0, 4.0])
+@pytest.mark.parametrize("problem", [None, "InternalError", "Forbidden"])
+def test_a_reservation_is_not_given_back_twice(start: Start, delay: float, problem: str | None) -> None:
+    """A pod that is tried again while its reservation is still being taken back ends up with one."""
+    harness = with_devices(start, 1, delay=delay)
+    harness.cluster.slow["unreserve_resource_claim"] = 5.0
+    harness.cluster.faults.fail("bind", "InternalError")
+    if problem is not None:
+        harness.cluster.faults.fail("unreserve_resource_claim", problem)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
+    assert reserved_for(found(harness, "c")) == ["p"]
+
+
+@pytest.mark.parametrize("rival", ["deleted", "allocated"])
+def test_a_claim_that_changes_midway(start: Start, rival: str) -> None:
+    """A claim that is deleted, or allocated by somebody else, while it is being written fails the attempt."""
+    harness = with_devices(start, 2, latency=1.0)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_for(0.5)
+    if rival == "deleted":
+        harness.cluster.delete(found(harness, "c"))
+    else:
+        harness.cluster.update(allocated("c", "n0", "gpu-1"))
+    harness.run_until_idle()
+    messages = failures(harness, "p")
+    if rival == "deleted":
+        assert any("not found" in text for text in messages)
+        assert harness.place_of("p") == "gated"
+    else:
+        assert any("claim default/c got allocated elsewhere in the meantime" in text for text in messages)
+        assert devices_of(found(harness, "c")) == ["n0/gpu-1"]
+        assert harness.bindings == {"default/p": "n0"}
+
+
+def test_a_pod_that_goes_midway(start: Start) -> None:
+    """A pod that is deleted while its claim is being written leaves no promise behind."""
+    harness = with_devices(start, 1, latency=1.0)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_for(0.5)
+    harness.cluster.delete(harness.cluster.get(Pod, "default/p"))
+    harness.run_until_idle()
+    assert not harness.core.cluster.devices._pending
+    assert reserved_for(found(harness, "c")) == []
