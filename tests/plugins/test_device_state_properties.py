@@ -106,6 +106,11 @@ class Cluster3(RuleBasedStateMachine):
     def other_class(self, expression: str) -> None:
         self._set(device_class("gpu", expression))
 
+    @rule()
+    def numbers_run_out(self) -> None:
+        """What is known by number is numbered anew."""
+        self.cluster.devices._most_numbers = 0
+
     @invariant()
     def same_as_read_anew(self) -> None:
         """Every claim is refused on the same nodes, in the same words."""

@@ -7,13 +7,10 @@ offers nothing, but it is seen: whoever asks for all devices must wait for it.
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from kubestow.cluster.devices.entries import CounterName, DeviceEntry, SliceEntry
+from kubestow.cluster.devices.entries import CounterName, DeviceEntry, Numbers, SliceEntry
 from kubestow.cluster.devices.usage import PoolUsage, left_of
 from kubestow.model.node import Node
 from kubestow.model.quantity import nano
-
-State = tuple[object, ...]
-"""All that an allocation from a pool can depend on; equal states allow the same."""
 
 
 class Trouble(Enum):
@@ -35,7 +32,6 @@ class PoolView:
         elsewhere: Sequence[DeviceEntry] = (),
         node: Node | None = None,
     ) -> None:
-        self.pool = pool
         self.id = pool.id
         self.usage = pool.usage
         self.trouble = trouble
@@ -48,7 +44,8 @@ class PoolView:
         self._consumers = tuple(device for device in (*self.devices, *elsewhere) if device.counters)
         self._shared = tuple(device for device in self.devices if device.shared)
         self._seen = -1
-        self._state: State = ()
+        self._state: tuple[object, ...] = ()
+        self._number = -1
         self._left: dict[CounterName, int] = {}
 
     @property
@@ -56,10 +53,12 @@ class PoolView:
         """Pools whose devices have to be waited for come last."""
         return self.has_conditions, *self.id
 
-    @property
-    def state(self) -> State:
+    def state_number(self, numbers: Numbers) -> int:
+        """A number for all that an allocation from the pool can depend on; equal ones allow the same."""
         self._catch_up()
-        return self._state
+        if self._number < 0:
+            self._number = numbers.of(self._state)
+        return self._number
 
     @property
     def left(self) -> dict[CounterName, int]:
@@ -72,6 +71,7 @@ class PoolView:
         if self._seen == usage.version:
             return
         self._seen = usage.version
+        self._number = -1
         if self.trouble is not None:
             self._state = (self.trouble,)
             return

@@ -54,7 +54,7 @@ class Devices:
         self._pending: dict[str, AllocationResult] = {}
         """Those that are being written, by the claim's uid."""
         self._most_numbers = _MOST_NUMBERS
-        self._situations = Numbers()
+        self._states, self._situations = Numbers(), Numbers()
         self._situation: IntArray = np.zeros(0, np.int64)
         self._stale: BoolArray = np.zeros(0, np.bool_)
         listers.resource_claims.on_change = self._claim_changed
@@ -71,11 +71,12 @@ class Devices:
             known = len(self._stale)
             self._stale = grown(self._stale, self._nodes.capacity)
             self._stale[known:] = True
-        if len(self._situations) > self._most_numbers:
+        if max(len(self._situations), len(self._states)) > self._most_numbers:
             self._number_anew()
         stale = rows[self._stale[rows]]
         for row in stale.tolist():
-            self._situation[row] = self._situations.of(tuple([view.state for view in self.pools_of(row)]))
+            numbers = [view.state_number(self._states) for view in self.pools_of(row)]
+            self._situation[row] = self._situations.of(tuple(numbers))
         self._stale[stale] = False
         return self._situation[rows]
 
@@ -112,7 +113,7 @@ class Devices:
 
     def _number_anew(self) -> None:
         self.epoch += 1
-        self._situations = Numbers()
+        self._states, self._situations = Numbers(), Numbers()
         self._numbers = DeviceNumbers()
         self._most_numbers = sys.maxsize
         for entry in self._listers.resource_slices:

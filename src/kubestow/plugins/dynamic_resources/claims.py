@@ -33,17 +33,6 @@ def claims_of(pod: Pod, claims: Store[ResourceClaim]) -> Iterator[ResourceClaim]
         yield claim
 
 
-def claim_names_of(pod: Pod) -> Iterator[str]:
-    """The names of the claims in a pod's spec, as far as they are known."""
-    for wanted in pod.spec.resourceClaims:
-        try:
-            name, _ = _name_of(pod, wanted)
-        except UnusableClaimError:
-            continue
-        if name is not None:
-            yield name
-
-
 def _name_of(pod: Pod, wanted: PodResourceClaim) -> tuple[str | None, bool]:
     """The name of a claim, and whether it was made for the pod."""
     if wanted.resourceClaimName is not None:
