@@ -46,3 +46,34 @@ def test_sync_is_tracked_per_resource() -> None:
                     await task
 
     run(main())
+
+
+def test_what_comes_last_waits_for_the_others() -> None:
+    """A resource that is to come last is not even asked for before all others are synced."""
+    asked: list[str] = []
+
+    async def script(request: Request, answer: Answer) -> None:
+        asked.append(request.path)
+        if request.path == "/api/v1/nodes":
+            await asyncio.sleep(5)
+        answer.begin_stream()
+        answer.event("ADDED", node("n", 1) if request.path == "/api/v1/nodes" else pod("p", 2))
+        answer.bookmark("3", ends_initial=True)
+
+    async def main() -> None:
+        async with serving(script) as server:
+            with opened(server) as channel:
+                informers = Informers(client_of(channel), middle)
+                noted = Noted()
+                informers.watch(PODS, noted, last=True)
+                informers.watch(NODES, noted)
+                task = asyncio.create_task(informers.run())
+                await asyncio.sleep(3)
+                assert asked == ["/api/v1/nodes"]
+                await informers.wait_synced(60)
+                assert asked == ["/api/v1/nodes", "/api/v1/pods"]
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    run(main())

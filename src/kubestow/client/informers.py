@@ -20,18 +20,28 @@ class Informers:
         self._client = client
         self._random = random
         self._informers: list[Informer[Any]] = []
+        self._last: list[Informer[Any]] = []
 
-    def watch(self, resource: Resource[T], handler: Handler[T]) -> Informer[T]:
-        """Watch a resource from `run` on."""
+    def watch(self, resource: Resource[T], handler: Handler[T], *, last: bool = False) -> Informer[T]:
+        """Watch a resource from `run` on; or, if it is to come last, once all others are synced."""
         informer = Informer(resource, handler)
         self._informers.append(informer)
+        if last:
+            self._last.append(informer)
         return informer
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for informer in self._informers:
-                reflector = Reflector(self._client, informer, self._random)
-                tasks.create_task(reflector.run(), name=f"watch {informer.resource.name}")
+            first = [informer for informer in self._informers if informer not in self._last]
+            for informer in first:
+                tasks.create_task(self._keep(informer), name=f"watch {informer.resource.name}")
+            for informer in first:
+                await informer.synced.wait()
+            for informer in self._last:
+                tasks.create_task(self._keep(informer), name=f"watch {informer.resource.name}")
+
+    async def _keep(self, informer: Informer[Any]) -> None:
+        await Reflector(self._client, informer, self._random).run()
 
     def unsynced(self) -> list[str]:
         """The resources whose initial state is not complete yet."""

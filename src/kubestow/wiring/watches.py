@@ -5,7 +5,7 @@ from typing import Any
 
 from kubestow.client.informer import Informer
 from kubestow.client.informers import Informers
-from kubestow.client.resources import DEVICE_TAINT_RULES, WATCHED
+from kubestow.client.resources import DEVICE_TAINT_RULES, PODS, WATCHED
 from kubestow.config import Features
 from kubestow.intake import Intake
 
@@ -23,4 +23,8 @@ class _IntoIntake:
 def watch_everything(informers: Informers, intake: Intake, features: Features) -> dict[str, Informer[Any]]:
     """Watch all there is to watch from `informers.run` on; the stores by the resource's name."""
     watched = (*WATCHED, DEVICE_TAINT_RULES) if features.dra_device_taint_rules else WATCHED
-    return {resource.name: informers.watch(resource, _IntoIntake(intake, resource.kind)) for resource in watched}
+    return {
+        # Pods come last: what they refer to is known then, and none of them has to be looked at again for that.
+        resource.name: informers.watch(resource, _IntoIntake(intake, resource.kind), last=resource is PODS)
+        for resource in watched
+    }

@@ -33,6 +33,16 @@ def claims_of(pod: Pod, claims: Store[ResourceClaim]) -> Iterator[ResourceClaim]
         yield claim
 
 
+def names(pod: Pod, claim: ResourceClaim) -> bool:
+    """Whether a claim is one of those in a pod's spec, going by its name."""
+    if claim.metadata.namespace != pod.metadata.namespace:
+        return False
+    made = {status.name: status.resourceClaimName for status in pod.status.resourceClaimStatuses}
+    return any(
+        (wanted.resourceClaimName or made.get(wanted.name)) == claim.metadata.name for wanted in pod.spec.resourceClaims
+    )
+
+
 def _name_of(pod: Pod, wanted: PodResourceClaim) -> tuple[str | None, bool]:
     """The name of a claim, and whether it was made for the pod."""
     if wanted.resourceClaimName is not None:

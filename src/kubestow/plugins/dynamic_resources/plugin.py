@@ -21,7 +21,7 @@ from kubestow.framework.plugin import FailedEvaluation, PodsRead
 from kubestow.framework.results import SKIP, Code, PostFilterResult, Rejection, Rejections, Skip, unresolvable
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod
-from kubestow.plugins.dynamic_resources.claims import UnusableClaimError, claims_of, is_reserved_for
+from kubestow.plugins.dynamic_resources.claims import UnusableClaimError, claims_of, is_reserved_for, names
 from kubestow.plugins.dynamic_resources.conditions import is_hopeless
 from kubestow.plugins.dynamic_resources.extended import claim_for
 from kubestow.plugins.dynamic_resources.judging import Judge, Place
@@ -242,14 +242,15 @@ class DynamicResources:
         ]
 
     def _claim_helps(self, waiting: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+        gave_up = old is not None and old.status.allocation is not None and new.status.allocation is None
+        if not gave_up and not names(waiting, new):
+            # Asked of every pod that waits, about every claim there is.
+            return False
         try:
             uids = {claim.metadata.uid for claim in claims_of(waiting, self._claims)}
         except UnusableClaimError:
             return False
-        if old is not None and old.status.allocation is not None and new.status.allocation is None:
-            # Its devices are free.
-            return True
-        return new.metadata.uid in uids and (old is None or old.status != new.status)
+        return gave_up or (new.metadata.uid in uids and (old is None or old.status != new.status))
 
     def _claims_are_known(self, waiting: Pod, _old: Pod | None, new: Pod) -> bool:
         return waiting.metadata.uid == new.metadata.uid and self.pre_enqueue(new) is None
