@@ -182,23 +182,18 @@ def service() -> Iterator[str]:
 def test_ask_a_service(service: str) -> None:
     """Where the service says no, the pod is tried again later."""
     plugin = plugin_of("07")
-    loop = asyncio.new_event_loop()
-    harness = SchedulerHarness(configured(plugin.name, f'{{url: "{service}"}}'), plugins=[plugin], loop=loop)
-    harness.cluster.add(make_node("n0"))
-    for name in ("good", "bad"):
-        harness.cluster.add(make_pod(name, labels={"ask-service": "yes"}))
 
-    async def until_both_are_decided() -> None:
-        while not (harness.bindings and harness.events.notes("FailedScheduling")):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    async def until_both_are_decided() -> SchedulerHarness:
+        configuration = configured(plugin.name, f'{{url: "{service}"}}')
+        async with SchedulerHarness(configuration, plugins=[plugin], loop=asyncio.get_running_loop()) as harness:
+            harness.cluster.add(make_node("n0"))
+            for name in ("good", "bad"):
+                harness.cluster.add(make_pod(name, labels={"ask-service": "yes"}))
+            while not (harness.bindings and harness.events.notes("FailedScheduling")):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        return harness
 
-    loop.run_until_complete(asyncio.wait_for(until_both_are_decided(), 30))
+    harness = asyncio.run(asyncio.wait_for(until_both_are_decided(), 30))
     assert harness.bindings == {"default/good": "n0"}
     (note,) = set(harness.events.notes("FailedScheduling"))
     assert note == f"the service at {service} says no: Forbidden"
-    harness.close()
-    for task in asyncio.all_tasks(loop):
-        task.cancel()
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.run_until_complete(loop.shutdown_default_executor())
-    loop.close()

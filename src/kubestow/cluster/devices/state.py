@@ -71,14 +71,17 @@ class Devices:
             known = len(self._stale)
             self._stale = grown(self._stale, self._nodes.capacity)
             self._stale[known:] = True
-        if max(len(self._situations), len(self._states)) > self._most_numbers:
-            self._number_anew()
         stale = rows[self._stale[rows]]
         for row in stale.tolist():
             numbers = [view.state_number(self._states) for view in self.pools_of(row)]
             self._situation[row] = self._situations.of(tuple(numbers))
         self._stale[stale] = False
         return self._situation[rows]
+
+    def keep_numbers_small(self) -> None:
+        """Number anew if numbers have run out: to be called before anything that was found out by number is used."""
+        if max(len(self._situations), len(self._states)) > self._most_numbers:
+            self._number_anew()
 
     def pools_of(self, row: int) -> tuple[PoolView, ...]:
         """The pools that a node sees, in the order in which they are tried."""

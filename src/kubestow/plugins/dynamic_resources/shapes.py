@@ -85,6 +85,7 @@ class Allocator:
 
     def shape_of(self, claims: Sequence[ResourceClaim]) -> Shape:
         """The shape of claims; raises AllocationError if they make no sense."""
+        self._devices.keep_numbers_small()
         if self._epoch != self._devices.epoch:
             self._epoch = self._devices.epoch
             self._shapes = {}
