@@ -17,7 +17,7 @@ PUBLIC = ("src/kubestow/testing/", "src/kubestow/plugin", "src/kubestow/framewor
 """For people who write plugins."""
 
 CALLED_BY_OTHERS = {
-    "asyncio": ("connection_lost", "data_received"),
+    "asyncio": ("connection_lost", "data_received", "pause_writing", "resume_writing"),
     "httptools": (r"on_\w+",),
     "click": ("exit_code", "format_commands", "format_options", "get_command", "list_plugins", "translate"),
     "numpy": ("writeable",),

@@ -18,8 +18,6 @@ class Wire:
     def __init__(self) -> None:
         self.response: Response | None = None
         self.sent = b""
-        self.aborted = False
-        self.untaken = 0
         self.identity: Any = None
         self.peer_certificate: Any = None
 
@@ -27,9 +25,10 @@ class Wire:
         """A response goes out."""
         self.response = response
 
-    def open_stream(self, content_type: bytes, on_lost: Callable[[], None]) -> None:
+    def open_stream(self, content_type: bytes, on_lost: Callable[[], None], first: bytes) -> None:
         """A stream begins."""
         self.response = Response(200, b"", content_type=content_type)
+        self.sent += first
 
     def write(self, data: bytes) -> None:
         """A piece of a stream goes out."""
@@ -38,22 +37,13 @@ class Wire:
     def end_stream(self) -> None:
         """A stream ends."""
 
-    def unsent(self) -> int:
-        """Bytes the client has not taken."""
-        return self.untaken
-
-    def abort(self) -> None:
-        """The connection is dropped."""
-        self.aborted = True
-
 
 class Direct:
     """An application on a fresh store; needs a running event loop."""
 
-    def __init__(self, store: Store | None = None, **limits: int) -> None:
+    def __init__(self, store: Store | None = None) -> None:
         self.store = store or Store()
-        sizes = {"max_watches": 1000, "max_unsent": 1 << 20, **limits}
-        self.watchers = Watchers(self.store, **sizes)
+        self.watchers = Watchers(self.store, max_watches=1000)
         self.application = Application(self.store, Identities("token"), self.watchers)
         bootstrap.fill(self.application.mutations.writer)
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from apiserver.running import TOKEN, Client, Running, pod
+from kubestow.http.limits import Limits
 
 PODS = "/api/v1/namespaces/default/pods"
 TOKENS = 'sched-token,system:kube-scheduler,1\nreader,jane,2,"dev,qa"\n'
@@ -144,7 +145,7 @@ def test_a_service_account_gets_a_token(client: Client, plane: Running) -> None:
 
 def test_a_body_over_the_limit_is_refused(start: Callable[..., Running]) -> None:
     """413, and the connection is closed."""
-    client = start(max_body=1000).client()
+    client = start(limits=Limits(body=1000)).client()
     response = client.raw("POST", PODS, b"x" * 1001)
     assert response.status == 413
     assert response.getheader("Connection") == "close"

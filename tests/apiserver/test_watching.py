@@ -1,11 +1,13 @@
 """Watches: what they begin with, what they tell, how they resume, and who is dropped."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable
 
 from apiserver.direct import Direct, Wire
 from apiserver.running import Client, Running, pod
+from kubestow.http.limits import Limits
 
 PODS = "/api/v1/namespaces/default/pods"
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
@@ -121,22 +123,29 @@ def test_the_number_of_watches_is_bounded(start: Callable[..., Running]) -> None
     assert (status, body["reason"]) == (429, "TooManyRequests")
 
 
-def test_a_slow_watcher_is_dropped() -> None:
-    """A client that leaves more than the limit untaken loses its connection, others do not."""
+def test_a_watch_that_is_refused_leaves_nothing_behind() -> None:
+    """Nobody follows the changes for it."""
 
-    async def play() -> tuple[Wire, Wire]:
-        direct = Direct(max_unsent=1000)
-        slow, quick = direct.send("GET", f"{PODS}?watch=1"), direct.send("GET", f"{PODS}?watch=1")
-        slow.untaken = 1001
-        assert direct.call("POST", PODS, pod("a"))[0] == 201
-        await asyncio.sleep(0.005)
+    async def play() -> tuple[int, int, int]:
+        direct = Direct()
+        status, _ = direct.call("GET", f"{PODS}?watch=1&timeoutSeconds=soon")
+        counts = len(direct.watchers), len(direct.store.collection("pods").subscribers)
         direct.watchers.close()
-        return slow, quick
+        return status, *counts
 
-    slow, quick = asyncio.run(play())
-    assert slow.aborted
-    assert not quick.aborted
-    assert b'"type":"ADDED"' in quick.sent
+    assert asyncio.run(play()) == (400, 0, 0)
+
+
+def test_a_client_that_does_not_take_its_events_is_cut_off(start: Callable[..., Running]) -> None:
+    """It loses its watch; another one does not, and the pods are all told there."""
+    plane = start(limits=Limits(unsent=100_000))
+    slow, quick, client = plane.watch(f"{PODS}?watch=1"), plane.watch(f"{PODS}?watch=1"), plane.client()
+    names = (f"p{number}" for number in itertools.count())
+    while plane.inside(lambda: len(plane.control_plane.application.watchers)) == 2:
+        name = next(names)
+        client.create(PODS, pod(name, schedulerName="x" * 100_000))
+        quick.until(lambda event, name=name: event["object"]["metadata"]["name"] == name)  # type: ignore[misc]
+    assert slow.status == quick.status == 200
 
 
 def test_a_burst_is_sent_together() -> None:

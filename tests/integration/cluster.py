@@ -21,6 +21,7 @@ from kubestow.client.tls import TlsSettings
 from kubestow.config.configuration import SchedulerConfiguration
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError as RefusedError
+from kubestow.http.limits import Limits
 from kubestow.http.messages import Request
 from kubestow.http.server import Server
 from kubestow.wiring.live import LiveOptions, LiveScheduler
@@ -107,7 +108,7 @@ class Way:
         return Access("test", f"http://127.0.0.1:{self.port}", identity=Identity(token=TOKEN))
 
     async def plug(self) -> None:
-        self._server = Server(self._pass_on, max_body=3_000_000)
+        self._server = Server(self._pass_on, Limits())
         self.port = await self._server.start("127.0.0.1", self.port, None)
 
     async def unplug(self) -> None:

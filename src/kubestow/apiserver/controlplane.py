@@ -29,9 +29,8 @@ from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
 from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
+from kubestow.http.limits import Limits
 from kubestow.http.server import ListenError, Server
-
-_MEBIBYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +60,9 @@ class Options:
     """How fast nodes act."""
     retained_changes: int = DEFAULT_RETAIN
     """How many changes of each resource watches can go back."""
-    max_body: int = 3 * _MEBIBYTE
     max_watches: int = 5_000
-    max_unsent: int = 16 * _MEBIBYTE
-    """How much a watcher may leave untaken before it is dropped."""
+    limits: Limits = field(default_factory=Limits)
+    """What clients may cost."""
     audit_log: Path | None = None
     """Where to write who did what, a line of JSON for each request."""
     enable_admission_plugins: tuple[str, ...] = ()
@@ -139,7 +137,7 @@ class ControlPlane:
         if options.data_dir is not None:
             self._journal = SqliteJournal(options.data_dir)
         self.store = Store(self._journal, retain=options.retained_changes)
-        self._watchers = Watchers(self.store, max_watches=options.max_watches, max_unsent=options.max_unsent)
+        self._watchers = Watchers(self.store, max_watches=options.max_watches)
         disabled = options.disable_admission_plugins
         if not options.controllers:
             # Nobody here would take the taint off again.
@@ -162,7 +160,7 @@ class ControlPlane:
         if options.kubelets:
             self._fleet = Fleet(writer, options.pace)
         flag = "--port, 0 for any that is free"
-        self._server = Server(self.application, max_body=options.max_body, port_flag=flag)
+        self._server = Server(self.application, options.limits, port_flag=flag)
         self.port = await self._server.start(options.bind_address, options.port, self._certificates.server_context())
         host = "127.0.0.1" if options.bind_address in ("0.0.0.0", "::", "") else options.bind_address  # noqa: S104
         bootstrap.advertise(writer, host, self.port)

@@ -62,7 +62,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "where there is none; without a folder it is kept in memory. Not used with --tls-cert-file."),
         Flag("disable-http2-serving", types.BOOL, False, "Do not serve HTTP/2.", _HTTP_1),
         Flag("http2-max-streams-per-connection", types.INT, 0, "Streams in one HTTP/2 connection.", _HTTP_1),
-        Flag("permit-address-sharing", types.BOOL, False, "Listen with SO_REUSEADDR."),
+        Flag("permit-address-sharing", types.BOOL, False, "Listen with SO_REUSEADDR.", "it is always set"),
         Flag("permit-port-sharing", types.BOOL, False, "Listen with SO_REUSEPORT, so that several may share the port."),
         Flag("secure-port", types.INT, 10259, "The port for HTTPS with authentication and authorization; 0: serve "
              "nothing."),

@@ -17,7 +17,7 @@ def listening_of(flags: Flags) -> Listening | None:
         raise SettingsError(f"--secure-port: {port} is not a port; 0 serves nothing")
     if port == 0:
         return None
-    return Listening(flags["bind-address"], port, flags["permit-address-sharing"], flags["permit-port-sharing"])
+    return Listening(flags["bind-address"], port, flags["permit-port-sharing"])
 
 
 def serving_of(flags: Flags, listening: Listening, set_verbosity: Callable[[int], None]) -> ServingOptions:

@@ -1,63 +1,83 @@
 """One client connection.
 
 Requests are handed to the application one at a time and in order; the application answers, now or later, with a
-response, or turns the exchange into a stream of chunks. What a client may cost is bounded: size of headers and body,
-requests sent ahead, time to send a request.
+response, or turns the exchange into a stream of chunks. What a client sends ahead stays unparsed until the answers
+before it are on their way, and each request gets a turn of the event loop: a thousand at once hold up nobody else.
+
+No timer runs for a request. The server sweeps over all connections every so often, and one that is found at the same
+stage for too long is ended.
 """
 
 import asyncio
+import enum
+import math
 import ssl
-import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-import httptools
 import msgspec
 
-from kubestow.http.errors import ApiError, bad_request, too_large
+from kubestow.http.errors import ApiError
+from kubestow.http.limits import Limits
 from kubestow.http.messages import LAST_CHUNK, Request, Response, stream_head
-
-COMMON_HEADERS = frozenset(
-    (b"accept", b"authorization", b"content-type", b"expect", b"user-agent", b"impersonate-user", b"if-none-match")
-)
-"""The headers that are kept of a request; all others are read over."""
-_MAX_HEADER_BYTES = 64 * 1024
-_MAX_PIPELINED = 32
+from kubestow.http.receiving import Receiver
+from kubestow.http.sending import SLICE, Sender
 
 Application = Callable[[Request, "Connection"], None]
 
 
+class Stage(enum.Enum):
+    """What a connection is at."""
+
+    IDLE = enum.auto()
+    HEAD = enum.auto()
+    BODY = enum.auto()
+    ANSWER = enum.auto()
+    STREAM = enum.auto()
+    TAKING = enum.auto()
+    CLOSING = enum.auto()
+
+
 class Connection(asyncio.Protocol):
-    """Speaks HTTP/1.1 with one client."""
+    """Speaks HTTP/1.1 with one client; is one of `connections` while it lasts."""
 
     def __init__(
         self,
         application: Application,
-        max_body: int,
+        limits: Limits,
         connections: set["Connection"],
-        kept_headers: Callable[[bytes], bool] = COMMON_HEADERS.__contains__,
+        kept_headers: Callable[[bytes], bool],
     ) -> None:
         self._application = application
-        self._max_body = max_body
-        self._keeps = kept_headers
+        self._limits = limits
         self._connections = connections
-        self._parser: Any = httptools.HttpRequestParser(self)
-        self._transport: asyncio.Transport | None = None
-        self._pending: deque[tuple[Request, bool]] = deque()
-        self._current_keeps_alive = True
-        self._current_wants_body = True
+        self._receiver = Receiver(limits, kept_headers)
+        self._transport: asyncio.Transport
+        self._sender: Sender
+        self._open = False
+        """Whether answers can still be sent."""
+        self._busy = False
+        """Whether a request waits for its answer, or the next for its turn."""
+        self._answered = False
+        """Whether the answer is complete, though not handed over yet."""
+        self._reading_paused = False
+        self._wants_body = True
         self._on_lost: Callable[[], None] | None = None
+        self._most_unsent = 0
+        self._exchanges = 0
+        self._seen: tuple[Stage, int] | None = None
+        self._seen_at = 0.0
+        self._seen_progress = 0
         self.peer_certificate: dict[str, Any] | None = None
         self.peer_certificate_der: bytes | None = None
         self.identity: Any = None
-        self.busy = False
-        self.refusing = False
-        self.active_at = time.monotonic()
-        self._start_message()
+
+    # The event loop calls these.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._sender = Sender(self._transport, self._cleared)
+        self._open = True
         self._connections.add(self)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None:
@@ -66,152 +86,164 @@ class Connection(asyncio.Protocol):
                 self.peer_certificate_der = tls.getpeercert(binary_form=True)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._open = False
+        self._sender.close()
         self._connections.discard(self)
-        self._transport = None
         if self._on_lost is not None:
             self._on_lost()
             self._on_lost = None
 
+    def pause_writing(self) -> None:
+        self._sender.pause()
+
+    def resume_writing(self) -> None:
+        self._sender.resume()
+
     def data_received(self, data: bytes) -> None:
-        if self.refusing:
+        if not self._open:
             return
-        self.active_at = time.monotonic()
+        self._receiver.add(data)
+        if not self._busy:
+            self._advance()
+        elif self._receiver.unread > self._limits.pipelined and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _advance(self) -> None:
+        """Begins the next request, if it is there in full."""
+        if not self._open:
+            return
+        receiver = self._receiver
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self.refusing = True
-        except httptools.HttpParserError as error:
-            if not self.refusing:
-                self._refuse(bad_request(f"this is not HTTP/1.1: {error}"))
-
-    # httptools calls these while it parses.
-
-    def _start_message(self) -> None:
-        self._target: list[bytes] = []
-        self._headers: dict[bytes, bytes] = {}
-        self._header_bytes = 0
-        self._body: list[bytes] = []
-        self._body_bytes = 0
-
-    def on_message_begin(self) -> None:
-        """A request starts."""
-        self._start_message()
-
-    def on_url(self, url: bytes) -> None:
-        """A part of the request target."""
-        self._target.append(url)
-        self._count_header(len(url))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """A header is complete."""
-        self._count_header(len(name) + len(value))
-        key = name.lower()
-        if self._keeps(key):
-            self._headers[key] = (
-                self._headers[key] + b"," + value if key != b"authorization" and key in self._headers else value
-            )
-
-    def _count_header(self, size: int) -> None:
-        self._header_bytes += size
-        if self._header_bytes > _MAX_HEADER_BYTES and not self.refusing:
-            self._refuse(ApiError(431, "RequestHeaderFieldsTooLarge", "the request headers are too large"))
-
-    def on_headers_complete(self) -> None:
-        """The body comes next."""
-        if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def on_body(self, data: bytes) -> None:
-        """A part of the body."""
-        self._body_bytes += len(data)
-        if self._body_bytes > self._max_body:
-            if not self.refusing:
-                self._refuse(too_large(self._max_body))
-        else:
-            self._body.append(data)
-
-    def on_message_complete(self) -> None:
-        """A request is complete."""
-        if self.refusing:
+            request = receiver.next()
+        except ApiError as error:
+            self._refuse(error)
             return
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        method = self._parser.get_method().decode("ascii")
-        request = Request(method, b"".join(self._target), self._headers, body)
-        keep = self._parser.should_keep_alive()
-        if self.busy:
-            self._pending.append((request, keep))
-            if len(self._pending) >= _MAX_PIPELINED and self._transport is not None:
-                self._transport.pause_reading()
-        else:
-            self._begin(request, keep)
+        if self._reading_paused and (request is None or receiver.unread <= self._limits.pipelined):
+            self._reading_paused = False
+            self._transport.resume_reading()
+        self._busy = request is not None
+        if request is not None:
+            self._exchanges += 1
+            self._wants_body = request.method != "HEAD"
+            self._application(request, self)
+        elif receiver.continue_due:
+            receiver.continue_due = False
+            self._sender.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _begin(self, request: Request, keep: bool) -> None:
-        self.busy = True
-        self._current_keeps_alive = keep
-        self._current_wants_body = request.method != "HEAD"
-        self._application(request, self)
+    def _refuse(self, error: ApiError) -> None:
+        """Answers for the last time. What still comes is read over: closing at once might lose the answer."""
+        self._open = False
+        response = Response(error.code, msgspec.json.encode(error.status()))
+        self._sender.write(response.head(close=True) + response.body)
+        self._receiver.clear()
+        if self._reading_paused:
+            self._transport.resume_reading()
+        if self._sender.clear and self._transport.can_write_eof():
+            self._transport.write_eof()
 
     # The application calls these.
 
     def respond(self, response: Response) -> None:
         """Answers the current request."""
-        transport = self._transport
-        if transport is None:
+        if not self._open:
             return
-        close = not self._current_keeps_alive
-        head = response.head(close=close)
-        transport.write(head + response.body if self._current_wants_body else head)
-        if close:
-            transport.close()
+        head = response.head(close=not self._receiver.keeps_alive)
+        body = response.body if self._wants_body else b""
+        if len(body) < SLICE:
+            self._sender.write(head + body)
         else:
-            self._next()
+            self._sender.write(head)
+            self._sender.write(body)
+        self._finish()
 
-    def open_stream(self, content_type: bytes, on_lost: Callable[[], None]) -> None:
-        """Answers the current request with chunks to come; `on_lost` is called if the client goes away."""
+    def open_stream(self, content_type: bytes, on_lost: Callable[[], None], first: bytes = b"") -> None:
+        """Answers the current request with `first` and chunks to come; `on_lost` is called if the client goes away."""
+        if not self._open:
+            on_lost()
+            return
         self._on_lost = on_lost
-        self.write(stream_head(content_type))
+        self._sender.write(stream_head(content_type))
+        self._sender.write(first)
+        self._most_unsent = self._limits.unsent + self._sender.unsent
 
     def write(self, data: bytes) -> None:
-        """Sends bytes of a stream that are framed already."""
-        if self._transport is not None:
-            self._transport.write(data)
+        """Sends bytes of a stream that are framed already; cuts off a client that has left too much untaken."""
+        if not self._open:
+            return
+        if self._sender.unsent > self._most_unsent:
+            self.abort()
+        else:
+            self._sender.write(data)
 
     def end_stream(self) -> None:
         """Ends the stream; the connection can be used again."""
         self._on_lost = None
-        if self._transport is not None:
-            self._transport.write(LAST_CHUNK)
-            if self._current_keeps_alive:
-                self._next()
-            else:
-                self._transport.close()
-
-    def unsent(self) -> int:
-        """Bytes the client has not taken yet."""
-        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+        if self._open:
+            self._sender.write(LAST_CHUNK)
+            self._finish()
 
     def abort(self) -> None:
         """Drops the connection and whatever is unsent."""
-        if self._transport is not None:
-            self._transport.abort()
+        self._open = False
+        self._transport.abort()
 
     def close(self) -> None:
-        """Closes the connection once everything is sent."""
-        if self._transport is not None:
-            self._transport.close()
+        """Closes the connection once everything that was handed over is sent."""
+        self._open = False
+        self._transport.close()
 
-    def _next(self) -> None:
-        self.busy = False
-        self.active_at = time.monotonic()
-        if self._pending:
-            if len(self._pending) == _MAX_PIPELINED and self._transport is not None:
-                self._transport.resume_reading()
-            self._begin(*self._pending.popleft())
+    def _cleared(self) -> None:
+        if self._answered:
+            self._answered = False
+            self._finish()
 
-    def _refuse(self, error: ApiError) -> None:
-        """Answers something that never became a request, and closes."""
-        self.refusing = True
-        if self._transport is not None:
-            response = Response(error.code, msgspec.json.encode(error.status()))
-            self._transport.write(response.head(close=True) + response.body)
-            self._transport.close()
+    def _finish(self) -> None:
+        """Goes on once the answer is handed over, not before: answers that nobody takes do not pile up."""
+        if not self._sender.clear:
+            self._answered = True
+        elif not self._receiver.keeps_alive:
+            self.close()
+        elif self._receiver.unread:
+            asyncio.get_running_loop().call_soon(self._advance)
+        else:
+            self._busy = False
+
+    # The server calls this.
+
+    def sweep(self, now: float) -> None:
+        """Ends the connection if it has been at the same stage for too long, without getting on."""
+        stage, seconds, progress = self._stage()
+        seen = (stage, self._exchanges)
+        elapsed = now - self._seen_at
+        if seen != self._seen or progress - self._seen_progress > self._limits.least_rate * elapsed:
+            self._seen, self._seen_at, self._seen_progress = seen, now, progress
+        elif elapsed > seconds:
+            self._give_up(stage)
+
+    def _stage(self) -> tuple[Stage, float, int]:
+        """What the connection is at, for how many seconds it may be, and how many bytes it has got on so far."""
+        limits, receiver = self._limits, self._receiver
+        if self._sender.unsent:
+            return Stage.TAKING, limits.taking_seconds, self._sender.taken
+        if not self._open:
+            return Stage.CLOSING, limits.closing_seconds, 0
+        if self._on_lost is not None:
+            return Stage.STREAM, math.inf, 0
+        if self._busy:
+            return Stage.ANSWER, limits.answer_seconds, 0
+        if receiver.in_body:
+            return Stage.BODY, limits.body_seconds, receiver.progress
+        if receiver.unread or not self._exchanges:
+            return Stage.HEAD, limits.head_seconds, receiver.progress
+        return Stage.IDLE, limits.idle_seconds, 0
+
+    def _give_up(self, stage: Stage) -> None:
+        if stage in (Stage.TAKING, Stage.CLOSING):
+            self.abort()
+        elif stage is Stage.ANSWER:
+            self._refuse(ApiError(504, "Timeout", f"there is no answer after {self._limits.answer_seconds:g} seconds"))
+        elif stage is Stage.BODY or self._receiver.unread:
+            self._refuse(ApiError(408, "RequestTimeout", "the request takes too long to arrive"))
+        else:
+            self.close()

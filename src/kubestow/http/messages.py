@@ -1,9 +1,11 @@
 """What goes over a connection: requests, with only the headers anybody asks for, and responses."""
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, unquote
+
+import msgspec
 
 from kubestow.http.errors import bad_request
 
@@ -47,50 +49,32 @@ class Request:
         return self.headers.get(name, b"").decode("latin-1")
 
 
-class Response:
+class Response(msgspec.Struct, frozen=True, gc=False):
     """A response with a complete body."""
 
-    __slots__ = ("body", "content_type", "headers", "status")
-
-    def __init__(
-        self,
-        status: int,
-        body: bytes,
-        *,
-        content_type: bytes = JSON,
-        headers: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        self.status = status
-        self.body = body
-        self.content_type = content_type
-        self.headers = headers
+    status: int
+    body: bytes
+    content_type: bytes = JSON
+    headers: tuple[tuple[str, str], ...] = ()
 
     def head(self, *, close: bool) -> bytes:
         """Everything before the body."""
-        parts = [
-            _REASONS[self.status],
-            b"Cache-Control: no-cache, private\r\nContent-Type: ",
-            self.content_type,
-            b"\r\nContent-Length: ",
-            str(len(self.body)).encode(),
-            b"\r\n",
-        ]
+        more = b""
         for name, value in self.headers:
-            parts.append(f"{name}: {value}\r\n".encode("latin-1", "replace"))
-        parts.append(b"Connection: close\r\n\r\n" if close else b"\r\n")
-        return b"".join(parts)
+            more += f"{name}: {value}\r\n".encode("latin-1", "replace")
+        if close:
+            more += b"Connection: close\r\n"
+        return b"%bContent-Length: %d\r\n%b\r\n" % (_start(self.status, self.content_type), len(self.body), more)
 
 
 def stream_head(content_type: bytes) -> bytes:
     """Everything before the first chunk of a stream."""
-    return b"".join(
-        (
-            _REASONS[200],
-            b"Cache-Control: no-cache, private\r\nContent-Type: ",
-            content_type,
-            b"\r\nTransfer-Encoding: chunked\r\n\r\n",
-        )
-    )
+    return _start(200, content_type) + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@lru_cache(maxsize=256)
+def _start(status: int, content_type: bytes) -> bytes:
+    return b"%bCache-Control: no-cache, private\r\nContent-Type: %b\r\n" % (_REASONS[status], content_type)
 
 
 def chunk(data: bytes) -> bytes:

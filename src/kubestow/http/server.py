@@ -1,15 +1,28 @@
-"""Listens: TLS, connections, and the sweep that closes those that do nothing."""
+"""Listens: TLS, connections, and the sweep that ends those that take too long.
+
+Connections are accepted one in a turn of the event loop, so that a crowd at the door does not keep others from being
+served. One too many is closed before anything is spent on it, a TLS handshake least of all.
+"""
 
 import asyncio
 import errno
+import resource
+import socket
 import ssl
-import time
 from collections.abc import Callable
+from typing import Any
 
-from kubestow.http.connection import COMMON_HEADERS, Application, Connection
+from kubestow.http.connection import Application, Connection
+from kubestow.http.limits import Limits
+from kubestow.http.receiving import COMMON_HEADERS
+from kubestow.reporting.logs import get_logger
 
-_SWEEP_SECONDS = 15.0
-_IDLE_SECONDS = 300.0
+log = get_logger(__name__)
+
+_BACKLOG = 1024
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_EXHAUSTED_SECONDS = 1.0
+_TOLD_SECONDS = 60.0
 
 
 class ListenError(Exception):
@@ -22,60 +35,87 @@ class Server:
     def __init__(
         self,
         application: Application,
+        limits: Limits,
         *,
-        max_body: int,
         kept_headers: Callable[[bytes], bool] = COMMON_HEADERS.__contains__,
         port_flag: str = "--port",
     ) -> None:
         """`port_flag` is named when the port cannot be had."""
         self._application = application
-        self._max_body = max_body
+        self._limits = limits
         self._keeps = kept_headers
         self._port_flag = port_flag
         self._connections: set[Connection] = set()
-        self._server: asyncio.Server | None = None
+        self._arriving: set[asyncio.Task[Any]] = set()
+        self._listener: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
         self._sweeper: asyncio.TimerHandle | None = None
+        self._told_at = -_TOLD_SECONDS
 
-    async def start(
-        self,
-        address: str,
-        port: int,
-        tls: ssl.SSLContext | None,
-        *,
-        share_address: bool | None = None,
-        share_port: bool | None = None,
-    ) -> int:
+    async def start(self, address: str, port: int, tls: ssl.SSLContext | None, *, share_port: bool = False) -> int:
         """Listens, without TLS if there is no context; returns the port, chosen by the system if 0 was asked for."""
-        loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(
-                lambda: Connection(self._application, self._max_body, self._connections, self._keeps),
-                address,
-                port,
-                ssl=tls,
-                reuse_address=share_address,
-                reuse_port=share_port,
-                backlog=1024,
-            )
+            self._listener = _listen(address, port, share_port)
         except OSError as error:
             raise ListenError(_explain(error, address, port, self._port_flag)) from error
-        self._sweeper = loop.call_later(_SWEEP_SECONDS, self._sweep)
-        chosen: int = self._server.sockets[0].getsockname()[1]
+        self._accepting = asyncio.create_task(self._accept(self._listener, tls))
+        self._sweep()
+        chosen: int = self._listener.getsockname()[1]
         return chosen
 
+    async def _accept(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        most = min(self._limits.connections, _most_files() * 3 // 4)
+        handshake = None if tls is None else self._limits.handshake_seconds
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                self._tell("New connections cannot be accepted", err=error)
+                await asyncio.sleep(_EXHAUSTED_SECONDS if error.errno in _EXHAUSTED else 0)
+                continue
+            if len(self._connections) + len(self._arriving) < most:
+                arriving = loop.connect_accepted_socket(self._meet, accepted, ssl=tls, ssl_handshake_timeout=handshake)
+                task = loop.create_task(arriving)
+                self._arriving.add(task)
+                task.add_done_callback(self._arrived)
+            else:
+                accepted.close()
+                self._tell("New connections are closed: the limit is reached", limit=most)
+            await asyncio.sleep(0)
+
+    def _meet(self) -> Connection:
+        return Connection(self._application, self._limits, self._connections, self._keeps)
+
+    def _arrived(self, task: asyncio.Task[Any]) -> None:
+        self._arriving.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.info("A connection failed before its first request", v=4, err=error)
+
+    def _tell(self, message: str, **values: Any) -> None:
+        """Warns, but not all the time."""
+        now = asyncio.get_running_loop().time()
+        if now - self._told_at >= _TOLD_SECONDS:
+            self._told_at = now
+            log.warning(message, **values)
+
     def _sweep(self) -> None:
-        too_old = time.monotonic() - _IDLE_SECONDS
+        loop = asyncio.get_running_loop()
+        now = loop.time()
         for connection in list(self._connections):
-            if not connection.busy and connection.active_at < too_old:
-                connection.close()
-        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
+            connection.sweep(now)
+        self._sweeper = loop.call_later(self._limits.sweep_seconds, self._sweep)
 
     async def stop(self) -> None:
         """Stops listening and closes all connections."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-        if self._server is not None:
-            self._server.close()
+        if self._listener is None or self._accepting is None or self._sweeper is None:
+            return
+        self._sweeper.cancel()
+        begun = [self._accepting, *self._arriving]
+        for task in begun:
+            task.cancel()
+        await asyncio.wait(begun)
+        self._listener.close()
         for connection in list(self._connections):
             connection.close()
         for _ in range(100):
@@ -84,8 +124,22 @@ class Server:
             await asyncio.sleep(0.005)
         for connection in list(self._connections):
             connection.abort()
-        if self._server is not None:
-            await self._server.wait_closed()
+
+
+def _listen(address: str, port: int, share_port: bool) -> socket.socket:
+    """A socket that listens; without an address, on all of both families."""
+    both = not address and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.getaddrinfo(address or "0.0.0.0", None)[0][0]  # noqa: S104
+    listener = socket.create_server(
+        (address, port), family=family, backlog=_BACKLOG, reuse_port=share_port, dualstack_ipv6=both
+    )
+    listener.setblocking(False)
+    return listener
+
+
+def _most_files() -> int:
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return files if files != resource.RLIM_INFINITY else 2**31
 
 
 def _explain(error: OSError, address: str, port: int, flag: str) -> str:

@@ -14,9 +14,10 @@ from cryptography.x509.oid import NameOID
 
 from kubestow.client.requests import Requests
 from kubestow.client.reviews import ReviewedUser, TokenReviewStatus
-from kubestow.http.connection import COMMON_HEADERS, Connection
+from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request
+from kubestow.http.receiving import COMMON_HEADERS
 from kubestow.model.failures import CallError
 from kubestow.reporting.logs import get_logger
 from kubestow.server.remembering import Remembered

@@ -11,6 +11,7 @@ import msgspec
 
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError
+from kubestow.http.limits import Limits
 from kubestow.http.messages import Request, Response
 from kubestow.http.server import Server
 from kubestow.reporting.logs import get_logger
@@ -21,7 +22,8 @@ from kubestow.server.tls import ServerContexts
 
 log = get_logger(__name__)
 
-_MAX_BODY = 1024 * 1024
+LIMITS = Limits(connections=1_000, body=64 * 1024)
+"""Readers are few, and what is sent here is a number."""
 _REFRESH_SECONDS = 60.0
 
 
@@ -31,7 +33,6 @@ class Listening:
 
     address: str = "0.0.0.0"  # noqa: S104 kube-scheduler's default
     port: int = 10259
-    share_address: bool = False
     share_port: bool = False
 
     @property
@@ -62,7 +63,7 @@ class SecureServer:
         """Listen; raises ListenError."""
         self._server = Server(
             self._take,
-            max_body=_MAX_BODY,
+            LIMITS,
             kept_headers=self.authenticator.kept_headers(),
             port_flag="--secure-port",
         )
@@ -71,8 +72,7 @@ class SecureServer:
             where.host,
             where.port,
             self.contexts.context,
-            share_address=where.share_address or None,
-            share_port=where.share_port or None,
+            share_port=where.share_port,
         )
         self._spawn(self._refresh())
         log.info("Serving securely", address=where.address, port=self.port)
@@ -103,8 +103,6 @@ class SecureServer:
             log.unexpected("Request failed", err=error, method=request.method)
             refusal = ApiError(500, "InternalError", "something went wrong here; the scheduler's log tells more")
             response = Response(500, msgspec.json.encode(refusal.status()))
-        if request.method == "HEAD":
-            response.body = b""
         connection.respond(response)
 
     async def _refresh(self) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.auth.identities import Identities, by_certificate
@@ -117,7 +119,8 @@ class Application:
             response = self._write(request, target, intent)
             warnings += intent.warnings
         if warnings and response is not None:
-            response.headers = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings[:20])
+            told = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in warnings[:20])
+            response = replace(response, headers=told)
         return response
 
     def _authorize(self, request: Request, target: Target) -> None:

@@ -6,6 +6,7 @@ from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.printing.tables import table_head, table_row
 from kubestow.apiserver.rest.negotiation import OBJECT, PARTIAL, TABLE
 from kubestow.apiserver.store.records import Change, Record, encode
+from kubestow.http.messages import chunk
 
 
 def body_of(resource: Resource, record: Record) -> bytes:
@@ -100,8 +101,7 @@ def single_in_watch(resource: Resource, record: Record, form: str, include: str)
 
 def event_line(type_: str, body: bytes) -> bytes:
     """A watch event, framed as a chunk of its own."""
-    line = b'{"type":"%b","object":%b}\n' % (type_.encode(), body)
-    return b"%x\r\n%b\r\n" % (len(line), line)
+    return chunk(b'{"type":"%b","object":%b}\n' % (type_.encode(), body))
 
 
 def bookmark(resource: Resource, rv: int, form: str, *, initial_end: bool = False) -> bytes:

@@ -2,7 +2,7 @@
 
 Each watcher gathers the lines it is due; all that are due are sent together, at most every two milliseconds, so that
 a burst of writes costs one send for each watcher rather than one for each change. A watcher that does not take what
-it is sent is dropped: its client starts again from the last version it saw.
+it is sent is cut off by its connection: its client starts again from the last version it saw.
 """
 
 import asyncio
@@ -26,10 +26,8 @@ _DEFAULT_SECONDS = 2400.0
 class Watchers:
     """All watches of a server."""
 
-    def __init__(self, store: Store, *, max_watches: int, max_unsent: int) -> None:
+    def __init__(self, store: Store, *, max_watches: int) -> None:
         self.store = store
-        self.max_unsent = max_unsent
-        self.dropped = 0
         self._max_watches = max_watches
         self._open: set[Watch] = set()
         self._due: list[Watch] = []
@@ -49,15 +47,12 @@ class Watchers:
             raise errors.too_many_requests(
                 f"{self._max_watches} watches are open, which is the limit; try again later", retry_after=5
             )
+        seconds = whole_number(request.query, "timeoutSeconds") or _DEFAULT_SECONDS
         watch = Watch(self, connection, resource, selected, form, request.query)
         lines = watch.first_lines(request.query)
         self._open.add(watch)
-        connection.open_stream(b"application/json", watch.close)
-        if lines:
-            connection.write(b"".join(lines))
-        watch.allowance = connection.unsent()
-        seconds = whole_number(request.query, "timeoutSeconds") or _DEFAULT_SECONDS
         watch.timer = self._loop.call_later(min(seconds, 24 * 3600.0), watch.finish)
+        connection.open_stream(b"application/json", watch.close, b"".join(lines))
 
     def due(self, watch: "Watch") -> None:
         """Has a watcher's lines sent soon."""
@@ -111,7 +106,6 @@ class Watch:
         self.form = form
         self.bookmarks = is_true(query, "allowWatchBookmarks")
         self.timer: asyncio.TimerHandle | None = None
-        self.allowance = 0
         self._include = query.get("includeObject", "Metadata")
         self._watchers = watchers
         self._connection = connection
@@ -186,12 +180,8 @@ class Watch:
         self._lines.append(line)
 
     def flush(self) -> None:
-        """Sends what is due; drops a client that has not taken what it was sent before."""
+        """Sends what is due."""
         lines, self._lines = self._lines, []
-        if self._connection.unsent() > self._watchers.max_unsent + self.allowance:
-            self._watchers.dropped += 1
-            self._connection.abort()
-            return
         self._connection.write(b"".join(lines))
 
     def finish(self) -> None:

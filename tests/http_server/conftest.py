@@ -1,0 +1,27 @@
+"""What servers are run with."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+
+from http_server.talking import Tls
+from kubestow.apiserver.auth import certificates
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a test on each event loop there is."""
+    return uvloop.run if request.param == "uvloop" else asyncio.run
+
+
+@pytest.fixture(scope="session")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    """A certificate for localhost, and trust in it."""
+    made = certificates.ensure(tmp_path_factory.mktemp("pki"), ())
+    return Tls(made.server_context(), ssl.create_default_context(cafile=str(made.ca)))

@@ -1,0 +1,168 @@
+"""A server on loopback and clients that talk to it in bytes, all in one event loop."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from client.virtualtime import VirtualTimeLoop
+from kubestow.http.connection import Application, Connection
+from kubestow.http.limits import Limits
+from kubestow.http.messages import Request, Response
+from kubestow.http.server import Server
+
+TEXT = b"text/plain"
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+def post(body: bytes, **headers: str) -> bytes:
+    """A request with a body, and with other headers than a Content-Length if any are given."""
+    named = headers or {"Content_Length": str(len(body))}
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in named.items())
+    return f"POST / HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode() + body
+
+
+async def until(holds: Callable[[], object], every: float = 0.01) -> None:
+    """Waits until something holds."""
+    while True:
+        if holds():
+            return
+        await asyncio.sleep(every)
+
+
+class Echo:
+    """Answers each request with its path and body at once, or when told to; remembers all."""
+
+    def __init__(self, *, at_once: bool = True) -> None:
+        self.at_once = at_once
+        self.requests: list[Request] = []
+        self.connections: list[Connection] = []
+        self._unanswered: list[tuple[Connection, Response]] = []
+
+    def __call__(self, request: Request, connection: Connection) -> None:
+        self.requests.append(request)
+        self.connections.append(connection)
+        self._unanswered.append((connection, Response(200, request.raw_path + request.body, TEXT)))
+        if self.at_once:
+            self.answer()
+
+    def answer(self) -> None:
+        """Answers all that are unanswered."""
+        unanswered, self._unanswered = self._unanswered, []
+        for connection, response in unanswered:
+            connection.respond(response)
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes = b""
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    async def send_all(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def head(self) -> Answer:
+        """The next answer without its body."""
+        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:-2])}
+        return Answer(int(head[0].split()[1]), headers)
+
+    async def answer(self) -> Answer:
+        """The next answer."""
+        head = await self.head()
+        return head._replace(body=await self.exactly(int(head.headers.get("content-length", "0"))))
+
+    async def ask(self, data: bytes) -> Answer:
+        self.send(data)
+        return await self.answer()
+
+    async def read(self, size: int) -> bytes:
+        return await self._reader.read(size)
+
+    async def exactly(self, size: int) -> bytes:
+        return await self._reader.readexactly(size)
+
+    async def rest(self) -> bytes:
+        """All that still comes before the server closes the connection, or drops it."""
+        came = b""
+        try:
+            while data := await self._reader.read(2**16):
+                came += data
+        except ConnectionError:
+            pass
+        return came
+
+    def leave(self) -> None:
+        self._writer.transport.abort()
+
+
+class Served:
+    """A server that runs."""
+
+    def __init__(self, server: Server, port: int, tls: ssl.SSLContext | None) -> None:
+        self.server = server
+        self.port = port
+        self._tls = tls
+        self._clients: list[Client] = []
+
+    @property
+    def connections(self) -> set[Connection]:
+        """Those that are open."""
+        return self.server._connections
+
+    async def client(self, receive_buffer: int = 0) -> Client:
+        """A new connection; with a small buffer the system takes little that the client does not read."""
+        sock = socket.socket()
+        sock.setblocking(False)
+        if receive_buffer:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
+        name = None if self._tls is None else "localhost"
+        streams = await asyncio.open_connection(sock=sock, ssl=self._tls, server_hostname=name, limit=2**12)
+        self._clients.append(Client(*streams))
+        return self._clients[-1]
+
+    def leave(self) -> None:
+        for client in self._clients:
+            client.leave()
+
+
+class Tls(NamedTuple):
+    """Both sides of TLS."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
+@asynccontextmanager
+async def serving(
+    application: Application, limits: Limits | None = None, tls: Tls | None = None, address: str = "127.0.0.1"
+) -> AsyncIterator[Served]:
+    """A server until the end of the block, which must come; without limits given, those everybody has."""
+    server = Server(application, limits or Limits())
+    port = await server.start(address, 0, tls.server if tls else None)
+    served = Served(server, port, tls.client if tls else None)
+    try:
+        async with asyncio.timeout(2000.0 if isinstance(asyncio.get_running_loop(), VirtualTimeLoop) else 60.0):
+            yield served
+    finally:
+        served.leave()
+        await server.stop()

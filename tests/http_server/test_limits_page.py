@@ -1,0 +1,28 @@
+"""docs/reference/serving.md."""
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+from kubestow.http.limits import Limits
+from kubestow.server.serving import LIMITS
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/serving.md").read_text()
+UNITS = {"KiB": 1024, "MiB": 1024**2, "KiB/s": 1024}
+
+
+def _number(text: str, unit: str) -> float:
+    return float(text.replace(",", "")) * UNITS.get(unit, 1)
+
+
+def test_the_page_tells_every_limit() -> None:
+    """Each field with its default."""
+    rows = re.findall(r"^\|.*\| `(\w+)` \| ([\d,]+) ?([\w/]*)", PAGE, re.MULTILINE)
+    assert {field: _number(text, unit) for field, text, unit in rows} == asdict(Limits())
+
+
+def test_the_page_tells_how_the_scheduler_differs() -> None:
+    """Two limits, and how often times are looked at."""
+    assert asdict(LIMITS) == asdict(Limits()) | {"connections": 1000, "body": 64 * 1024}
+    assert "two limits that are lower: 1,000 connections and bodies of 64 KiB" in PAGE
+    assert f"every {LIMITS.sweep_seconds:g} seconds" in PAGE
