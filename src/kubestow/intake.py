@@ -1,6 +1,6 @@
 """What happens in the cluster, taken in: the state is kept up to date, and waiting pods are told what may help them."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from kubestow.cluster.changes import events_of, node_events, pod_update_events
@@ -53,6 +53,15 @@ class Intake:
     def pending_pods(self) -> Collection[Pod]:
         """The pods of ours that have no node yet."""
         return self._pending.values()
+
+    def names_changed(self, known: Iterable[Pod]) -> None:
+        """Pods of other scheduler names are ours from now on; `known` are all pods there are."""
+        for pod in [pod for pod in self._pending.values() if not self._is_ours(pod)]:
+            del self._pending[pod.metadata.uid]
+            self._queue.delete(pod)
+        for pod in known:
+            if not pod.spec.nodeName and pod.metadata.uid not in self._pending:
+                self._pod_added(pod)
 
     def added(self, obj: Any) -> None:
         if isinstance(obj, Pod):
@@ -159,7 +168,7 @@ class Intake:
             start = self._stopwatch()
             self._cluster.remove_pod(pod.metadata.uid)
             self._tell([ASSIGNED_POD_DELETE], pod, None, start)
-        elif self._is_ours(pod):
+        elif self._is_ours(pod) or self._cluster.is_assumed(pod.metadata.uid):
             self._pending.pop(pod.metadata.uid, None)
             self._waiting_deleted(pod)
 

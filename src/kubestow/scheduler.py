@@ -79,6 +79,8 @@ class Scheduler:
         self._stopwatch = stopwatch
         self._work_arrived = work_arrived
         self._count = 0
+        self.attempt_ended: Callable[[Profile, Failed | None], None] | None = None
+        """Is told how an attempt ended, None for a pod that was bound, and by which profile it was made."""
         self.binder = Binder(
             dispatcher, waiting_pods, self, queue.done, metrics, stopwatch, announces_expectation=announces_expectation
         )
@@ -137,7 +139,7 @@ class Scheduler:
         queued = attempt.queued
         note = f"Successfully assigned {placed.pod.key} to {placed.node}"
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
-        self._attempted(attempt, "scheduled")
+        self._attempted(attempt, "scheduled", None)
         since = queued.initial_attempt_timestamp
         waited = self._clock.now() - (queued.timestamp if since is None else since)
         self._metrics.pod_scheduling_attempts.observe(queued.attempts)
@@ -162,7 +164,7 @@ class Scheduler:
     def _handle_failure(self, attempt: Attempt, failed: Failed) -> None:
         queued = attempt.queued
         result = "unschedulable" if failed.is_rejection else "error"
-        self._attempted(attempt, result)
+        self._attempted(attempt, result, failed)
         latest = self._intake.pending(queued.pod)
         if latest is None:
             # Deleted, recreated, or given a node by somebody else.
@@ -175,10 +177,12 @@ class Scheduler:
         self._requeue(queued, latest, failed)
         self._report(latest, failed)
 
-    def _attempted(self, attempt: Attempt, result: str) -> None:
+    def _attempted(self, attempt: Attempt, result: str, failed: Failed | None) -> None:
         profile, seconds = attempt.profile.name, self._stopwatch() - attempt.started
         self._metrics.schedule_attempts.inc(profile, result)
         self._metrics.scheduling_attempt_seconds.observe(seconds, profile, result)
+        if self.attempt_ended is not None:
+            self.attempt_ended(attempt.profile, failed)
 
     def _requeue(self, queued: QueuedPod, latest: Pod, failed: Failed) -> None:
         queued.pod = latest

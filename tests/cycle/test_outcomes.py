@@ -167,7 +167,8 @@ def test_a_failing_plugin_is_an_outcome() -> None:
         def pre_filter(self, pod: PodInfo) -> Any:
             raise LookupError("no such thing")
 
-    assert run(nodes(1), Fails("A", {})) == Failed(Code.ERROR, 'running PreFilter plugin "A": no such thing')
+    words = 'running PreFilter plugin "A": no such thing'
+    assert run(nodes(1), Fails("A", {})) == Failed(Code.ERROR, words, failing_plugin="A")
 
 
 def test_a_pod_that_makes_no_sense() -> None:

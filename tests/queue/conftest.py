@@ -12,7 +12,8 @@ from kubestow.framework.results import Rejection
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
 from kubestow.queue.queued_pod import QueuedPod
-from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
+from kubestow.queue.rules import QueueSettings
+from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 START = 1_000.0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubestow.cluster.events import Action, ClusterEvent, Resource
-from kubestow.queue.scheduling_queue import QueueSettings
+from kubestow.queue.rules import QueueSettings
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 

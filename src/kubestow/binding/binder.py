@@ -13,6 +13,7 @@ from kubestow.framework.caller import Caller
 from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Skip
+from kubestow.model.failures import CallError
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
@@ -218,4 +219,9 @@ def _failure_of(task: asyncio.Task[Failed | None]) -> Failed | None:
     if task.cancelled():
         return Failed(Code.ERROR, "the scheduler is stopping")
     error = task.exception()
-    return task.result() if error is None else Failed(Code.ERROR, str(error))
+    if error is None:
+        return task.result()
+    # What the API server refuses, or does not answer, is no fault of the plugin that asked.
+    is_own = not isinstance(error.__cause__, CallError)
+    failing = error.plugin if isinstance(error, PluginError) and is_own else ""
+    return Failed(Code.ERROR, str(error), failing_plugin=failing)

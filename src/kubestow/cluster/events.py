@@ -104,6 +104,7 @@ UNSCHEDULED_POD_UPDATE = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE)
 UNSCHEDULED_POD_DELETE = ClusterEvent(Resource.UNSCHEDULED_POD, Action.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.ANY, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(Resource.ANY, Action.ALL, "ForceActivate")
+CONFIGURATION_RELOAD = ClusterEvent(Resource.ANY, Action.ALL, "ConfigurationReload")
 
 Hint = Callable[[Pod, Any, Any], bool]
 """(waiting pod, object before or None, object after or None) -> is the pod worth another attempt?

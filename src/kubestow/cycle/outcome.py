@@ -40,6 +40,8 @@ class Failed:
     to_unnominate: tuple[PodInfo, ...] = ()
     preempting_plugin: str = ""
     """Who chose the victims."""
+    failing_plugin: str = ""
+    """Who raised, or answered what makes no sense: an error that is a plugin's own."""
 
     @property
     def is_rejection(self) -> bool:

@@ -78,6 +78,11 @@ class SchedulingCycles:
         self._next_start = 0
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
 
+    def reconfigure(self, percentage_of_nodes_to_score: int) -> None:
+        """Other plugins decide from now on: what pods share is forgotten."""
+        self._percentage = percentage_of_nodes_to_score
+        self._sharing = self._sharing and self._sharing.forgotten()
+
     def run(self, profile: Profile, pod: PodInfo) -> Outcome:
         """Schedule one pod. A failure of a plugin is an outcome, not an exception."""
         try:
@@ -90,7 +95,7 @@ class SchedulingCycles:
                 return self._post_filter(evaluation)
             return self._take(evaluation, *found)
         except PluginError as error:
-            return Failed(Code.ERROR, str(error))
+            return Failed(Code.ERROR, str(error), failing_plugin=error.plugin)
         except ValueError as error:
             return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
 
@@ -246,7 +251,7 @@ class SchedulingCycles:
 def refusal(refused: Rejection | PluginError) -> Failed:
     """The outcome when the one node that was chosen could not be taken after all."""
     if isinstance(refused, PluginError):
-        return Failed(Code.ERROR, str(refused))
+        return Failed(Code.ERROR, str(refused), failing_plugin=refused.plugin)
     counted = ", ".join(sorted(f"1 {reason}" for reason in refused.reasons))
     message = f"0/1 nodes are available: {counted}." if counted else "0/1 nodes are available:"
     if refused.code is Code.PENDING:

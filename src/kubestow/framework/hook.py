@@ -71,3 +71,9 @@ class Hook:
     def all_evaluations(self) -> int:
         """How often the plugin was asked at this point, one way or the other."""
         return self.evaluations + sum(hook.evaluations for hook in (self.passing_rows, self.row) if hook is not None)
+
+    def reset(self) -> None:
+        """Begin to count again."""
+        for hook in (self, self.passing_rows, self.row):
+            if hook is not None:
+                hook.evaluations = 0

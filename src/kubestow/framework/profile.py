@@ -15,6 +15,7 @@ from kubestow.framework.hook import Hook
 from kubestow.framework.plugin import POINTS, PodsRead, Signs, pods_read_by
 from kubestow.framework.registry import Registry, RegistryError, points_of
 from kubestow.framework.results import PluginError
+from kubestow.reporting.metrics.instruments import Counter
 
 _METHOD = {"queueSort": "sort_key", "filter": "filter_rows", "score": "score_rows"}
 """Where the method is not simply named as the point."""
@@ -85,7 +86,6 @@ class Profile:
         """What each filter reads of the pods on a node."""
         self.registrations = self._registrations(points, guards)
         """What is worth another attempt, by the plugin that rejected a pod."""
-        handle.metrics.plugin_evaluations.watch(self._evaluations)
 
     def _registrations(
         self, points: expansion.ResolvedPlugins, guards: Mapping[str, Guard | None]
@@ -117,7 +117,8 @@ class Profile:
         """Every point, as metrics name it, with its plugins in order."""
         return {_title(point): getattr(self, _snake(point)) for point in POINTS}
 
-    def _evaluations(self) -> dict[tuple[str, ...], float]:
+    def evaluations(self) -> dict[tuple[str, ...], float]:
+        """How often each plugin was asked, by point, plugin and profile."""
         points = self.points()
         return {
             (point, hook.name, self.name): hook.all_evaluations
@@ -125,6 +126,14 @@ class Profile:
             for hook in points[point]
             if hook.all_evaluations
         }
+
+    def hand_over_evaluations(self, counter: Counter) -> None:
+        """Somebody else keeps the count from now on; here it begins again."""
+        for key, count in self.evaluations().items():
+            counter.add(count, *key)
+        for hooks in self.points().values():
+            for hook in hooks:
+                hook.reset()
 
 
 def _snake(point: str) -> str:

@@ -11,6 +11,7 @@ second is over. Pods that failed by error are never popped early.
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from kubestow.model.pod import Pod
@@ -28,12 +29,22 @@ class Backoff:
         self._initial = initial
         self._longest = longest
         self._whole_seconds = whole_seconds
-        self.rejected = PodHeap(
-            (lambda queued: (self.expiry(queued), order(queued.pod, queued.timestamp)))
-            if whole_seconds
-            else self.expiry
-        )
+        self.rejected = PodHeap(self._key(order))
         self.errors = PodHeap(self.expiry)
+
+    def reconfigure(self, initial: float, longest: float, order: Callable[[Pod, float], Any]) -> None:
+        """Other durations and another order from now on, also for the pods that are here."""
+        self._initial = initial
+        self._longest = longest
+        for queued in self:
+            queued.backoff_expiry = None
+        self.rejected.reorder(self._key(order))
+        self.errors.reorder(self.expiry)
+
+    def _key(self, order: Callable[[Pod, float], Any]) -> Callable[[QueuedPod], Any]:
+        if not self._whole_seconds:
+            return self.expiry
+        return lambda queued: (self.expiry(queued), order(queued.pod, queued.timestamp))
 
     def expiry(self, queued: QueuedPod) -> float:
         """When the pod's backoff ends; worked out once per attempt."""
@@ -63,6 +74,9 @@ class Backoff:
 
     def __contains__(self, uid: str) -> bool:
         return uid in self.rejected or uid in self.errors
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return chain(self.rejected, self.errors)
 
     def __len__(self) -> int:
         return len(self.rejected) + len(self.errors)

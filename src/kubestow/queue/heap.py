@@ -35,6 +35,12 @@ class PodHeap:
         found = self._live.get(uid)
         return found[1] if found else None
 
+    def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
+        """From now on another key tells which pod is the least; equals stay in the order they came."""
+        self._key = key
+        self._heap = [(key(queued), sequence, uid) for uid, (sequence, queued) in self._live.items()]
+        heapq.heapify(self._heap)
+
     def push(self, queued: QueuedPod) -> None:
         """Adds a pod, or gives one that is here already its new place."""
         uid = queued.pod.metadata.uid

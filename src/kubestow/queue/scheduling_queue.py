@@ -10,18 +10,17 @@ instead, and is asked about again when an event happens that the plugin holding 
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from kubestow.cluster.changes import pod_update_events
 from kubestow.cluster.events import (
+    CONFIGURATION_RELOAD,
     FORCE_ACTIVATE,
     UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
-    Registration,
 )
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.results import Rejection
@@ -34,6 +33,7 @@ from kubestow.queue.nominator import Nominator
 from kubestow.queue.pool import Pool
 from kubestow.queue.queued_pod import QueuedPod, priority_order
 from kubestow.queue.retry import Judge, Retry
+from kubestow.queue.rules import QueueRules, QueueSettings
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
@@ -46,28 +46,6 @@ POPPED_FROM_BACKOFF = "PopFromBackoffQ"
 ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
-    """Durations in seconds."""
-
-    initial_backoff: float = 1.0
-    longest_backoff: float = 10.0
-    longest_unschedulable: float = 300.0
-    pop_from_backoff: bool = True
-    """Take pods that are backing off when nothing is active, rather than idle."""
-
-
-class QueueRules(Protocol):
-    """What the plugins of one profile have to say about waiting pods."""
-
-    @property
-    def registrations(self) -> Mapping[str, Sequence[Registration]]:
-        """By plugin: the events that may let in a pod the plugin rejected."""
-
-    def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
-        """Asks the PreEnqueue plugins, that which holds the pod back now first; None lets the pod in."""
 
 
 class SchedulingQueue:
@@ -85,10 +63,9 @@ class SchedulingQueue:
         self.nominator = Nominator() if nominator is None else nominator
         self._arrived = arrived
         self._clock = clock
-        self._rules = rules
         self._settings = settings
         self._metrics = metrics or SchedulerMetrics()
-        self._judge = Judge({profile: r.registrations for profile, r in rules.items()}, clock, self._metrics)
+        self._take_rules(rules)
         self._active = PodHeap(lambda queued: order(queued.pod, queued.timestamp))
         self._backoff = Backoff(settings.initial_backoff, settings.longest_backoff, settings.pop_from_backoff, order)
         self._pool = Pool(settings.longest_unschedulable)
@@ -99,6 +76,32 @@ class SchedulingQueue:
             lambda: {(plugin, profile): n for (plugin, profile), n in self.rejections().items()}
         )
         self._metrics.inflight_events.watch(lambda: {(event,): n for event, n in self.in_flight_counts().items()})
+
+    def reconfigure(
+        self,
+        rules: Mapping[str, QueueRules],
+        order: Callable[[Pod, float], Any],
+        initial_backoff: float,
+        longest_backoff: float,
+        changed: Collection[str],
+    ) -> None:
+        """Other plugins decide from now on; pods of profiles that `changed` are asked about again, and tried again."""
+        self._take_rules(rules)
+        self._active.reorder(lambda queued: order(queued.pod, queued.timestamp))
+        self._backoff.reconfigure(initial_backoff, longest_backoff, order)
+        rejected = [queued for queued in self._pool if queued.profile in changed]
+        for place in (self._active, self._backoff):
+            for queued in [queued for queued in place if queued.profile in changed]:
+                if self._is_held_back(queued):
+                    place.remove(queued.uid)
+                    self._to_pool(queued, CONFIGURATION_RELOAD.label)
+        self._move(rejected, CONFIGURATION_RELOAD, None, None)
+        self._arrived()
+
+    def _take_rules(self, rules: Mapping[str, QueueRules]) -> None:
+        self._rules = rules
+        registrations = {profile: r.registrations for profile, r in rules.items()}
+        self._judge = Judge(registrations, self._clock, self._metrics)
 
     # Pods come, change and go
 

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 from kubestow.binding.conditions import Conditions
 from kubestow.binding.dispatcher import Dispatcher
@@ -20,7 +22,8 @@ from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
 from kubestow.queue.nominator import Nominator
 from kubestow.queue.ordering import queue_order
-from kubestow.queue.scheduling_queue import QueueSettings, SchedulingQueue
+from kubestow.queue.rules import QueueSettings
+from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.scheduler import Decided, Scheduler
 from kubestow.wiring.profiles import build_profiles
@@ -46,6 +49,10 @@ class Core:
     cluster: Cluster
     queue: SchedulingQueue
     profiles: dict[str, Profile]
+    """Shared by all who ask for them."""
+    handle: Handle
+    build: Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]
+    """Makes other profiles; raises ProfileError."""
     cycles: SchedulingCycles
     waiting_pods: WaitingPods
     dispatcher: Dispatcher
@@ -88,7 +95,11 @@ def build_core(
         write_aside=dispatcher.write_aside,
         is_preempting=is_preempting,
     )
-    profiles = build_profiles(configuration, registry, handle, outside.stopwatch)
+    build = partial(build_profiles, handle=handle, stopwatch=outside.stopwatch)
+    profiles = build(configuration, registry)
+    outside.metrics.plugin_evaluations.watch(
+        lambda: dict(chain.from_iterable(profile.evaluations().items() for profile in profiles.values()))
+    )
     queue = SchedulingQueue(
         outside.clock,
         {name: QueueRules(profile) for name, profile in profiles.items()},
@@ -130,4 +141,4 @@ def build_core(
         work_arrived,
         announces_expectation=features.nominated_node_name_for_expectation,
     )
-    return Core(cluster, queue, profiles, cycles, waiting, dispatcher, intake, scheduler)
+    return Core(cluster, queue, profiles, handle, build, cycles, waiting, dispatcher, intake, scheduler)

@@ -113,7 +113,7 @@ class Prefetcher:
     """Judges pods ahead where one pod after the other is like none before it."""
 
     def __init__(self, upcoming: Upcoming) -> None:
-        self._upcoming = upcoming
+        self.upcoming = upcoming
         self._prefetched: dict[str, Prefetched] = {}
         self._last_was_alone = False
 
@@ -137,7 +137,7 @@ class Prefetcher:
         most = min(len(search.order) // search.enough, _MOST_PODS)
         if not is_worth_it or most < 2 or ready.normalizing:
             return None
-        together = [(evaluation.pod, ready), *_alike(evaluation, group, ready, self._upcoming(most - 1))]
+        together = [(evaluation.pod, ready), *_alike(evaluation, group, ready, self.upcoming(most - 1))]
         try:
             batch = _judge(evaluation, together, search) if len(together) > 1 else None
         except PluginError:

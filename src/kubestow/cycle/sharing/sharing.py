@@ -36,6 +36,10 @@ class Sharing:
         """Signatures seen once lately, by their hash, which is enough for a guess."""
         self._groups: dict[tuple[str, frozenset[str]], Groups] = {}
 
+    def forgotten(self) -> "Sharing":
+        """The same with nothing remembered."""
+        return Sharing(self._metrics, self._prefetcher.upcoming)
+
     def evaluate(self, evaluation: Evaluation, search: Search) -> SharedEvaluation | None:
         """Start to judge nodes for a pod; None if only a full evaluation can tell what becomes of it."""
         profile = evaluation.profile

@@ -53,6 +53,11 @@ class Family:
         self.allowed: dict[str, frozenset[str]] = {}
         """By label, the only values that are shown as they are."""
 
+    @property
+    def declared(self) -> tuple[object, ...]:
+        """What it was declared to be."""
+        return (self.text, self.labels)
+
     def shown(self, key: Key) -> Key:
         """Label values as they may be shown."""
         if not self.allowed:
@@ -99,6 +104,10 @@ class Counter(Numbers):
         values = self._values
         values[key] = values.get(key, 0) + 1
 
+    def add(self, count: float, *key: str) -> None:
+        """So many more."""
+        self._values[key] = self._values.get(key, 0) + count
+
     def unexpected(self) -> float:
         return sum(value for key, value in self._values.items() if self.shown(key) != key)
 
@@ -141,6 +150,10 @@ class Histogram(Family):
         self._observations: dict[Key, _Observations] = {}
         if not self.labels:
             self._first(())
+
+    @property
+    def declared(self) -> tuple[object, ...]:
+        return (*super().declared, self.bounds)
 
     def observe(self, value: float, *key: str) -> None:
         """One more value."""
