@@ -13,6 +13,7 @@ from client.doubles import FixedClock, SkewedClock
 from client.leasehouse import LeaseHouse
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
+from kubestow import config
 from kubestow.client.access import Access, Identity
 from kubestow.client.election import Elector, Terms
 from kubestow.client.events import EventRecorder
@@ -26,12 +27,16 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.results import Rejection, Wait, unschedulable
 from kubestow.http.messages import Request as PageRequest
 from kubestow.model.meta import ObjectReference
+from kubestow.plugin.loading import PluginCollection
 from kubestow.plugins.volume_binding.claims import PodClaims
 from kubestow.plugins.volume_binding.plugin import State
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.reporting.metrics.reload import ReloadMetrics
+from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.health import PING, HealthPage
 from kubestow.testing import SchedulerHarness, make_node, make_pod
+from kubestow.wiring.registry import in_tree_registry
 from plugins.device_world import device, device_class, device_slice
 
 FEATURES = Features.parse("SchedulerAsyncAPICalls=true")
@@ -68,6 +73,7 @@ def everything_happens(metrics: Metrics) -> Iterator[None]:
         SchedulerHarness(plugins=[Doorman], features=FEATURES, latency=0.25, metrics=metrics.scheduler) as harness,
     ):
         _scheduling(harness)
+        _reloading(harness, metrics.reload)
         yield
 
 
@@ -103,6 +109,17 @@ def _scheduling(harness: SchedulerHarness) -> None:
     harness.run_for(1.0)
     cluster.add(make_node("n2", cpu="1"))
     harness.run_for(1.0)
+
+
+def _reloading(harness: SchedulerHarness, metrics: ReloadMetrics) -> None:
+    """Nothing has changed."""
+    setup = Setup(config.default(FEATURES), in_tree_registry(), PluginCollection())
+
+    async def load() -> Setup:
+        return setup
+
+    reloader = Reloader(harness.core, setup, load, list, lambda *_: None, metrics)
+    harness.run_until(harness.loop.create_task(reloader.reload()).done)
 
 
 async def _requests(metrics: ClientMetrics) -> None:

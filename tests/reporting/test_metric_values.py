@@ -138,6 +138,8 @@ def test_bad_declarations_are_refused() -> None:
     with pytest.raises(ValueError, match="labels of x must be in alphabetical order, not b a"):
         Counter("x", ALPHA, "", "b a")
     registry = Registry(MetricOptions())
-    registry.add(Counter("x", ALPHA, ""))
+    known = registry.add(Counter("x", ALPHA, ""))
     with pytest.raises(ValueError, match="two metrics named x"):
-        registry.add(Counter("x", ALPHA, ""))
+        registry.add(Counter("x", ALPHA, "other"))
+    # A plugin that is made again goes on counting.
+    assert registry.add(Counter("x", ALPHA, "")) is known

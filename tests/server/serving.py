@@ -102,7 +102,7 @@ class Reader:
 async def served(setting: Setting) -> AsyncIterator[Reader]:
     """A server until the end of the block."""
     subject = Subject(
-        config.default(),
+        config.default,
         setting.features,
         {"v": "4", "secure-port": "10259"},
         Metrics(),

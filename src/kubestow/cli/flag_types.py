@@ -40,6 +40,12 @@ def _write_bool(value: bool) -> str:
     return "true" if value else "false"
 
 
+def _on_off(text: str) -> bool:
+    if text in ("on", "off"):
+        return text == "on"
+    raise ValueError(f"{text!r} is neither on nor off")
+
+
 def _whole(limit: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         try:
@@ -135,6 +141,7 @@ def _version(text: str) -> str:
 
 
 BOOL = FlagType("", _bool, _write_bool, alone="true")
+ON_OFF = FlagType("on|off", _on_off, lambda value: "on" if value else "off")
 STRING = FlagType("string", str)
 INT = FlagType("int", _whole(_INT64))
 INT32 = FlagType("int32", _whole(_INT32))

@@ -55,6 +55,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     "Plugin": (
         Flag("plugin", types.STRINGS, (), "Plugins of your own: a Python file, or a module. The configuration enables "
              "them by name. May be repeated."),
+        Flag("reload", types.ON_OFF, True, "Reload configuration and plugin files when they change, and on SIGHUP: on "
+             "or off."),
     ),
     "Secure serving": (
         Flag("bind-address", types.IP, "0.0.0.0", "Where to listen; an unspecified address means all."),  # noqa: S104

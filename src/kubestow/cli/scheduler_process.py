@@ -1,7 +1,8 @@
 """The process: its log, its event loop, its signals, its exit code.
 
-SIGTERM and SIGINT stop it in good order, exit code 0; a second one ends it at once with 1. SIGUSR2 makes it tell the
-log what it knows, and compare that with the API server. A lost lease, or anything unforeseen, ends it with 1.
+SIGTERM and SIGINT stop it in good order, exit code 0; a second one ends it at once with 1. SIGHUP makes it reload its
+configuration and plugins. SIGUSR2 makes it tell the log what it knows, and compare that with the API server. A lost
+lease, or anything unforeseen, ends it with 1.
 """
 
 import asyncio
@@ -9,13 +10,14 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from kubestow.cli.policy_source import WARNING, policy_source
 from kubestow.cli.scheduler_flags import FLAGS
 from kubestow.cli.scheduler_serving import listening_of, serving_of, written
-from kubestow.cli.scheduler_settings import Flags, SettingsError
+from kubestow.cli.scheduler_settings import Flags, SettingsError, configuration_of, plugins_of
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.profile import ProfileError
 from kubestow.http.server import ListenError
@@ -26,10 +28,11 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.options import MetricOptions
+from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.options import ServingOptions
 from kubestow.server.tls import TlsError
 from kubestow.wiring.clients import access_of
-from kubestow.wiring.live import LiveOptions, LiveScheduler
+from kubestow.wiring.live import LiveOptions, LiveScheduler, ReloadOptions
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.serving import Serving
 
@@ -69,6 +72,7 @@ def run(
         features,
         plugins.register(in_tree_registry()),
         longest_unschedulable=flags["pod-max-in-unschedulable-pods-duration"].seconds,
+        reload=_reload_options(flags, features, plugins) if flags["reload"] else None,
     )
     output.open()
     try:
@@ -82,6 +86,17 @@ def run(
             return runner.run(process.run(options, metric_options, serving))
     finally:
         output.close()
+
+
+def _reload_options(flags: Flags, features: Features, plugins: PluginCollection) -> ReloadOptions:
+    def load() -> Setup:
+        found = plugins_of(flags)
+        configuration = configuration_of(flags, features, found)
+        return Setup(configuration, found.register(in_tree_registry()), found)
+
+    policy = policy_source(flags)
+    names = (flags["config"], policy.place if policy is not None else "")
+    return ReloadOptions(plugins, load, tuple(Path(name) for name in names if isinstance(name, str) and name))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -110,6 +125,7 @@ class _Process:
         self._flush_seconds = max(flush_seconds, 0.1)
         self._live: LiveScheduler | None = None
         self._comparing: asyncio.Task[list[str]] | None = None
+        self._reloading: set[asyncio.Task[bool]] = set()
 
     async def run(self, options: LiveOptions, metric_options: MetricOptions, serving: ServingOptions | None) -> int:
         """Until it is stopped or fails; returns the exit code."""
@@ -137,6 +153,8 @@ class _Process:
     ) -> None:
         live = self._live = LiveScheduler(options, Metrics(options.features, metric_options))
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, self._inspect, live)
+        if live.reloader is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload, live.reloader)
         if serving is None:
             await live.run()
             return
@@ -167,6 +185,11 @@ class _Process:
             self._comparing = asyncio.create_task(
                 live.inspection.compare_with_server(), name="compare with the API server"
             )
+
+    def _reload(self, reloader: Reloader) -> None:
+        task = asyncio.create_task(reloader.reload(), name="reload")
+        self._reloading.add(task)
+        task.add_done_callback(self._reloading.discard)
 
     async def _flush(self) -> None:
         while True:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -39,8 +40,9 @@ from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import NO_NEWS, get_logger
 from kubestow.running.clock import WallClock
+from kubestow.running.reloading import Setup
 from kubestow.wiring.clients import user_agent
-from kubestow.wiring.live import LiveOptions, LiveScheduler
+from kubestow.wiring.live import LiveOptions, LiveScheduler, ReloadOptions
 from kubestow.wiring.registry import in_tree_registry
 
 log = get_logger(__name__)
@@ -114,6 +116,17 @@ def _configuration(file: str | None, plugins: PluginCollection, policy_file: str
     return replace(configuration, leaderElection=replace(configuration.leaderElection, leaderElect=False))
 
 
+def _load(settings: Settings) -> Setup:
+    """Everything again, as it is in the files now; raises UpError or PluginLoadError."""
+    plugins = PluginCollection(settings.plugins.sources)
+    configuration = _configuration(settings.configuration, plugins, settings.policy)
+    return Setup(configuration, plugins.register(in_tree_registry()), plugins)
+
+
+def _files(settings: Settings) -> tuple[Path, ...]:
+    return tuple(Path(name) for name in (settings.configuration, settings.policy) if name is not None)
+
+
 @contextmanager
 def _problems_of(file: str) -> Iterator[None]:
     try:
@@ -162,7 +175,8 @@ async def _serve(
     async with ControlPlane(_options(settings, manifests)) as plane:
         access = find_access(str(plane.kubeconfig_path), "")
         registry = settings.plugins.register(in_tree_registry())
-        scheduler = LiveScheduler(LiveOptions(configuration, access, registry=registry))
+        reload = ReloadOptions(settings.plugins, partial(_load, settings), _files(settings))
+        scheduler = LiveScheduler(LiveOptions(configuration, access, registry=registry, reload=reload))
         try:
             async with asyncio.TaskGroup() as tasks:
                 scheduling = tasks.create_task(scheduler.run(), name="scheduler")

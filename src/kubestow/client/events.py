@@ -173,8 +173,10 @@ class EventRecorder:
             known = self._singles[key] = _Known(body, now)
         self._put(_Write(known.body, known.count, known.last))
 
-    def announce(self, controller: str, lock: LeaseLock, what: str) -> None:
-        """Note that a contender became leader or stopped leading: a core/v1 event about the lease."""
+    def announce(
+        self, controller: str, lock: LeaseLock, what: str, *, reason: str = "LeaderElection", kind: str = "Normal"
+    ) -> None:
+        """Note what happened to a contender, such as that it became leader: a core/v1 event about the lease."""
         meta = lock.metadata
         now = self._clock.now()
         moment = format_time(now)
@@ -191,13 +193,13 @@ class EventRecorder:
             "apiVersion": "v1",
             "metadata": {"name": self._name(lock.name, now), "namespace": lock.namespace},
             "involvedObject": regarding,
-            "reason": "LeaderElection",
+            "reason": reason,
             "message": f"{lock.identity} {what}",
             "source": {"component": controller},
             "firstTimestamp": moment,
             "lastTimestamp": moment,
             "count": 1,
-            "type": "Normal",
+            "type": kind,
             "reportingComponent": controller,
             "reportingInstance": "",
         }

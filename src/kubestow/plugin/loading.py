@@ -20,6 +20,7 @@ from kubestow.config.plugin_points import IN_TREE
 from kubestow.framework.registry import Registry, RegistryError, check_class, points_of
 
 ENTRY_POINTS = "kubestow.plugins"
+_PREFIX = "kubestow_plugin_"
 
 
 class PluginLoadError(ValueError):
@@ -41,8 +42,9 @@ class PluginCollection(Mapping[str, frozenset[str]]):
     """The plugins that a configuration may name, with their extension points: in-tree, loaded and installed."""
 
     def __init__(self, sources: Iterable[str] = ()) -> None:
+        self.sources = tuple(sources)
         self._loaded: dict[str, Loaded] = {}
-        for source in sources:
+        for source in self.sources:
             for loaded in load(source):
                 self._add(loaded)
 
@@ -79,6 +81,11 @@ class PluginCollection(Mapping[str, frozenset[str]]):
         """Those that are not the scheduler's own."""
         return tuple(self._loaded.values())
 
+    @property
+    def files(self) -> list[Path]:
+        """The files and folders that plugins are loaded from; modules that are named are none."""
+        return [Path(source) for source in self.sources if _is_file(source)]
+
     def plugin(self, name: str) -> type | None:
         """The class of a plugin that is not the scheduler's own."""
         found = self._loaded.get(name)
@@ -93,10 +100,8 @@ class PluginCollection(Mapping[str, frozenset[str]]):
 
 def load(source: str) -> list[Loaded]:
     """The plugins of a file (or folder of a package), or of a module by name; raises PluginLoadError."""
-    path = Path(source)
-    is_file = path.suffix == ".py" or "/" in source or path.exists()
     try:
-        module, digest = _from_file(path) if is_file else (importlib.import_module(source), "")
+        module, digest = _from_file(Path(source)) if _is_file(source) else (importlib.import_module(source), "")
     except PluginLoadError:
         raise
     except SyntaxError as error:
@@ -111,6 +116,18 @@ def load(source: str) -> list[Loaded]:
             f"{source}: defines no plugin: a class with a `name` and a method of an extension point, such as filter"
         )
     return found
+
+
+def forget_modules(used: Iterable[PluginCollection]) -> None:
+    """Modules of files leave sys.modules, save those of collections that are used."""
+    kept = {loaded.plugin.__module__.partition(".")[0] for collection in used for loaded in collection.loaded}
+    for name in [name for name in sys.modules if name.startswith(_PREFIX) and name.partition(".")[0] not in kept]:
+        del sys.modules[name]
+
+
+def sources_of(path: Path) -> list[Path]:
+    """The files that a plugin's code is in: a file itself, the modules of a folder."""
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
 def installed() -> list[Loaded]:
@@ -136,14 +153,22 @@ def _installed(name: str) -> Loaded:
     return _checked(plugin, f"package {package}", "")
 
 
+def _is_file(source: str) -> bool:
+    path = Path(source)
+    return path.suffix == ".py" or "/" in source or path.exists()
+
+
 def _from_file(path: Path) -> tuple[ModuleType, str]:
     file = path / "__init__.py" if path.is_dir() else path
     try:
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        texts = {source: source.read_bytes() for source in (file, *sources_of(path))}
     except OSError as error:
         raise PluginLoadError(f"{path}: cannot be read: {error.strerror}") from None
+    digest = hashlib.sha256(b"".join(texts.values())).hexdigest()
     # A name of its own for every version, so that one that is being tried out does not replace the one in use.
-    name = f"kubestow_plugin_{path.stem}_{digest[:12]}"
+    name = f"{_PREFIX}{path.stem}_{digest[:12]}"
+    if name in sys.modules:
+        return sys.modules[name], digest
     folders = [str(path)] if path.is_dir() else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     if spec is None or spec.loader is None:
@@ -151,7 +176,8 @@ def _from_file(path: Path) -> tuple[ModuleType, str]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # Not by its loader: that would take an edit within the same second for no change.
+        exec(compile(texts[file], file, "exec"), vars(module))  # noqa: S102 - it is what a plugin is for
     except BaseException:
         del sys.modules[name]
         raise

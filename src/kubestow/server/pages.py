@@ -11,7 +11,6 @@ from kubestow import config
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request, Response
-from kubestow.model.lazily import lazy
 from kubestow.reporting.build import BuildInfo
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.health import HealthMetrics
@@ -25,7 +24,8 @@ Page = Callable[[Request], Response]
 class Subject:
     """What the pages are about."""
 
-    configuration: SchedulerConfiguration
+    configuration: Callable[[], SchedulerConfiguration]
+    """The one in use."""
     features: Features
     flags: Mapping[str, str]
     metrics: Metrics
@@ -42,7 +42,7 @@ class Pages:
         self._now = now
         self._started = now()
         self._pages: dict[str, Page] = {
-            "/configz": lambda _: Response(200, self._configz),
+            "/configz": lambda _: Response(200, self._configz()),
             "/metrics": lambda request: _metrics(subject.metrics, request),
             "/metrics/slis": lambda request: _metrics(subject.metrics.health, request),
             "/version": lambda _: Response(200, _version()),
@@ -58,7 +58,7 @@ class Pages:
             self._pages["/flagz"] = lambda request: zpages.flagz(request, subject.flags)
         if subject.features.component_statusz:
             self._pages["/statusz"] = self._statusz
-        if subject.configuration.enableProfiling:
+        if subject.configuration().enableProfiling:
             self._taking["/debug/flags/v"] = self._set_verbosity
 
     @property
@@ -82,9 +82,8 @@ class Pages:
             raise ApiError(405, "MethodNotAllowed", message)
         raise ApiError(404, "NotFound", f"there is no page {path}; there are: {' '.join(self.paths)}")
 
-    @lazy
     def _configz(self) -> bytes:
-        return msgspec.json.encode({"componentconfig": yaml.safe_load(config.dump(self._subject.configuration))})
+        return msgspec.json.encode({"componentconfig": yaml.safe_load(config.dump(self._subject.configuration()))})
 
     def _add_health(self, page: HealthPage) -> None:
         self._pages[f"/{page.name}"] = page.answer

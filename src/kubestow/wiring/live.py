@@ -1,11 +1,14 @@
 """A scheduler at a real API server, put together: clients, core, watches, lease, and the life that runs them."""
 
+import asyncio
 import random
 import socket
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from kubestow.client.access import Access
 from kubestow.client.election import Elector, Terms
@@ -13,15 +16,19 @@ from kubestow.client.events import EventRecorder
 from kubestow.client.informers import Informers
 from kubestow.client.leases import LeaseLock
 from kubestow.client.recording import PodRecorder
+from kubestow.client.resources import PODS
 from kubestow.client.writes import LiveApi
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.registry import Registry
 from kubestow.model.clock import Clock
+from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.decisions import Decisions
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.running.clock import WallClock
+from kubestow.running.file_watch import FileWatch
 from kubestow.running.lifecycle import Lifecycle, Permission
 from kubestow.running.observing import telling
+from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.inspection import Inspection
 from kubestow.wiring.clients import open_clients
 from kubestow.wiring.core import Outside, build_core
@@ -32,6 +39,18 @@ from kubestow.wiring.watches import watch_everything
 def _identity() -> str:
     # A process of its own each: two on one host must not take each other for themselves.
     return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+@dataclass(frozen=True)
+class ReloadOptions:
+    """How configuration and plugins are reloaded."""
+
+    plugins: PluginCollection
+    """Those of the configuration at the start."""
+    load: Callable[[], Setup]
+    """Reads everything again, in a thread of its own; raises what is wrong with it."""
+    files: tuple[Path, ...] = ()
+    """What is watched for changes, beside the files of plugins."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +66,8 @@ class LiveOptions:
     """Makes the choice among equally good nodes repeatable."""
     identity: str = field(default_factory=_identity)
     clock: Clock = field(default_factory=WallClock)
+    reload: ReloadOptions | None = None
+    """None: everything stays as it is."""
 
 
 class LiveScheduler:
@@ -61,8 +82,10 @@ class LiveScheduler:
         configuration, clock, chance = options.configuration, options.clock, random.Random()
         self.clients = clients = open_clients(configuration, options.access, clock, metrics.client)
         events = self._events(clock, chance.random)
-        electing = configuration.leaderElection.leaderElect
-        self.elector = self._elector(events, clock, chance.random) if electing else None
+        election = configuration.leaderElection
+        lock = LeaseLock(clients.leases, election.resourceNamespace, election.resourceName, options.identity)
+        electing = election.leaderElect
+        self.elector = self._elector(lock, events, clock, chance.random) if electing else None
         may_write, recorder = Permission(self.elector), PodRecorder(events)
         self.core = core = build_core(
             configuration,
@@ -80,7 +103,17 @@ class LiveScheduler:
             longest_unschedulable=options.longest_unschedulable,
         )
         self.informers = Informers(clients.watches, chance.random)
-        watch_everything(self.informers, core.intake, options.features)
+        stores = watch_everything(self.informers, core.intake, options.features)
+        self.reloader = None
+        if options.reload is not None:
+            self.reloader = Reloader(
+                core,
+                Setup(configuration, options.registry, options.reload.plugins),
+                partial(asyncio.to_thread, options.reload.load),
+                lambda: stores[PODS.name].objects.values(),
+                lambda kind, reason, what: events.announce(self._speaker, lock, what, reason=reason, kind=kind),
+                metrics.reload,
+            )
         self.inspection = Inspection(core.cluster, core.queue, core.profiles.keys(), clients.watches)
         self._life = Lifecycle(
             scheduler=core.scheduler,
@@ -100,19 +133,27 @@ class LiveScheduler:
             self.clients.events, hostname=socket.gethostname(), clock=clock, random=chance, metrics=metrics
         )
 
-    def _elector(self, events: EventRecorder, clock: Clock, chance: Callable[[], float]) -> Elector:
+    def _elector(self, lock: LeaseLock, events: EventRecorder, clock: Clock, chance: Callable[[], float]) -> Elector:
         election = self.options.configuration.leaderElection
-        lock = LeaseLock(self.clients.leases, election.resourceNamespace, election.resourceName, self.options.identity)
         terms = Terms(election.leaseDuration.seconds, election.renewDeadline.seconds, election.retryPeriod.seconds)
-        speaker = self.options.configuration.profiles[0].schedulerName
         return Elector(
             lock,
             terms,
             clock=clock,
             random=chance,
-            announce=lambda held, what: events.announce(speaker, held, what),
+            announce=lambda held, what: events.announce(self._speaker, held, what),
             metrics=self.metrics.client,
         )
+
+    @property
+    def _speaker(self) -> str:
+        """Under which name it speaks of itself."""
+        return self.options.configuration.profiles[0].schedulerName
+
+    @property
+    def configuration(self) -> SchedulerConfiguration:
+        """The one in use."""
+        return self.options.configuration if self.reloader is None else self.reloader.configuration
 
     @property
     def leads(self) -> bool:
@@ -121,7 +162,16 @@ class LiveScheduler:
 
     async def run(self) -> None:
         """Schedule until cancelled; raises LeaseLostError when the lease is lost."""
+        watching = self._watch_files()
         try:
             await self._life.run()
         finally:
+            if watching is not None:
+                watching.cancel()
             self.clients.close()
+
+    def _watch_files(self) -> asyncio.Task[None] | None:
+        if self.reloader is None or self.options.reload is None:
+            return None
+        watch = FileWatch((*self.options.reload.files, *self.options.reload.plugins.files))
+        return asyncio.create_task(watch.run(self.reloader.reload), name="watch files") if watch else None

@@ -72,7 +72,7 @@ class Serving:
         live, options = self._live, self._options
         electing = () if live.elector is None else (lease_check(live.elector),)
         return Subject(
-            live.options.configuration,
+            lambda: live.configuration,
             live.options.features,
             options.flags,
             live.metrics,

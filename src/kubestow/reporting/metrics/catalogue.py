@@ -9,6 +9,7 @@ from kubestow.reporting.metrics.health import HealthMetrics
 from kubestow.reporting.metrics.options import MetricOptions
 from kubestow.reporting.metrics.process import add_process_metrics
 from kubestow.reporting.metrics.registry import Registry
+from kubestow.reporting.metrics.reload import ReloadMetrics
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 
@@ -24,6 +25,7 @@ class Metrics:
         registry = self.registry = Registry(options)
         self.scheduler = SchedulerMetrics(registry, features)
         self.client = ClientMetrics(registry)
+        self.reload = ReloadMetrics(registry)
         self.health = HealthMetrics(options)
         """Has a page of its own."""
         registry.add_own_metrics()

@@ -13,14 +13,19 @@ class Registry:
 
     def __init__(self, options: MetricOptions = MetricOptions()) -> None:  # noqa: B008 - frozen
         self._options = options
-        self._known: set[str] = set()
+        self._known: dict[str, Family] = {}
         self._served: dict[str, Family] = {}
 
     def add(self, family: F, *, served: bool = True) -> F:
-        """Take in a metric; one that is not served may be counted but is not shown."""
-        if family.name in self._known:
-            raise ValueError(f"there are two metrics named {family.name}")
-        self._known.add(family.name)
+        """Take in a metric, or find the one that is like it: a plugin may be made more than once.
+
+        One that is not served may be counted but is not shown.
+        """
+        known = self._known.setdefault(family.name, family)
+        if known is not family:
+            if type(known) is not type(family) or known.declared != family.declared:
+                raise ValueError(f"there are two metrics named {family.name}")
+            return known
         if served and family.name not in self._options.disabled:
             family.allowed = {
                 label: values

@@ -1,0 +1,240 @@
+"""Configuration and plugins, exchanged while the scheduler runs.
+
+    load -> compare -> build beside -> try dry -> swap between two cycles -> on trial -> proven
+      |        |            |            |                                      |
+      +--------+------------+------------+--> what was there stays              +--> what was proven comes back
+
+From what is loaded to the swap nothing is awaited, so no cycle sees half of it. Profiles that are as they were stay the
+very same, with all that their plugins know. Pods that are on their way to a node finish with the profile they began
+with. On trial are the first attempts by new profiles: if plugins fail in most of them, the profiles that were proven
+last come back.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from kubestow.cluster.state import Cluster
+from kubestow.config import SchedulerConfiguration, configuration
+from kubestow.config.expansion import enabled_names
+from kubestow.cycle.outcome import Failed
+from kubestow.cycle.scheduling import SchedulingCycles
+from kubestow.framework.handle import Handle
+from kubestow.framework.profile import Profile
+from kubestow.framework.queueing import QueueRules
+from kubestow.framework.registry import Registry
+from kubestow.intake import Intake
+from kubestow.model.pod import Pod
+from kubestow.plugin.loading import PluginCollection, forget_modules
+from kubestow.queue.ordering import queue_order
+from kubestow.queue.scheduling_queue import SchedulingQueue
+from kubestow.reporting.logs import get_logger
+from kubestow.reporting.metrics.reload import ReloadMetrics
+from kubestow.running.dry_run import try_profiles
+from kubestow.scheduler import Scheduler
+
+log = get_logger(__name__)
+
+LONGEST_TRIAL = 20
+"""After so many attempts new profiles are proven."""
+SHORTEST_TRIAL = 5
+"""Before so many attempts nothing is said against them."""
+
+_MAY_CHANGE = ("profiles", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds")
+
+
+class Setup(NamedTuple):
+    """What a scheduler is configured with."""
+
+    configuration: SchedulerConfiguration
+    registry: Registry
+    plugins: PluginCollection
+
+
+Load = Callable[[], Awaitable[Setup]]
+"""Reads everything again, as at the start; raises what is wrong with it."""
+Announce = Callable[[str, str, str], None]
+"""Writes an event of a kind (Normal or Warning), with a reason and a note."""
+
+
+class Running(Protocol):
+    """The parts of a scheduler that are concerned."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def queue(self) -> SchedulingQueue: ...
+    @property
+    def profiles(self) -> dict[str, Profile]: ...
+    @property
+    def handle(self) -> Handle: ...
+    @property
+    def build(self) -> Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]: ...
+    @property
+    def cycles(self) -> SchedulingCycles: ...
+    @property
+    def intake(self) -> Intake: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+
+class ReloadError(Exception):
+    """A configuration that cannot take the place of the one in use; each line says why."""
+
+
+class _Version(NamedTuple):
+    setup: Setup
+    profiles: Mapping[str, Profile]
+
+
+class Reloader:
+    """Reloads on demand, and takes back what does not work."""
+
+    def __init__(
+        self,
+        core: Running,
+        setup: Setup,
+        load: Load,
+        pods: Callable[[], Iterable[Pod]],
+        announce: Announce,
+        metrics: ReloadMetrics,
+    ) -> None:
+        """`pods` tells all pods there are, whoever schedules them."""
+        self._core = core
+        self._load = load
+        self._pods = pods
+        self._announce = announce
+        self._metrics = metrics
+        self._current = self._proven = _Version(setup, dict(core.profiles))
+        self._turn = asyncio.Lock()
+        self._attempts = self._failures = 0
+        metrics.succeeded_at.set(self._now())
+
+    @property
+    def configuration(self) -> SchedulerConfiguration:
+        """The one in use."""
+        return self._current.setup.configuration
+
+    async def reload(self) -> bool:
+        """Load everything again, and use it if nothing is wrong with it; whether that is so."""
+        async with self._turn:
+            try:
+                changed = self._take(await self._load())
+            except Exception as error:
+                words = str(error) or repr(error)
+                log.error("Configuration not reloaded; the one before is in use", err=words)
+                self._went_wrong("failure", "ReloadFailed", words)
+                forget_modules((self._current.setup.plugins, self._proven.setup.plugins))
+                return False
+        words = f"changed profiles: {', '.join(changed)}" if changed else "no profile has changed"
+        log.info("Configuration reloaded", changed=changed)
+        self._metrics.reloads.inc("success")
+        self._metrics.successful.set(1)
+        self._metrics.succeeded_at.set(self._now())
+        self._announce("Normal", "Reloaded", f"reloaded its configuration; {words}")
+        return True
+
+    def _take(self, setup: Setup) -> list[str]:
+        """Put a setup in the place of the current one; returns the names of profiles that came, changed or went."""
+        core, current = self._core, self._current
+        refused = [
+            f"{field} cannot change while running: restart the scheduler"
+            for field in _differences(current.setup.configuration, setup.configuration)
+            if field not in _MAY_CHANGE
+        ]
+        if refused:
+            raise ReloadError("\n".join(refused))
+        wanted = setup.configuration.profiles
+        changed = tuple(profile for profile in wanted if not _is_same(profile, setup, current.setup))
+        built = core.build(replace(setup.configuration, profiles=changed), setup.registry)
+        try_profiles(built, core.profiles, core.cluster, core.queue.nominator, self._pods())
+        profiles = {name: built.get(name) or core.profiles[name] for name in (one.schedulerName for one in wanted)}
+        return self._swap(_Version(setup, profiles))
+
+    def _swap(self, version: _Version) -> list[str]:
+        core, profiles, settings = self._core, version.profiles, version.setup.configuration
+        names = dict.fromkeys((*core.profiles, *profiles))
+        changed = [name for name in names if core.profiles.get(name) is not profiles.get(name)]
+        for name in changed:
+            if name in core.profiles:
+                core.profiles[name].hand_over_evaluations(core.handle.metrics.plugin_evaluations)
+        core.profiles.clear()
+        core.profiles.update(profiles)
+        core.queue.reconfigure(
+            {name: QueueRules(profile) for name, profile in profiles.items()},
+            queue_order(next(iter(profiles.values()))),
+            float(settings.podInitialBackoffSeconds),
+            float(settings.podMaxBackoffSeconds),
+            [name for name in changed if name in profiles],
+        )
+        core.cycles.reconfigure(settings.percentageOfNodesToScore)
+        core.intake.names_changed(self._pods())
+        self._current = version
+        self._begin_trial()
+        forget_modules((version.setup.plugins, self._proven.setup.plugins))
+        return changed
+
+    # On trial
+
+    def _begin_trial(self) -> None:
+        self._attempts = self._failures = 0
+        proven = set(map(id, self._proven.profiles.values()))
+        if all(id(profile) in proven for profile in self._current.profiles.values()):
+            self._end_trial()
+        else:
+            self._core.scheduler.attempt_ended = self._attempt_ended
+
+    def _end_trial(self) -> None:
+        self._proven = self._current
+        self._core.scheduler.attempt_ended = None
+
+    def _attempt_ended(self, profile: Profile, failed: Failed | None) -> None:
+        name = profile.name
+        if self._current.profiles.get(name) is not profile or self._proven.profiles.get(name) is profile:
+            return
+        self._attempts += 1
+        if failed is not None and failed.failing_plugin:
+            self._failures += 1
+            if self._attempts >= SHORTEST_TRIAL and 2 * self._failures > self._attempts:
+                self._core.scheduler.attempt_ended = None
+                words = f"plugins failed in {self._failures} of the first {self._attempts} attempts: {failed.message}"
+                # Not in the middle of a cycle.
+                asyncio.get_running_loop().call_soon(self._roll_back, self._current, words)
+                return
+        if self._attempts >= LONGEST_TRIAL:
+            self._end_trial()
+            forget_modules((self._current.setup.plugins,))
+
+    def _roll_back(self, version: _Version, words: str) -> None:
+        if self._current is version:
+            self._swap(self._proven)
+            log.error("Configuration rolled back; the one before is in use", err=words)
+            self._went_wrong("rollback", "RolledBack", words)
+
+    # What is told
+
+    def _went_wrong(self, result: str, reason: str, words: str) -> None:
+        self._metrics.reloads.inc(result)
+        self._metrics.successful.set(0)
+        self._announce("Warning", reason, f"uses the configuration from before: {words}")
+
+    def _now(self) -> float:
+        return self._core.handle.clock.now()
+
+
+def _is_same(profile: configuration.Profile, setup: Setup, before: Setup) -> bool:
+    """Whether a profile is as it was, and its plugins are."""
+    return profile in before.configuration.profiles and all(
+        setup.plugins.plugin(name) is before.plugins.plugin(name) for name in enabled_names(profile.plugins)
+    )
+
+
+def _differences(old: configuration.Section, new: configuration.Section, path: str = "") -> Iterator[str]:
+    for field in old.__struct_fields__:
+        before, now = getattr(old, field), getattr(new, field)
+        if isinstance(before, configuration.Section):
+            yield from _differences(before, now, f"{path}{field}.")
+        elif before != now:
+            yield f"{path}{field}"

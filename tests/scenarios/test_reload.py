@@ -1,0 +1,353 @@
+"""Configuration and plugins change while the scheduler runs."""
+
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kubestow.framework.profile import Profile
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios.reloads import MINE, Reloadable, plugin
+
+Start = Callable[..., SchedulerHarness]
+
+TWO = """profiles:
+- schedulerName: default-scheduler
+  plugins: {multiPoint: {enabled: [{name: Mine}]}}
+- schedulerName: other
+  plugins: {multiPoint: {enabled: [{name: Mine}]}}
+"""
+RAISES = "def pre_filter(self, pod):\n    raise LookupError('lost')"
+
+
+@pytest.fixture
+def reloadable(tmp_path: Path, start: Start) -> Reloadable:
+    """With one plugin, and nodes for its versions v1 and v2."""
+    made = Reloadable(tmp_path, start)
+    for version in ("v1", "v2"):
+        made.harness.cluster.add(make_node(version, cpu="64"))
+    return made
+
+
+# What comes through
+
+
+def test_a_changed_plugin_decides_from_now_on(reloadable: Reloadable) -> None:
+    """And it is told: event, metrics."""
+    cluster = reloadable.harness.cluster
+    cluster.add(make_pod("before"))
+    reloadable.harness.run_until_idle()
+    assert reloadable.reload(code=plugin(version="v2"))
+    cluster.add(make_pod("after"))
+    reloadable.harness.run_until_idle()
+    assert (cluster.node_of("before"), cluster.node_of("after")) == ("v1", "v2")
+    assert reloadable.events == [
+        ("Normal", "Reloaded", "reloaded its configuration; changed profiles: default-scheduler")
+    ]
+    assert (reloadable.count("success"), reloadable.metrics.successful.read()[()]) == (1, 1)
+
+
+def test_rejected_pods_of_a_changed_profile_are_tried_again(tmp_path: Path, start: Start) -> None:
+    """Those of the other profile are not."""
+    made = Reloadable(tmp_path, start, TWO, plugin("def requeue_on(self): return []"))
+    cluster = made.harness.cluster
+    cluster.add(make_node("v2"))
+    cluster.add(make_pod("mine", scheduler="other"))
+    cluster.add(make_pod("not-mine"))
+    made.harness.run_until_idle()
+    assert made.harness.place_of("mine") == "unschedulable"
+    attempts = len(made.harness.attempts.decisions)
+    head, _, _ = TWO.rpartition("  plugins:")
+    assert made.reload(configuration=head)
+    made.harness.run_until_idle()
+    assert cluster.node_of("mine") == "v2"
+    assert made.harness.place_of("not-mine") == "unschedulable"
+    assert len(made.harness.attempts.decisions) == attempts + 1
+
+
+def test_a_profile_that_is_as_it_was_keeps_its_plugins(tmp_path: Path, start: Start) -> None:
+    """With all they know; nothing has changed in a file that says the same in other words."""
+    made = Reloadable(tmp_path, start, TWO)
+    plugins = made.mine(), made.mine("other")
+    assert made.reload(configuration=TWO + "# a comment\n")
+    assert (made.mine(), made.mine("other")) == plugins
+    assert made.reload(configuration=TWO.replace("other\n", "other\n  percentageOfNodesToScore: 50\n"))
+    assert made.mine() is plugins[0]
+    assert made.mine("other") is not plugins[1]
+
+
+def test_gated_pods_are_asked_about_again(reloadable: Reloadable) -> None:
+    """A gate that is gone lets pods in; a new one holds back those that back off."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    head = "from kubestow.framework.results import unschedulable\n"
+    closed = head + plugin(
+        "def pre_enqueue(self, pod): return unschedulable('closed')\ndef requeue_on(self): return []"
+    )
+    assert reloadable.reload(code=closed)
+    cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.place_of("p") == "gated"
+    assert reloadable.reload(code=plugin("def permit(self, state, pod, node): return 1 // 0"))
+    harness.run_for(0.1)
+    assert harness.place_of("p") == "errorBackoff"
+    assert reloadable.reload(code=closed)
+    assert harness.place_of("p") == "gated"
+
+
+def test_pods_finish_with_the_plugins_they_began_with(reloadable: Reloadable) -> None:
+    """One that waits for permission is prepared by the version that let it wait."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    waits = (
+        "def permit(self, state, pod, node):\n"
+        "    from kubestow.framework.results import Wait\n"
+        "    return Wait(60)\n"
+        "done = []\n"
+        "def pre_bind_needed(self, state, pod, node): return True\n"
+        "async def pre_bind(self, state, pod, node): self.done.append(pod.name)\n"
+    )
+    assert reloadable.reload(code=plugin(waits))
+    first = reloadable.mine()
+    cluster.add(make_pod("old"))
+    harness.run_until(lambda: harness.place_of("old") == "waiting")
+    assert reloadable.reload(code=plugin(waits, version="v2"))
+    cluster.add(make_pod("new"))
+    harness.run_until(lambda: harness.place_of("new") == "waiting")
+    for waiting in harness.core.waiting_pods:
+        waiting.allow("Mine")
+    harness.run_until_idle()
+    assert (cluster.node_of("old"), cluster.node_of("new")) == ("v1", "v2")
+    assert (first.done, reloadable.mine().done) == (["old"], ["new"])
+
+
+def test_an_attempt_under_way_that_fails_is_repeated_with_the_new_plugins(reloadable: Reloadable) -> None:
+    """Although no event that it waits for has happened."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    waits = "def permit(self, state, pod, node):\n    from kubestow.framework.results import Wait\n    return Wait(60)"
+    assert reloadable.reload(code=plugin(waits + "\ndef requeue_on(self): return []"))
+    cluster.add(make_pod("p"))
+    harness.run_until(lambda: harness.place_of("p") == "waiting")
+    assert reloadable.reload(code=plugin(version="v2"))
+    harness.run_until_idle()
+    assert cluster.node_of("p") == "v2"
+
+
+def test_scheduler_names_come_and_go(reloadable: Reloadable) -> None:
+    """Pods of a new name are taken in, those of one that is gone are left alone, and taken in when it is back."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    cluster.add(make_pod("theirs", scheduler="other"))
+    cluster.add(make_pod("large", cpu="1000"))
+    harness.run_until_idle()
+    assert reloadable.reload(configuration="profiles:\n- schedulerName: other\n")
+    harness.run_until_idle()
+    assert cluster.node_of("theirs")
+    assert harness.places() == {}
+    cluster.add(make_node("v1-large", cpu="1000"))
+    harness.run_until_idle()
+    assert not cluster.node_of("large")
+    assert reloadable.reload(configuration=MINE)
+    harness.run_until_idle()
+    assert cluster.node_of("large") == "v1-large"
+
+
+def test_a_pod_of_a_name_that_is_gone_may_be_deleted_while_it_waits(reloadable: Reloadable) -> None:
+    """What it took is free again."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    waits = "def permit(self, state, pod, node):\n    from kubestow.framework.results import Wait\n    return Wait(600)"
+    assert reloadable.reload(code=plugin(waits))
+    cluster.add(make_pod("p"))
+    harness.run_until(lambda: harness.place_of("p") == "waiting")
+    assert reloadable.reload(configuration="profiles:\n- schedulerName: other\n")
+    cluster.delete(cluster.pod("p"))
+    harness.run_for(1.0)
+    assert harness.core.cluster.pod_count == 0
+    assert len(harness.core.scheduler.binder) == 0
+
+
+def test_other_backoffs_and_percentage(reloadable: Reloadable) -> None:
+    """They hold for the pods that back off already, too."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    slow = "podInitialBackoffSeconds: 600\npodMaxBackoffSeconds: 600\n" + MINE
+    assert reloadable.reload(configuration=slow)
+    cluster.add(make_pod("large", cpu="1000"))
+    harness.run_for(1.0)
+    cluster.add(make_node("v1-large", cpu="1000"))
+    assert reloadable.reload(configuration="percentageOfNodesToScore: 100\n" + MINE)
+    harness.run_for(3.0)
+    assert cluster.node_of("large") == "v1-large"
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("configuration", "code", "words"),
+    [
+        ("leaderElection: {leaseDuration: 20s}\n" + MINE, None, "leaderElection.leaseDuration cannot change while"),
+        ("clientConnection: {qps: 7}\n" + MINE, None, "clientConnection.qps cannot change while running: restart"),
+        ("parallelism: 3\n" + MINE, None, "parallelism cannot change while running"),
+        ("extenders: [{urlPrefix: 'http://x', filterVerb: f}]\n" + MINE, None, "extenders cannot change while running"),
+        ("profiles:\n- plugins: {multiPoint: {ena", None, "line"),
+        (MINE.replace("Mine", "Mien"), None, "Mien"),
+        (MINE + "  pluginConfig:\n  - name: NodeResourcesFit\n    args: {nonsense: 1}\n", None, "nonsense"),
+        (None, "class Mine:\n  def filter(self, state, pod node):\n", "mine.py: line 2"),
+        (None, "raise OSError('no licence')", "no licence"),
+        (None, "x = 1", "defines no plugin"),
+        (None, plugin("def score(self, wrong): return 1"), "score must take"),
+        (None, plugin().replace("self.handle = handle", "handle.nothing"), "initializing plugin Mine"),
+        (None, plugin(RAISES), 'tried on pod default/running: running PreFilter plugin "Mine": lost'),
+        (None, plugin("def score(self, state, pod, node): return 1000"), "tried on pod"),
+        (None, plugin("def pre_enqueue(self, pod): return 1 // 0"), "tried on pod"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_and_changes_nothing(
+    reloadable: Reloadable, configuration: str | None, code: str | None, words: str
+) -> None:
+    """The plugins that were there stay, and go on scheduling."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    cluster.add(make_node("v1-more"))
+    cluster.add(make_pod("running"))
+    harness.run_until_idle()
+    before, modules = reloadable.mine(), set(sys.modules)
+    assert not reloadable.reload(configuration=configuration, code=code)
+    assert reloadable.mine() is before
+    (event,) = reloadable.events
+    assert event[:2] == ("Warning", "ReloadFailed")
+    assert words in event.note
+    assert (reloadable.count("failure"), reloadable.metrics.successful.read()[()]) == (1, 0)
+    assert {name for name in set(sys.modules) - modules if name.startswith("kubestow_plugin_")} == set()
+    cluster.add(make_pod("later"))
+    harness.run_until_idle()
+    assert cluster.node_of("later").startswith("v1")
+    assert reloadable.reload(configuration=MINE, code=plugin(version="v2"))
+    assert reloadable.metrics.successful.read()[()] == 1
+
+
+def test_a_file_that_is_gone(reloadable: Reloadable) -> None:
+    """Its name and what is wrong with it are told."""
+    reloadable.plugin.unlink()
+    assert not reloadable.reload()
+    assert "mine.py: cannot be read: No such file" in reloadable.events[0].note
+
+
+def test_a_plugin_that_failed_before_may_go_on_failing(reloadable: Reloadable) -> None:
+    """A dry run is about what gets worse."""
+    harness = reloadable.harness
+    assert reloadable.reload(code=plugin(RAISES))
+    harness.cluster.add(make_pod("p"))
+    harness.run_for(0.1)
+    assert reloadable.reload(code=plugin(RAISES, version="v2"))
+    assert not reloadable.reload(code=plugin(RAISES), configuration="profiles:\n- schedulerName: x\nnonsense: 1\n")
+
+
+# What does not prove itself
+
+
+def raises_later(point: str) -> str:
+    """A plugin that fails where a dry run does not look."""
+    if point == "pre_bind":
+        return plugin(
+            "def pre_bind_needed(self, state, pod, node): return True\n"
+            "async def pre_bind(self, state, pod, node): raise LookupError('lost')",
+            "v2",
+        )
+    return plugin(f"def {point}(self, state, pod, node): raise LookupError('lost')", "v2")
+
+
+@pytest.mark.parametrize("point", ["permit", "pre_bind"])
+def test_plugins_that_keep_failing_are_taken_back(reloadable: Reloadable, point: str) -> None:
+    """The pods that they failed are scheduled by those from before."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    before = reloadable.mine()
+    assert reloadable.reload(code=raises_later(point))
+    for number in range(8):
+        cluster.add(make_pod(f"p{number}"))
+    harness.run_until_idle()
+    assert reloadable.mine() is before
+    assert set(harness.bindings.values()) == {"v1"}
+    assert len(harness.bindings) == 8
+    event = reloadable.events[-1]
+    assert event[:2] == ("Warning", "RolledBack")
+    assert "of the first 5 attempts: running" in event.note
+    assert (reloadable.count("rollback"), reloadable.metrics.successful.read()[()]) == (1, 0)
+
+
+def test_what_the_api_server_refuses_is_no_fault_of_plugins(reloadable: Reloadable) -> None:
+    """Every binding fails at first, and the new plugins stay."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    assert reloadable.reload(code=plugin(version="v2"))
+    cluster.faults.fail("bind", "InternalError", times=10)
+    for number in range(10):
+        cluster.add(make_pod(f"p{number}"))
+    harness.run_until_idle()
+    assert set(harness.bindings.values()) == {"v2"}
+    assert reloadable.count("rollback") == 0
+
+
+def test_after_enough_attempts_new_plugins_are_proven(reloadable: Reloadable) -> None:
+    """From then on errors are errors, and a later rollback comes back to these."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    moody = "mood = []\ndef permit(self, state, pod, node):\n    return 1 // 0 if self.mood else None"
+    assert reloadable.reload(code=plugin(moody))
+    for number in range(20):
+        cluster.add(make_pod(f"p{number}"))
+    harness.run_until_idle()
+    proven = reloadable.mine()
+    proven.mood.append("bad")
+    for number in range(10):
+        cluster.add(make_pod(f"q{number}"))
+    harness.run_for(30.0)
+    assert reloadable.count("rollback") == 0
+    proven.mood.clear()
+    assert reloadable.reload(code=raises_later("permit"))
+    harness.cluster.add(make_node("v2-more"))
+    for number in range(10):
+        cluster.add(make_pod(f"r{number}"))
+    harness.run_until_idle()
+    assert reloadable.mine() is proven
+    assert len(harness.bindings) == 40
+
+
+# Many times
+
+
+def evaluations(harness: SchedulerHarness) -> dict[tuple[str, ...], float]:
+    return harness.metrics.plugin_evaluations.read()
+
+
+def test_two_hundred_reloads_under_load(reloadable: Reloadable) -> None:
+    """Half of them are broken. No pod is lost, none is placed by a version that was refused, and nothing piles up."""
+    harness, cluster = reloadable.harness, reloadable.harness.cluster
+    for number in range(200):
+        cluster.add(make_node(f"v{number + 3}"))
+    broken = ["class Mine(", "x = 1", plugin(RAISES), plugin("def score(self, wrong): return 1")]
+    allowed: dict[str, set[str]] = {}
+    version, counted = "v1", evaluations(harness)
+    for number in range(200):
+        pods = [cluster.add(make_pod(f"p{number}-{index}", cpu="1m")).metadata.name for index in range(3)]
+        before = version
+        if number % 2:
+            assert not reloadable.reload(code=broken[number // 2 % len(broken)])
+        else:
+            version = f"v{number + 3}"
+            assert reloadable.reload(code=plugin(version=version))
+        for pod in pods:
+            allowed[pod] = {before, version}
+        harness.run_for(0.01)
+        now = evaluations(harness)
+        assert all(now[key] >= count for key, count in counted.items())
+        counted = now
+    harness.run_until_idle()
+    assert len(harness.bindings) == 600
+    for pod, versions in allowed.items():
+        # Names of nodes begin alike: v2 lets pods onto v20, too.
+        assert any(cluster.node_of(pod).startswith(one) for one in versions)
+    assert (reloadable.count("success"), reloadable.count("failure")) == (100, 100)
+    assert sum(name.startswith("kubestow_plugin_mine_") for name in sys.modules) <= 2
+    assert _profiles_alive() <= 4
+
+
+def _profiles_alive() -> int:
+    gc.collect()
+    return sum(isinstance(thing, Profile) for thing in gc.get_objects())
