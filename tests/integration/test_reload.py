@@ -1,0 +1,71 @@
+"""Files change under a scheduler that runs: `kubestow scheduler` on SIGHUP, `kubestow up` by itself."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from apiserver.running import Running
+from cli.up_running import Up
+from integration.cluster import PODS, node, pod
+from integration.test_the_process import Process, plane, start, until
+
+__all__ = ["plane", "start"]
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %s}
+profiles:
+- plugins: {multiPoint: {enabled: [{name: Here}]}}
+"""
+PLUGIN = """
+class Here:
+    name = "Here"
+
+    def __init__(self, args, handle): ...
+
+    def filter(self, state, pod, node):
+        return None if node.name == "%s" else "not here"
+"""
+
+
+def test_sighup(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
+    """A broken plugin is refused, with an event; the next one places the pod that was rejected before."""
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    configuration, plugin = tmp_path / "scheduler.yaml", tmp_path / "here.py"
+    configuration.write_text(CONFIGURATION % plane.control_plane.kubeconfig_path)
+    plugin.write_text(PLUGIN % "n9")
+    scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
+    client.create(PODS, pod("p"))
+    until(lambda: "not here" in scheduler.said(), scheduler)
+    plugin.write_text("class Here(")
+    scheduler.send(signal.SIGHUP)
+    until(lambda: "Configuration not reloaded" in scheduler.said(), scheduler)
+    assert "here.py: line 1: " in scheduler.said()
+    plugin.write_text(PLUGIN % "n1")
+    scheduler.send(signal.SIGHUP)
+    until(lambda: client.get(f"{PODS}/p")["spec"].get("nodeName") == "n1", scheduler)
+
+    def reasons() -> set[str]:
+        return {event["reason"] for event in client.get("/api/v1/namespaces/kube-system/events")["items"]}
+
+    until(lambda: reasons() >= {"ReloadFailed", "Reloaded"}, scheduler)
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.ended() == 0
+
+
+def test_up_watches_its_files(tmp_path: Path) -> None:
+    """A plugin is edited, and the pod that it kept out runs."""
+    configuration, plugin = tmp_path / "scheduler.yaml", tmp_path / "here.py"
+    configuration.write_text(CONFIGURATION % '""')
+    plugin.write_text(PLUGIN % "nowhere")
+    up = Up(tmp_path, "--nodes=1", f"--config={configuration}", f"--plugin={plugin}")
+    try:
+        name = up.get("/api/v1/nodes")["items"][0]["metadata"]["name"]
+        up.create_pod("p")
+        until(lambda: up.get("/api/v1/namespaces/default/pods/p")["status"].get("conditions"))
+        plugin.write_text(PLUGIN % name)
+        assert up.pods_when("Running", 1)["p"]["spec"]["nodeName"] == name
+    finally:
+        up.stop()
