@@ -123,6 +123,7 @@ def test_short_forms_of_verbosity() -> None:
     [
         (("--no-such-flag",), "--no-such-flag"),
         (("--leader-elect=maybe",), "'--leader-elect': 'maybe' is neither true nor false"),
+        (("--reload=maybe",), "'--reload': 'maybe' is neither on nor off"),
         (("--kube-api-burst=1.5",), "'--kube-api-burst': '1.5' is not a whole number"),
         (("--kube-api-burst=9999999999",), "'--kube-api-burst': 9999999999 is too large"),
         (("--bind-address=here",), "'--bind-address': 'here' is not an IP address"),

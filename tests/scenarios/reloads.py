@@ -1,5 +1,6 @@
 """A scheduler in virtual time whose configuration and plugins are files, and are reloaded."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,6 +52,8 @@ class Reloadable:
         self.plugin.write_text(plugin() if code is None else code)
         self.metrics = ReloadMetrics()
         self.events: list[Event] = []
+        self.hangs = False
+        """Whether loading does not end."""
         setup = self._read()
         # Named in every profile at the start, so the harness enables them nowhere else.
         self.harness = start(setup.configuration, plugins=[loaded.plugin for loaded in setup.plugins.loaded])
@@ -69,6 +72,8 @@ class Reloadable:
         return Setup(configuration, plugins.register(in_tree_registry()), plugins)
 
     async def _load(self) -> Setup:
+        if self.hangs:
+            await asyncio.sleep(1e9)
         try:
             return self._read()
         except ConfigError as error:

@@ -231,6 +231,15 @@ def test_a_file_that_is_gone(reloadable: Reloadable) -> None:
     assert "mine.py: cannot be read: No such file" in reloadable.events[0].note
 
 
+def test_loading_that_does_not_end(reloadable: Reloadable) -> None:
+    """It is given up, and the next reload gets its turn."""
+    reloadable.hangs = True
+    assert not reloadable.reload()
+    assert "loading takes longer than 60 seconds" in reloadable.events[0].note
+    reloadable.hangs = False
+    assert reloadable.reload()
+
+
 def test_a_plugin_that_failed_before_may_go_on_failing(reloadable: Reloadable) -> None:
     """A dry run is about what gets worse."""
     harness = reloadable.harness

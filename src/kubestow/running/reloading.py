@@ -37,6 +37,7 @@ from kubestow.scheduler import Scheduler
 
 log = get_logger(__name__)
 
+LOADING_SECONDS = 60.0
 LONGEST_TRIAL = 20
 """After so many attempts new profiles are proven."""
 SHORTEST_TRIAL = 5
@@ -121,9 +122,12 @@ class Reloader:
         """Load everything again, and use it if nothing is wrong with it; whether that is so."""
         async with self._turn:
             try:
-                changed = self._take(await self._load())
+                async with asyncio.timeout(LOADING_SECONDS):
+                    setup = await self._load()
+                changed = self._take(setup)
             except Exception as error:
-                words = str(error) or repr(error)
+                late = f"loading takes longer than {LOADING_SECONDS:g} seconds"
+                words = late if isinstance(error, TimeoutError) else str(error) or repr(error)
                 log.error("Configuration not reloaded; the one before is in use", err=words)
                 self._went_wrong("failure", "ReloadFailed", words)
                 forget_modules((self._current.setup.plugins, self._proven.setup.plugins))
