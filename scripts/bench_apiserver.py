@@ -50,7 +50,7 @@ class Server:
     def __init__(self, folder: Path, *arguments: str) -> None:
         config = folder / "kubeconfig"
         command = [sys.executable, "-c", "from kubestow.cli import main; main()", "apiserver", "--port", "0"]
-        command += ["--token", TOKEN, "--kubeconfig", str(config), "--no-kubelets", "--no-controllers", *arguments]
+        command += ["--token", TOKEN, "--kubeconfig", str(config), "--no-kubelets", "--controllers=none", *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -53,6 +53,7 @@ def test_a_port_in_use_is_explained() -> None:
         (["--kubeconfig", "/proc/nope/config"], "cannot use /proc/nope"),
         (["--bind-address", "203.0.113.1"], "cannot listen on 203.0.113.1:0"),
         (["--nodes", "-1"], "Invalid value for '--nodes'"),
+        (["--controllers", "*,-jobs"], "--controllers: 'jobs' is not in the list of known controllers"),
     ],
 )
 def test_what_cannot_be_used_is_named(arguments: list[str], said: str) -> None:

@@ -258,6 +258,39 @@ def test_what_custom_objects_own_goes_with_them(start: Callable[..., Running], p
     watch.until(lambda event: event["type"] == "DELETED")
 
 
+def test_custom_objects_are_counted_by_quotas(start: Callable[..., Running]) -> None:
+    """As those of other kinds: refused beyond the limit, admitted when another has gone."""
+    plane = start(controllers=True)
+    client = define(plane)
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    watch = plane.watch(f"{quotas}?watch=1")
+
+    def used(amount: str) -> None:
+        watch.until(lambda event: event["object"].get("status", {}).get("used") == {f"count/{NAME}": amount})
+
+    client.create(CRONTABS, crontab())
+    client.create(quotas, {"metadata": {"name": "q"}, "spec": {"hard": {f"count/{NAME}": "1"}}})
+    used("1")
+    status, refused = client.call("POST", CRONTABS, crontab("b"))
+    assert (status, "exceeded quota: q" in refused["message"]) == (403, True)
+    client.delete(f"{CRONTABS}/a")
+    used("0")
+    client.create(CRONTABS, crontab("b"))
+
+
+def test_custom_orphans_of_an_earlier_run_are_collected(start: Callable[..., Running], tmp_path: Path) -> None:
+    """What lost its owner while no controller ran goes when one does."""
+    plane = start(data_dir=tmp_path, controllers=False)
+    client = define(plane)
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "lost", "uid": "lost"}
+    client.create(CRONTABS, {**crontab(), "metadata": {"name": "a", "ownerReferences": [lost]}})
+    plane.stop()
+    plane = start(data_dir=tmp_path, controllers=True)
+    watch = plane.watch(f"{CRONTABS}?watch=1")
+    if plane.client().get(CRONTABS)["items"]:
+        watch.until(lambda event: event["type"] == "DELETED")
+
+
 def test_custom_objects_outlive_a_restart(start: Callable[..., Running], tmp_path: Path) -> None:
     """Definitions and objects are read back, selectable fields included."""
     plane = start(data_dir=tmp_path)

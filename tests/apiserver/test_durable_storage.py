@@ -30,7 +30,7 @@ class Process:
     def __init__(self, folder: Path, port: int = 0) -> None:
         arguments = ["apiserver", "--port", str(port), "--data-dir", str(folder), "--token", TOKEN]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, *arguments, "--no-kubelets", "--no-controllers"],
+            [sys.executable, "-c", MAIN, *arguments, "--no-kubelets", "--controllers=none"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,16 +1,14 @@
 """Nodes that act: pods run, finish and end; nodes live, fall silent, go."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apiserver.direct import Direct
 from apiserver.running import Client, Running, pod
+from apiserver.world import World
 from kubestow.apiserver import Pace, StartError
-from kubestow.apiserver.kubelets.fleet import Fleet
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
@@ -147,34 +145,22 @@ def test_a_removed_node_takes_its_lease_along(plane: Running, client: Client) ->
 
 
 def test_heartbeats_are_renewed_in_slices_without_waking_for_each_node() -> None:
-    """Every twentieth node has its turn; only time and version of its lease change."""
-
-    async def play() -> None:
-        direct = Direct()
-        for number in range(40):
-            direct.call("POST", NODES, {"metadata": {"name": f"n{number:02d}"}})
-        fleet = Fleet(direct.application.mutations.writer, AT_ONCE)
-        for _ in range(50):
-            await asyncio.sleep(0.001)
-        before = {
-            record.name: record for record in direct.store.collection("leases.coordination.k8s.io").objects.values()
-        }
-        assert len(before) == 40
-        fleet._renew()
-        after = {
-            record.name: record for record in direct.store.collection("leases.coordination.k8s.io").objects.values()
-        }
-        changed = [name for name, record in after.items() if record.rv != before[name].rv]
-        assert len(changed) == 2
-        old, new = before[changed[0]].object(), after[changed[0]].object()
-        assert new["metadata"].pop("resourceVersion") == str(after[changed[0]].rv)
-        old["metadata"].pop("resourceVersion")
-        assert new["spec"].pop("renewTime") > old["spec"].pop("renewTime")
-        assert new == old
-        fleet.close()
-        direct.watchers.close()
-
-    asyncio.run(play())
+    """Every twentieth node has its turn each half second; only time and version of its lease change."""
+    world = World(40, wanted="none", schedules=False)
+    leases = world.store.collection("leases.coordination.k8s.io").objects
+    world.run(0.3)
+    before = dict(leases)
+    assert len(before) == 40
+    world.run(0.5)
+    changed = [key for key, record in leases.items() if record.rv != before[key].rv]
+    assert len(changed) == 2
+    old, new = before[changed[0]].object(), leases[changed[0]].object()
+    assert new["metadata"].pop("resourceVersion") == str(leases[changed[0]].rv)
+    old["metadata"].pop("resourceVersion")
+    assert new["spec"].pop("renewTime") > old["spec"].pop("renewTime")
+    assert new == old
+    world.run(10)
+    assert all(record.rv != before[key].rv for key, record in leases.items())
 
 
 def test_a_description_of_nodes(start: Callable[..., Running], tmp_path: Path) -> None:

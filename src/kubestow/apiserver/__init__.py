@@ -5,6 +5,6 @@ Nothing here knows the scheduler; it is one client among others.
 """
 
 from kubestow.apiserver.controlplane import ControlPlane, Options, StartError
-from kubestow.apiserver.kubelets.fleet import Pace
+from kubestow.apiserver.kubelets.scripts import Pace
 
 __all__ = ["ControlPlane", "Options", "Pace", "StartError"]

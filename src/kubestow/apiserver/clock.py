@@ -1,7 +1,17 @@
 """Times as the API writes them."""
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
+
+
+class WallClock:
+    """The time of day."""
+
+    def now(self) -> float:
+        return time.time()
+
+
+WALL_CLOCK = WallClock()
 
 _last_second = 0
 _last_text = ""
@@ -20,11 +30,6 @@ def now() -> str:
 def at(seconds: float) -> str:
     """A moment, given in seconds since 1970, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-def micro_now() -> str:
-    """The current moment to the microsecond, as leases and events want it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def seconds(text: str) -> float:

@@ -19,11 +19,19 @@ from kubestow.apiserver.auth import certificates, kubeconfig
 from kubestow.apiserver.auth.certificates import Certificates, write_private
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
 from kubestow.apiserver.controllers import standard
-from kubestow.apiserver.controllers.queue import Controllers
+from kubestow.apiserver.controllers.api import Api
+from kubestow.apiserver.controllers.events import Events
+from kubestow.apiserver.controllers.pods import Pods
+from kubestow.apiserver.controllers.queue import Controller, Controllers
+from kubestow.apiserver.controllers.standard import ControllersError
 from kubestow.apiserver.custom.serving import CustomKinds
+from kubestow.apiserver.driver import Driver
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.description import NodesFileError
-from kubestow.apiserver.kubelets.fleet import Fleet, Pace
+from kubestow.apiserver.kubelets.fleet import Fleet
+from kubestow.apiserver.kubelets.scripts import Pace
+from kubestow.apiserver.objects.removal import Remover
+from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.rest.application import Application
 from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.watching import Watchers
@@ -46,8 +54,9 @@ class Options:
     token_file: Path | None = None
     kubeconfig: Path | None = None
     """Where to write the kubeconfig; in a folder of its own if None."""
-    controllers: bool = True
-    """Whether Deployments, ReplicaSets and Jobs become pods, and what is orphaned is collected."""
+    controllers: bool | str = True
+    """Whether workloads become pods, what is orphaned is collected, and so on; or which controllers do so, as in
+    kube-controller-manager's --controllers."""
     kubelets: bool = True
     """Whether nodes act: pods bound to them run and end."""
     nodes: int = 0
@@ -93,8 +102,7 @@ class ControlPlane:
         self._watchers: Watchers | None = None
         self._audit: AuditLog | None = None
         self._custom_kinds: CustomKinds | None = None
-        self._controllers: Controllers | None = None
-        self._fleet: Fleet | None = None
+        self._driver: Driver | None = None
 
     @property
     def ca(self) -> Path:
@@ -110,7 +118,14 @@ class ControlPlane:
         """Starts everything; raises StartError when it cannot, with a message for people."""
         try:
             await self._start()
-        except (StorageError, ListenError, TokenFileError, NodesFileError, AdmissionError) as error:
+        except (
+            StorageError,
+            ListenError,
+            TokenFileError,
+            NodesFileError,
+            AdmissionError,
+            ControllersError,
+        ) as error:
             await self.stop()
             raise StartError(str(error)) from error
         except OSError as error:
@@ -139,7 +154,7 @@ class ControlPlane:
         self.store = Store(self._journal, retain=options.retained_changes)
         self._watchers = Watchers(self.store, max_watches=options.max_watches)
         disabled = options.disable_admission_plugins
-        if not options.controllers:
+        if not standard.is_chosen("node-lifecycle-controller", self._chosen()):
             # Nobody here would take the taint off again.
             disabled = (*disabled, "TaintNodesByCondition")
         admission = Admission(self.store, options.enable_admission_plugins, disabled)
@@ -155,10 +170,7 @@ class ControlPlane:
         bootstrap.add_nodes(writer, described)
         if not self.store.collection("nodes").objects:
             bootstrap.add_nodes(writer, description.plain(options.nodes_if_none))
-        if options.controllers:
-            self._controllers = standard.start(writer, remover)
-        if options.kubelets:
-            self._fleet = Fleet(writer, options.pace)
+        self._driver = Driver(Controllers(self.store, self._acting(writer, remover)), self.store.clock)
         flag = "--port, 0 for any that is free"
         self._server = Server(self.application, options.limits, port_flag=flag)
         self.port = await self._server.start(options.bind_address, options.port, self._certificates.server_context())
@@ -166,6 +178,19 @@ class ControlPlane:
         bootstrap.advertise(writer, host, self.port)
         self.url = f"https://[{host}]:{self.port}" if ":" in host else f"https://{host}:{self.port}"
         await asyncio.to_thread(kubeconfig.write, self.kubeconfig_path, self.url, self._certificates, self.admin_token)
+
+    def _acting(self, writer: Writer, remover: Remover) -> list[Controller]:
+        """All that acts by itself: the server's own house-keeping, controllers and nodes."""
+        pods = Pods(Api(writer, remover))
+        authority = self._certificates.ca.read_text(encoding="ascii")
+        acting: list[Controller] = [Events(self.store), *standard.controllers(pods, authority, self._chosen())]
+        if self.options.kubelets:
+            acting.append(Fleet(pods, self.options.pace))
+        return acting
+
+    def _chosen(self) -> str:
+        wanted = self.options.controllers
+        return wanted if isinstance(wanted, str) else "*" if wanted else "none"
 
     def _folder(self) -> Path:
         if self.options.data_dir is not None:
@@ -179,10 +204,8 @@ class ControlPlane:
 
     async def stop(self) -> None:
         """Stops everything; what was acknowledged is on disk if there is a data folder."""
-        if self._fleet is not None:
-            self._fleet.close()
-        if self._controllers is not None:
-            self._controllers.close()
+        if self._driver is not None:
+            self._driver.close()
         if self._watchers is not None:
             self._watchers.close()
         if self._server is not None:

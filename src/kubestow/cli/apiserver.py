@@ -20,7 +20,12 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 @click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="Plain nodes to create.")
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
 @click.option("--kubelets/--no-kubelets", default=True, show_default=True, help="Let nodes act.")
-@click.option("--controllers/--no-controllers", default=True, show_default=True, help="Turn workloads into pods.")
+@click.option(
+    "--controllers",
+    default="*",
+    show_default=True,
+    help="Those to run: * all, a name one, -name all but one; none leaves it to kube-controller-manager.",
+)
 @click.option("--pod-start-seconds", default=0.5, show_default=True, type=click.FloatRange(0), help="Bound to Running.")
 @click.option(
     "--pod-run-seconds", default=2.0, show_default=True, type=click.FloatRange(0), help="Time pods of jobs run."
@@ -40,7 +45,7 @@ def command(
     nodes: int,
     nodes_file: Path | None,
     kubelets: bool,
-    controllers: bool,
+    controllers: str,
     pod_start_seconds: float,
     pod_run_seconds: float,
     token: str | None,

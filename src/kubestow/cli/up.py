@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--policy-config-file", "policy", metavar="FILE", help="Legacy Policy of the scheduler.")
 @click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
+@click.option("--controllers", default="*", show_default=True, help="Those to run, as with `kubestow apiserver`.")
 @click.option(
     "-f",
     "--filename",
@@ -41,6 +42,7 @@ def command(
     policy: str | None,
     port: int,
     kubeconfig: Path | None,
+    controllers: str,
     manifests: tuple[str, ...],
     logs: "LogOptions",
 ) -> None:
@@ -53,7 +55,12 @@ def command(
     from kubestow.cli.up_process import Settings, UpError, run
 
     try:
-        run(Settings(nodes, nodes_file, data_dir, configuration, plugins, policy, port, kubeconfig, manifests, logs))
+        run(
+            Settings(
+                nodes, nodes_file, data_dir, configuration, plugins, policy, port, kubeconfig, controllers, manifests,
+                logs,
+            )
+        )  # fmt: skip
     except UpError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

@@ -70,6 +70,7 @@ class Settings:
     policy: str | None
     port: int
     kubeconfig: Path | None
+    controllers: str
     manifests: tuple[str, ...]
     logs: LogOptions
 
@@ -202,6 +203,7 @@ def _options(settings: Settings, manifests: list[Manifest]) -> Options:
         port=settings.port,
         data_dir=settings.data_dir,
         kubeconfig=settings.kubeconfig,
+        controllers=settings.controllers,
         nodes=settings.nodes or 0,
         nodes_if_none=0 if chosen or brings_nodes else DEFAULT_NODES,
         nodes_file=settings.nodes_file,

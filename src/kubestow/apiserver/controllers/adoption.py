@@ -6,10 +6,7 @@ and its namespace may hold many objects.
 
 from collections.abc import Iterable
 
-from kubestow.apiserver.controllers.pods import Object, reference
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.controllers.api import Api, Object, reference
 from kubestow.apiserver.selectors import LabelSelector, from_object
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -18,12 +15,12 @@ from kubestow.apiserver.store.records import Change, Record
 class Adoption:
     """Keeps the owner references of one storage in line with the selectors of another."""
 
-    def __init__(self, writer: Writer, owners: str, owned: str) -> None:
-        self._writer = writer
-        self._store = writer.store
+    def __init__(self, api: Api, owners: str, owned: str) -> None:
+        self._api = api
+        self._store = api.store
         self._owners = self._store.collection(owners)
         self._owners_storage = owners
-        self._owned = BY_STORAGE[owned]
+        self._owned = owned
         self._selectors: dict[str, tuple[int, LabelSelector]] = {}
         self._candidates: dict[Key, dict[Key, None]] = {}
 
@@ -35,7 +32,7 @@ class Adoption:
             self._selectors.pop(owner.uid, None)
             self._candidates.pop(key, None)
         elif change.type == "ADDED":
-            named = self._store.collection(self._owned.storage).by_namespace.get(owner.namespace, {})
+            named = self._store.collection(self._owned).by_namespace.get(owner.namespace, {})
             for record in named.values():
                 if not record.owners and self._selects(owner, record):
                     self._candidates.setdefault(key, {})[(record.namespace, record.name)] = None
@@ -69,7 +66,7 @@ class Adoption:
         if "deletionTimestamp" in obj["metadata"]:
             return
         for namespace, name in candidates:
-            record = self._store.get(self._owned.storage, namespace, name)
+            record = self._store.get(self._owned, namespace, name)
             if record is None:
                 continue
             selected = self._selects(owner, record)
@@ -89,19 +86,17 @@ class Adoption:
         return bool(known[1].conditions) and known[1].matches(record.labels)
 
     def _adopt(self, record: Record, owner: Object) -> None:
-        def change(current: Object) -> Object:
+        def adopt(current: Object) -> None:
             if "deletionTimestamp" not in current["metadata"]:
                 current["metadata"]["ownerReferences"] = [reference(owner)]
-            return current
 
-        self._writer.update(self._owned, record.namespace, record.name, change, internal())
+        self._api.update(self._owned, record.namespace, record.name, adopt)
 
     def _let_go(self, record: Record, uid: str) -> None:
-        def change(current: Object) -> Object:
+        def let_go(current: Object) -> None:
             metadata = current["metadata"]
             metadata["ownerReferences"] = [one for one in metadata["ownerReferences"] if one["uid"] != uid]
             if not metadata["ownerReferences"]:
                 del metadata["ownerReferences"]
-            return current
 
-        self._writer.update(self._owned, record.namespace, record.name, change, internal())
+        self._api.update(self._owned, record.namespace, record.name, let_go)

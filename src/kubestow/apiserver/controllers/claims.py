@@ -1,52 +1,62 @@
-"""Device claims: made from templates for the pods that name them, reservations dropped when pods are done."""
+"""Resource claims: made from templates for the pods that name them, reservations dropped when pods are done."""
 
 from collections.abc import Iterable
 
-from kubestow.apiserver.controllers.pods import Object, reference, set_status
+from kubestow.apiserver.controllers.api import Api, Object, reference
+from kubestow.apiserver.controllers.pods import DONE, PHASE
 from kubestow.apiserver.controllers.queue import KeysOf
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
-from kubestow.apiserver.store.store import Store
 
 _CLAIMS = "resourceclaims.resource.k8s.io"
 _TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
 _POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
+_COMPONENT = "resource_claim"
+_CLAIM = "claim:"
 
 
-class DeviceClaims:
-    """Looks after the device claims of pods; keys are those of pods, or of claims after a `claim:`."""
+class ResourceClaims:
+    """Looks after the claims of pods; keys are those of pods, or of claims with `claim:` before the namespace."""
 
-    def __init__(self, store: Store, writer: Writer) -> None:
-        self._store = store
-        self._writer = writer
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._store = api.store
+        self._waiting: dict[Key, dict[Key, None]] = {}
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows pods with claims, and templates that were missing."""
-        return {"pods": self._of_pod, _TEMPLATES: self._of_template}
+        """Follows pods with claims, claims, and templates that were missing."""
+        return {"pods": self._of_pod, _CLAIMS: self._of_claim, _TEMPLATES: self._of_template}
 
     def _of_pod(self, change: Change) -> Iterable[Key]:
-        if b'"resourceClaims":[' in change.record.body:
-            return ((change.record.namespace, change.record.name),)
-        return ()
+        record = change.record
+        if b'"resourceClaims":[' not in record.body:
+            return
+        if change.type != "DELETED" and record.fields[PHASE] not in DONE:
+            yield record.namespace, record.name
+            return
+        pod = record.object()
+        for one in (*pod["spec"]["resourceClaims"], *pod.get("status", {}).get("resourceClaimStatuses", ())):
+            if one.get("resourceClaimName"):
+                yield f"{_CLAIM}{record.namespace}", one["resourceClaimName"]
+
+    def _of_claim(self, change: Change) -> Iterable[Key]:
+        if change.type == "DELETED" or b'"reservedFor":[' not in change.record.body:
+            return ()
+        return ((f"{_CLAIM}{change.record.namespace}", change.record.name),)
 
     def _of_template(self, change: Change) -> Iterable[Key]:
-        pods = self._store.collection("pods").by_namespace.get(change.record.namespace, {})
-        name = f'"resourceClaimTemplateName":"{change.record.name}"'.encode()
-        return [(change.record.namespace, pod.name) for pod in pods.values() if name in pod.body]
+        return self._waiting.pop((change.record.namespace, change.record.name), ())
 
     def visit(self, key: Key) -> float | None:
-        """Makes the claims a pod lacks; frees those of a pod that is done."""
-        record = self._store.get("pods", *key)
-        pod = record.object() if record is not None else None
-        if pod is None or pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-            self._release(key[0], pod["metadata"]["uid"] if pod else None)
+        """Makes the claims a pod lacks, or frees a claim of pods that are done."""
+        if key[0].startswith(_CLAIM):
+            self._release(key[0].removeprefix(_CLAIM), key[1])
             return None
-        if "deletionTimestamp" in pod["metadata"]:
+        pod = self._api.read("pods", *key)
+        if pod is None or pod["status"].get("phase") in DONE or "deletionTimestamp" in pod["metadata"]:
             return None
-        statuses = list(pod.get("status", {}).get("resourceClaimStatuses", ()))
+        statuses = list(pod["status"].get("resourceClaimStatuses", ()))
         have = {one["name"] for one in statuses}
         for wanted in pod["spec"].get("resourceClaims", ()):
             template = wanted.get("resourceClaimTemplateName")
@@ -55,42 +65,58 @@ class DeviceClaims:
                 if name:
                     statuses.append({"name": wanted["name"], "resourceClaimName": name})
         if len(statuses) > len(have):
-            set_status(self._writer, "pods", pod, {**pod.get("status", {}), "resourceClaimStatuses": statuses})
+            self._api.set_status("pods", pod, {**pod["status"], "resourceClaimStatuses": statuses})
         return None
 
     def _make(self, pod: Object, name: str, template_name: str) -> str | None:
+        """The claim a pod calls by a name, made if need be; None while its template is missing."""
         namespace = pod["metadata"]["namespace"]
-        for storage, _, claim in self._store.dependents.get(pod["metadata"]["uid"], ()):
-            record = self._store.get(_CLAIMS, namespace, claim) if storage == _CLAIMS else None
-            if record is not None and record.object()["metadata"].get("annotations", {}).get(_POD_CLAIM) == name:
+        for record in self._api.owned(pod["metadata"]["uid"], _CLAIMS):
+            if record.object()["metadata"].get("annotations", {}).get(_POD_CLAIM) == name:
                 return record.name
-        record = self._store.get(_TEMPLATES, namespace, template_name)
-        if record is None:
+        found = self._api.read(_TEMPLATES, namespace, template_name)
+        if found is None:
+            waiting = self._waiting.setdefault((namespace, template_name), {})
+            waiting[(namespace, pod["metadata"]["name"])] = None
+            message = f'PodResourceClaim {name}: resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
+            self._api.event(_COMPONENT, pod, "FailedResourceClaimCreation", message, "Warning")
             return None
-        template = record.object()["spec"]
+        template = found["spec"]
         metadata = template.get("metadata", {})
-        claim_object: Object = {
+        claim: Object = {
             "metadata": {
                 "generateName": f"{pod['metadata']['name']}-{name}-",
                 "labels": dict(metadata.get("labels", {})),
                 "annotations": {**metadata.get("annotations", {}), _POD_CLAIM: name},
-                "ownerReferences": [reference({**pod, "apiVersion": "v1", "kind": "Pod"})],
+                "ownerReferences": [reference(pod)],
             },
             "spec": template.get("spec", {}),
         }
-        return self._writer.create(BY_STORAGE[_CLAIMS], namespace, claim_object, internal()).name
+        try:
+            return self._api.create(_CLAIMS, namespace, claim).name
+        except ApiError as error:
+            message = f"PodResourceClaim {name}: {error.message}"
+            self._api.event(_COMPONENT, pod, "FailedResourceClaimCreation", message, "Warning")
+            raise
 
-    def _release(self, namespace: str, uid: str | None) -> None:
-        """Drops reservations for a pod that is done, or, after a deletion, for all pods that are gone."""
-        for record in list(self._store.collection(_CLAIMS).by_namespace.get(namespace, {}).values()):
-            claim = record.object()
-            status = claim.get("status", {})
-            reserved = status.get("reservedFor", [])
-            kept = [one for one in reserved if one["uid"] != uid and one["uid"] in self._store.by_uid]
-            if len(kept) < len(reserved):
-                status = {key: value for key, value in status.items() if key != "reservedFor"}
-                if kept:
-                    status["reservedFor"] = kept
-                else:
-                    status.pop("allocation", None)
-                set_status(self._writer, _CLAIMS, claim, status)
+    def _release(self, namespace: str, name: str) -> None:
+        """Drops the reservations of pods that are done; a claim made for a pod that is done goes itself."""
+        claim = self._api.read(_CLAIMS, namespace, name)
+        if claim is None:
+            return
+        status = dict(claim.get("status", {}))
+        reserved = status.pop("reservedFor", [])
+        kept = [one for one in reserved if one.get("resource") != "pods" or self._is_alive(one["uid"])]
+        if len(kept) < len(reserved):
+            if kept:
+                status["reservedFor"] = kept
+            else:
+                status.pop("allocation", None)
+            self._api.set_status(_CLAIMS, claim, status)
+        owner = next((one for one in claim["metadata"].get("ownerReferences", ()) if one["kind"] == "Pod"), None)
+        if owner is not None and not kept and not self._is_alive(owner["uid"]):
+            self._api.delete(_CLAIMS, namespace, name)
+
+    def _is_alive(self, uid: str) -> bool:
+        entry = self._store.by_uid.get(uid)
+        return entry is not None and entry[1].fields[PHASE] not in DONE

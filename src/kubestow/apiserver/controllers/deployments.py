@@ -1,109 +1,114 @@
 """Deployments: one ReplicaSet for each template there was; the newest grows while the older ones shrink."""
 
 import hashlib
-import math
-import time
+from collections.abc import Iterable
 from typing import Any
 
-from kubestow.apiserver import clock
+from kubestow.apiserver.controllers import rollout
 from kubestow.apiserver.controllers.adoption import Adoption
-from kubestow.apiserver.controllers.pods import Object, reference, set_condition, set_status
+from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference, set_condition
+from kubestow.apiserver.controllers.pods import DONE, PHASE
 from kubestow.apiserver.controllers.queue import KeysOf
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.removal import DeleteOptions, Remover
-from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
-from kubestow.apiserver.store.records import encode
-from kubestow.apiserver.store.store import Store
+from kubestow.apiserver.store.records import Change, encode
+from kubestow.model.timestamps import parse_time
 
+_DEPLOYMENTS = "deployments.apps"
 _SETS = "replicasets.apps"
-_SET = BY_STORAGE[_SETS]
+_COMPONENT = "deployment-controller"
 _HASH = "pod-template-hash"
-_REVISION = "deployment.kubernetes.io/revision"
+_PREFIX = "deployment.kubernetes.io/"
+_REVISION = f"{_PREFIX}revision"
+_HISTORY = f"{_PREFIX}revision-history"
+_DESIRED = f"{_PREFIX}desired-replicas"
+_LIMIT = f"{_PREFIX}max-replicas"
+_NOT_COPIED = (_REVISION, _HISTORY, _DESIRED, _LIMIT, "kubectl.kubernetes.io/last-applied-configuration")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_ENDLESS = 2**31 - 1
 
 
-def template_hash(template: Object) -> str:
+def template_hash(template: Object, collisions: int = 0) -> str:
     """A short name for a template."""
-    digest = hashlib.sha256(encode(template)).digest()
+    digest = hashlib.sha256(encode([template, collisions] if collisions else template)).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
-
-
-def share(value: Any, total: int, *, up: bool) -> int:
-    """A number, or a percentage of a total."""
-    if isinstance(value, str) and value.endswith("%"):
-        exact = int(value[:-1]) * total / 100
-        return math.ceil(exact) if up else math.floor(exact)
-    return int(value)
 
 
 class Deployments:
     """Rolls out Deployments."""
 
-    def __init__(self, store: Store, writer: Writer, remover: Remover) -> None:
-        self._store = store
-        self._writer = writer
-        self._remover = remover
-        self._adoption = Adoption(writer, "deployments.apps", _SETS)
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._adoption = Adoption(api, _DEPLOYMENTS, _SETS)
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows Deployments and their ReplicaSets."""
-        return {"deployments.apps": self._adoption.of_owner, _SETS: self._adoption.of_owned}
+        """Follows Deployments, their ReplicaSets, and the end of pods where the next ones wait for it."""
+        return {_DEPLOYMENTS: self._adoption.of_owner, _SETS: self._adoption.of_owned, "pods": self._of_pod}
+
+    def _of_pod(self, change: Change) -> Iterable[Key]:
+        if change.type != "DELETED" and change.record.fields[PHASE] not in DONE:
+            return
+        by_uid = self._api.store.by_uid
+        for uid in change.record.owners:
+            for owner in by_uid[uid][1].owners if uid in by_uid else ():
+                storage, record = by_uid.get(owner, ("", change.record))
+                if storage == _DEPLOYMENTS and b'"type":"Recreate"' in record.body:
+                    yield record.namespace, record.name
 
     def visit(self, key: Key) -> float | None:
         """Takes the next step of a roll-out."""
-        record = self._store.get("deployments.apps", *key)
+        record = self._api.store.get(_DEPLOYMENTS, *key)
         if record is None:
             return None
         deployment = record.object()
-        if "deletionTimestamp" in deployment["metadata"]:
-            return None
         self._adoption.settle(record)
-        sets = self._sets_of(record.uid)
+        sets = sorted(
+            (one.object() for one in self._api.owned(record.uid, _SETS)),
+            key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["name"]),
+        )
         newest = next((one for one in sets if _same_template(one, deployment)), None)
-        paused = deployment["spec"].get("paused", False)
-        if newest is None and not paused:
+        if "deletionTimestamp" in deployment["metadata"]:
+            return self._report(deployment, newest, sets, made=False)
+        paused, made = deployment["spec"].get("paused", False), False
+        if newest is not None:
+            self._annotate(deployment, newest, sets)
+        elif not paused:
             newest = self._create_set(deployment, sets)
+            if newest is None:
+                return 0.0
+            made = True
             sets.append(newest)
-        elif newest is not None:
-            self._mark_revision(newest, sets)
         older = [one for one in sets if one is not newest]
-        if paused:
-            self._scale_active(deployment, sets)
+        if paused or self._was_scaled(deployment, sets):
+            self._rescale(deployment, newest, older)
         elif newest is not None:
             if deployment["spec"]["strategy"]["type"] == "Recreate":
                 self._recreate(deployment, newest, older)
             else:
                 self._roll(deployment, newest, older)
+        again = self._report(deployment, newest, sets, made=made)
+        if paused or (newest is not None and _is_complete(deployment, newest, sets)):
             self._forget_old(deployment, older)
-        return self._report(deployment, newest, sets)
+        return again
 
-    def _sets_of(self, uid: str) -> list[Object]:
-        found = []
-        for storage, namespace, name in self._store.dependents.get(uid, ()):
-            record = self._store.get(storage, namespace, name) if storage == _SETS else None
-            if record is not None:
-                found.append(record.object())
-        return sorted(found, key=lambda one: one["metadata"]["creationTimestamp"])
+    # ReplicaSets
 
-    def _create_set(self, deployment: Object, sets: list[Object]) -> Object:
+    def _create_set(self, deployment: Object, sets: list[Object]) -> Object | None:
+        """The set of the current template; None when its name is taken, then another is tried."""
         metadata, spec = deployment["metadata"], deployment["spec"]
-        digest = template_hash(spec["template"])
+        digest = template_hash(spec["template"], deployment.get("status", {}).get("collisionCount", 0))
         labels = {**spec["template"].get("metadata", {}).get("labels", {}), _HASH: digest}
         template = {**spec["template"], "metadata": {**spec["template"].get("metadata", {}), "labels": labels}}
         selector = {**spec["selector"], "matchLabels": {**spec["selector"].get("matchLabels", {}), _HASH: digest}}
-        annotations = {
-            key: value
-            for key, value in metadata.get("annotations", {}).items()
-            if key != "kubectl.kubernetes.io/last-applied-configuration" and key != _REVISION
-        }
-        annotations[_REVISION] = str(_highest_revision(sets) + 1)
         replica_set: Object = {
             "metadata": {
                 "name": f"{metadata['name']}-{digest}",
                 "labels": labels,
-                "annotations": annotations,
+                "annotations": {
+                    **_copied(deployment),
+                    **_scale_annotations(deployment),
+                    _REVISION: str(_highest(sets) + 1),
+                },
                 "ownerReferences": [reference(deployment)],
             },
             "spec": {
@@ -113,158 +118,229 @@ class Deployments:
                 "minReadySeconds": spec.get("minReadySeconds", 0),
             },
         }
-        return self._writer.create(_SET, metadata["namespace"], replica_set, internal()).object()
+        try:
+            return self._api.create(_SETS, metadata["namespace"], replica_set).object()
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                message = f'Failed to create new replica set "{replica_set["metadata"]["name"]}": {error.message}'
+                self._api.event(_COMPONENT, deployment, "ReplicaSetCreateError", message, "Warning")
+                raise
+            status = deployment.get("status", {})
+            taken = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
+            self._api.set_status(_DEPLOYMENTS, deployment, taken)
+            return None
 
-    def _mark_revision(self, newest: Object, sets: list[Object]) -> None:
-        """A template that comes back is the newest revision again."""
-        highest = _highest_revision([one for one in sets if one is not newest])
+    def _annotate(self, deployment: Object, newest: Object, sets: list[Object]) -> None:
+        """The set of the current template is the newest revision, with the Deployment's annotations."""
+        highest = _highest([one for one in sets if one is not newest])
+        old: dict[str, str] = newest["metadata"].get("annotations", {})
+        new = {**old, **_copied(deployment)}
         if _revision(newest) <= highest:
+            new[_REVISION] = str(highest + 1)
+            if old.get(_REVISION):
+                new[_HISTORY] = ",".join(filter(None, (old.get(_HISTORY), old[_REVISION])))
+        seconds = deployment["spec"].get("minReadySeconds", 0)
+        if new != old or newest["spec"].get("minReadySeconds", 0) != seconds:
+            newest["spec"]["minReadySeconds"] = seconds
+            newest["metadata"]["annotations"] = new
+            self._write(newest)
 
-            def change(current: Object) -> Object:
-                current["metadata"].setdefault("annotations", {})[_REVISION] = str(highest + 1)
-                return current
+    def _write(self, replica_set: Object) -> None:
+        metadata, spec = replica_set["metadata"], replica_set["spec"]
 
-            newest.update(self._update(newest, change))
+        def alter(current: Object) -> None:
+            current["metadata"]["annotations"] = metadata["annotations"]
+            current["spec"].update(replicas=spec["replicas"], minReadySeconds=spec.get("minReadySeconds", 0))
 
-    def _update(self, replica_set: Object, change: Any) -> Object:
-        metadata = replica_set["metadata"]
-        return self._writer.update(_SET, metadata["namespace"], metadata["name"], change, internal()).object()
+        replica_set.update(self._api.update(_SETS, metadata["namespace"], metadata["name"], alter).object())
 
-    def _scale(self, replica_set: Object, replicas: int) -> None:
-        if replica_set["spec"].get("replicas") != replicas:
+    def _scale(self, deployment: Object, one: Object, replicas: int) -> None:
+        before = one["spec"].get("replicas", 0)
+        annotations = {**one["metadata"].get("annotations", {}), **_scale_annotations(deployment)}
+        if before == replicas and annotations == one["metadata"].get("annotations"):
+            return
+        one["spec"]["replicas"] = replicas
+        one["metadata"]["annotations"] = annotations
+        self._write(one)
+        if before != replicas:
+            way = "up" if replicas > before else "down"
+            message = f"Scaled {way} replica set {one['metadata']['name']} from {before} to {replicas}"
+            self._api.event(_COMPONENT, deployment, "ScalingReplicaSet", message)
 
-            def change(current: Object) -> Object:
-                current["spec"]["replicas"] = replicas
-                return current
+    def _resize(self, deployment: Object, sizes: dict[str, int], sets: Iterable[Object]) -> None:
+        for one in sets:
+            if one["metadata"]["name"] in sizes:
+                self._scale(deployment, one, sizes[one["metadata"]["name"]])
 
-            replica_set.update(self._update(replica_set, change))
+    # Steps
 
-    def _scale_active(self, deployment: Object, sets: list[Object]) -> None:
+    def _was_scaled(self, deployment: Object, sets: list[Object]) -> bool:
+        wanted = str(deployment["spec"]["replicas"])
         active = [one for one in sets if one["spec"].get("replicas")]
-        if len(active) == 1:
-            self._scale(active[0], deployment["spec"]["replicas"])
+        return any(one["metadata"].get("annotations", {}).get(_DESIRED, wanted) != wanted for one in active)
+
+    def _rescale(self, deployment: Object, newest: Object | None, older: list[Object]) -> None:
+        wanted = deployment["spec"]["replicas"]
+        surge = rollout.bounds(deployment["spec"]["strategy"].get("rollingUpdate"), wanted)[0]
+        if deployment["spec"]["strategy"]["type"] == "Recreate":
+            surge = 0
+        sets = [*older, newest] if newest is not None else older
+        sizes = rollout.rescale(wanted, surge, _share(newest) if newest else None, [_share(one) for one in older])
+        for one in sets:
+            if one["spec"].get("replicas") or one["metadata"]["name"] in sizes:
+                size = sizes.get(one["metadata"]["name"], one["spec"].get("replicas", 0))
+                self._scale(deployment, one, size)
 
     def _recreate(self, deployment: Object, newest: Object, older: list[Object]) -> None:
-        for one in older:
-            self._scale(one, 0)
-        if not any(one.get("status", {}).get("replicas") for one in older):
-            self._scale(newest, deployment["spec"]["replicas"])
+        self._resize(deployment, {one["metadata"]["name"]: 0 for one in older}, older)
+        pods = (pod for one in older for pod in self._api.owned(one["metadata"]["uid"], "pods"))
+        if all(pod.fields[PHASE] in DONE for pod in pods):
+            self._scale(deployment, newest, deployment["spec"]["replicas"])
 
     def _roll(self, deployment: Object, newest: Object, older: list[Object]) -> None:
-        """Never more pods than wanted plus surge, never fewer available than wanted minus unavailable."""
         wanted = deployment["spec"]["replicas"]
-        rolling = deployment["spec"]["strategy"].get("rollingUpdate", {})
-        surge = share(rolling.get("maxSurge", "25%"), wanted, up=True)
-        missing = share(rolling.get("maxUnavailable", "25%"), wanted, up=False)
-        if not surge and not missing:
-            missing = 1
-        have = newest["spec"].get("replicas", 0)
-        if have > wanted:
-            self._scale(newest, wanted)
-        elif have < wanted:
-            room = wanted + surge - sum(one["spec"].get("replicas", 0) for one in (newest, *older))
-            self._scale(newest, have + max(0, min(room, wanted - have)))
-        available = sum(one.get("status", {}).get("availableReplicas", 0) for one in (newest, *older))
-        starting = newest["spec"].get("replicas", 0) - newest.get("status", {}).get("availableReplicas", 0)
-        total = sum(one["spec"].get("replicas", 0) for one in (newest, *older))
-        # Pods of older sets that never became available are no loss; the rest go as far as availability allows.
-        may_go = max(0, total - (wanted - missing) - max(0, starting))
-        for one in older:
-            unavailable = one["spec"].get("replicas", 0) - one.get("status", {}).get("availableReplicas", 0)
-            gone = min(max(0, unavailable), may_go)
-            if gone:
-                self._scale(one, one["spec"]["replicas"] - gone)
-                may_go -= gone
-        may_go = min(may_go, max(0, available - (wanted - missing)))
-        for one in older:
-            gone = min(one["spec"].get("replicas", 0), may_go)
-            if gone:
-                self._scale(one, one["spec"]["replicas"] - gone)
-                may_go -= gone
+        surge, unavailable = rollout.bounds(deployment["spec"]["strategy"].get("rollingUpdate"), wanted)
+        sizes = rollout.roll(wanted, surge, unavailable, _share(newest), [_share(one) for one in older])
+        self._resize(deployment, sizes, (newest, *older))
 
     def _forget_old(self, deployment: Object, older: list[Object]) -> None:
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
         idle = [one for one in older if not one["spec"].get("replicas") and not one.get("status", {}).get("replicas")]
         for one in sorted(idle, key=_revision)[: max(0, len(idle) - limit)]:
-            metadata = one["metadata"]
-            self._remover.delete(_SET, metadata["namespace"], metadata["name"], DeleteOptions(), internal())
+            self._api.delete(_SETS, one["metadata"]["namespace"], one["metadata"]["name"])
 
-    def _report(self, deployment: Object, newest: Object | None, sets: list[Object]) -> float | None:
-        spec, wanted = deployment["spec"], deployment["spec"]["replicas"]
+    # Status
 
-        def total(name: str) -> int:
-            return sum(one.get("status", {}).get(name, 0) for one in sets)
-
-        status: Object = {
-            "observedGeneration": deployment["metadata"].get("generation", 1),
-            "replicas": total("replicas"),
-            "updatedReplicas": newest.get("status", {}).get("replicas", 0) if newest else 0,
-            "readyReplicas": total("readyReplicas"),
-            "availableReplicas": total("availableReplicas"),
-        }
-        status["unavailableReplicas"] = max(0, wanted - status["availableReplicas"])
-        conditions: list[Object] = [dict(one) for one in deployment.get("status", {}).get("conditions", ())]
-        missing = share(spec["strategy"].get("rollingUpdate", {}).get("maxUnavailable", 0), wanted, up=False)
-        enough = status["availableReplicas"] >= wanted - missing
-        if enough:
-            _note(conditions, "Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    def _report(self, deployment: Object, newest: Object | None, sets: list[Object], *, made: bool) -> float | None:
+        old = deployment.get("status", {})
+        wanted = deployment["spec"]["replicas"]
+        status = _counts(deployment, newest, sets)
+        conditions: list[Object] = [dict(one) for one in old.get("conditions", ())]
+        strategy = deployment["spec"]["strategy"]
+        missing = rollout.bounds(strategy.get("rollingUpdate"), wanted)[1] if strategy["type"] != "Recreate" else 0
+        if status["availableReplicas"] >= wanted - missing:
+            self._note(
+                conditions, "Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
+            )
         else:
             message = "Deployment does not have minimum availability."
-            _note(conditions, "Available", "False", "MinimumReplicasUnavailable", message)
-        again = self._progress(deployment, newest, status, conditions)
-        for name in [name for name, value in status.items() if value == 0 and name != "observedGeneration"]:
-            del status[name]
+            self._note(conditions, "Available", "False", "MinimumReplicasUnavailable", message)
+        again = self._progress(deployment, newest, status, conditions, made=made)
+        failure = next(filter(None, (condition_of(one, "ReplicaFailure") for one in sets)), None)
+        conditions = [one for one in conditions if one["type"] != "ReplicaFailure"]
+        if failure is not None:
+            self._note(conditions, "ReplicaFailure", "True", failure["reason"], failure["message"])
+        keep = ("observedGeneration", "terminatingReplicas")
+        status = {name: value for name, value in status.items() if value or name in keep}
         status["conditions"] = conditions
-        if newest is not None:
-            self._show_revision(deployment, _revision(newest))
-        set_status(self._writer, "deployments.apps", deployment, status)
+        if old.get("collisionCount"):
+            status["collisionCount"] = old["collisionCount"]
+        self._show_revision(deployment, newest)
+        self._api.set_status(_DEPLOYMENTS, deployment, status)
         return again
 
     def _progress(
-        self, deployment: Object, newest: Object | None, status: Object, conditions: list[Object]
+        self, deployment: Object, newest: Object | None, status: Object, conditions: list[Object], *, made: bool
     ) -> float | None:
-        """Whether the roll-out moves; it has failed if it has not moved for too long."""
-        wanted = deployment["spec"]["replicas"]
-        name = newest["metadata"]["name"] if newest else ""
-        done = status["updatedReplicas"] == status["replicas"] == status["availableReplicas"] == wanted
-        old = deployment.get("status", {})
-        moved = any(old.get(key, 0) != status[key] for key in ("updatedReplicas", "readyReplicas", "availableReplicas"))
-        if done:
-            message = f'ReplicaSet "{name}" has successfully progressed.'
-            _note(conditions, "Progressing", "True", "NewReplicaSetAvailable", message)
+        """Whether the roll-out moves; it has failed if it has not moved for too long. Returns when to look again."""
+        deadline = deployment["spec"].get("progressDeadlineSeconds", 600)
+        if deadline >= _ENDLESS:
             return None
         current = next((one for one in conditions if one["type"] == "Progressing"), None)
-        deadline = deployment["spec"].get("progressDeadlineSeconds", 600)
-        since = clock.seconds(current["lastUpdateTime"]) if current and current.get("lastUpdateTime") else time.time()
-        if not moved and current is not None and time.time() - since > deadline:
-            message = f'ReplicaSet "{name}" has timed out progressing.'
-            _note(conditions, "Progressing", "False", "ProgressDeadlineExceeded", message)
+        reason = current["reason"] if current else ""
+        if deployment["spec"].get("paused"):
+            if reason != "ProgressDeadlineExceeded":
+                self._note(conditions, "Progressing", "Unknown", "DeploymentPaused", "Deployment is paused")
             return None
-        if current is None or moved or current["reason"] == "NewReplicaSetAvailable":
+        if reason == "DeploymentPaused":
+            self._note(conditions, "Progressing", "Unknown", "DeploymentResumed", "Deployment is resumed")
+            return float(deadline)
+        name = newest["metadata"]["name"] if newest else ""
+        old, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
+        if status["updatedReplicas"] == status["replicas"] == status["availableReplicas"] == wanted:
+            message = f'ReplicaSet "{name}" has successfully progressed.'
+            self._note(conditions, "Progressing", "True", "NewReplicaSetAvailable", message)
+            return None
+        outdated = old.get("replicas", 0) - old.get("updatedReplicas", 0)
+        moved = status["replicas"] - status["updatedReplicas"] < outdated or any(
+            status[key] > old.get(key, 0) for key in ("updatedReplicas", "readyReplicas", "availableReplicas")
+        )
+        since = parse_time(current["lastUpdateTime"]) if current and current.get("lastUpdateTime") else self._api.now()
+        left = since + deadline - self._api.now()
+        if made:
+            message = f'Created new replica set "{name}"'
+            self._note(conditions, "Progressing", "True", "NewReplicaSetCreated", message)
+        elif current is None or moved or (reason == "NewReplicaSetAvailable" and name not in current["message"]):
             message = f'ReplicaSet "{name}" is progressing.'
-            _note(conditions, "Progressing", "True", "ReplicaSetUpdated", message, touched=True)
-        return float(deadline)
+            self._note(conditions, "Progressing", "True", "ReplicaSetUpdated", message, touched=True)
+            left = float(deadline)
+        elif reason != "NewReplicaSetAvailable" and left <= 0:
+            message = f'ReplicaSet "{name}" has timed out progressing.'
+            self._note(conditions, "Progressing", "False", "ProgressDeadlineExceeded", message)
+        return left + 1 if left > 0 else None
 
-    def _show_revision(self, deployment: Object, revision: int) -> None:
-        if deployment["metadata"].get("annotations", {}).get(_REVISION) == str(revision):
-            return
+    def _note(
+        self, conditions: list[Object], type_: str, status: str, reason: str, message: str, *, touched: bool = False
+    ) -> None:
+        old = next((one for one in conditions if one["type"] == type_), None)
+        same = old is not None and (old["status"], old["reason"], old["message"]) == (status, reason, message)
+        now = self._api.store.now()
+        if not same:
+            set_condition(conditions, type_, status, reason, message, now, lastUpdateTime=now)
+        elif touched and old is not None:
+            old["lastUpdateTime"] = now
 
-        def change(current: Object) -> Object:
-            current["metadata"].setdefault("annotations", {})[_REVISION] = str(revision)
-            return current
-
+    def _show_revision(self, deployment: Object, newest: Object | None) -> None:
         metadata = deployment["metadata"]
-        self._writer.update(BY_STORAGE["deployments.apps"], metadata["namespace"], metadata["name"], change, internal())
+        revision = newest["metadata"].get("annotations", {}).get(_REVISION) if newest else None
+        if revision and metadata.get("annotations", {}).get(_REVISION) != revision:
+            self._api.update(
+                _DEPLOYMENTS, metadata["namespace"], metadata["name"],
+                lambda one: one["metadata"].setdefault("annotations", {}).update({_REVISION: revision}),
+            )  # fmt: skip
 
 
-def _note(
-    conditions: list[Object], type_: str, status: str, reason: str, message: str, *, touched: bool = False
-) -> None:
-    old = next((one for one in conditions if one["type"] == type_), None)
-    same = old is not None and (old["status"], old["reason"], old["message"]) == (status, reason, message)
-    if not same or touched:
-        set_condition(conditions, type_, status, reason, message)
-        next(one for one in conditions if one["type"] == type_)["lastUpdateTime"] = clock.now()
+def _counts(deployment: Object, newest: Object | None, sets: list[Object]) -> Object:
+    def total(name: str) -> int:
+        return sum(one.get("status", {}).get(name, 0) for one in sets)
+
+    available = total("availableReplicas")
+    return {
+        "observedGeneration": deployment["metadata"].get("generation", 1),
+        "replicas": total("replicas"),
+        "updatedReplicas": newest.get("status", {}).get("replicas", 0) if newest else 0,
+        "readyReplicas": total("readyReplicas"),
+        "availableReplicas": available,
+        "unavailableReplicas": max(0, sum(one["spec"].get("replicas", 0) for one in sets) - available),
+        "terminatingReplicas": total("terminatingReplicas"),
+    }
+
+
+def _is_complete(deployment: Object, newest: Object, sets: list[Object]) -> bool:
+    counts = _counts(deployment, newest, sets)
+    wanted = deployment["spec"]["replicas"]
+    return bool(counts["updatedReplicas"] == counts["replicas"] == counts["availableReplicas"] == wanted)
+
+
+def _share(one: Object) -> rollout.Share:
+    limit = one["metadata"].get("annotations", {}).get(_LIMIT, "")
+    return rollout.Share(
+        one["metadata"]["name"],
+        one["spec"].get("replicas", 0),
+        one.get("status", {}).get("availableReplicas", 0),
+        int(limit) if limit.isdecimal() else 0,
+    )
+
+
+def _copied(deployment: Object) -> dict[str, str]:
+    annotations: dict[str, str] = deployment["metadata"].get("annotations", {})
+    return {key: value for key, value in annotations.items() if key not in _NOT_COPIED}
+
+
+def _scale_annotations(deployment: Object) -> dict[str, str]:
+    wanted, strategy = deployment["spec"]["replicas"], deployment["spec"]["strategy"]
+    surge = rollout.bounds(strategy.get("rollingUpdate"), wanted)[0] if strategy["type"] != "Recreate" else 0
+    return {_DESIRED: str(wanted), _LIMIT: str(wanted + surge)}
 
 
 def _revision(replica_set: Object) -> int:
@@ -272,7 +348,7 @@ def _revision(replica_set: Object) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _highest_revision(sets: list[Object]) -> int:
+def _highest(sets: list[Object]) -> int:
     return max((_revision(one) for one in sets), default=0)
 
 

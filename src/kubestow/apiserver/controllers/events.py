@@ -1,6 +1,5 @@
 """Events do not stay: an hour after they were last told they are removed."""
 
-import time
 from collections.abc import Iterable
 
 from kubestow.apiserver.controllers.queue import KeysOf
@@ -29,12 +28,12 @@ class Events:
         self._written.pop(key, None)
         if change.type == "DELETED":
             return ()
-        self._written[key] = time.monotonic()
+        self._written[key] = self._store.clock.now()
         return (("", "sweep"),) if len(self._written) == 1 else ()
 
     def visit(self, key: Key) -> float | None:  # noqa: ARG002
         """Removes what is too old, oldest first."""
-        too_old = time.monotonic() - _KEEP_SECONDS
+        too_old = self._store.clock.now() - _KEEP_SECONDS
         gone: list[Key] = []
         for event, written in self._written.items():
             if written > too_old or len(gone) >= _BATCH:

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable
 
+from kubestow.apiserver.controllers.api import Api, Object
 from kubestow.apiserver.controllers.queue import CUSTOM, KeysOf
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.removal import FOREGROUND, DeleteOptions, Remover
-from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.objects.removal import FOREGROUND
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.apiserver.store.store import Store
 
 _BATCH = 100
 
@@ -17,10 +15,9 @@ _BATCH = 100
 class GarbageCollector:
     """Follows everything; its keys are uids."""
 
-    def __init__(self, store: Store, writer: Writer, remover: Remover) -> None:
-        self._store = store
-        self._writer = writer
-        self._remover = remover
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._store = api.store
 
     def sources(self) -> dict[str, KeysOf]:
         """An owner that goes concerns its dependents; an object with owners concerns itself and them."""
@@ -56,7 +53,7 @@ class GarbageCollector:
     def _collect_dependents(self, uid: str) -> float | None:
         """Deletes the dependents of an owner that is gone, some at a time."""
         begun = 0
-        for storage, namespace, name in sorted(self._store.dependents.get(uid, ())):
+        for storage, namespace, name in tuple(self._store.dependents.get(uid, ())):
             record = self._store.get(storage, namespace, name)
             if record is not None:
                 begun += self._collect(storage, record)
@@ -70,9 +67,7 @@ class GarbageCollector:
         owners = obj["metadata"].get("ownerReferences", ())
         if not owners or "deletionTimestamp" in obj["metadata"] or any(self._is_there(owner) for owner in owners):
             return False
-        options = DeleteOptions(uid=record.uid)
-        resource = self._store.collection(storage).resource
-        self._remover.delete(resource, record.namespace, record.name, options, internal())
+        self._api.delete(storage, record.namespace, record.name, uid=record.uid)
         return True
 
     def _is_there(self, owner: dict[str, str]) -> bool:
@@ -90,24 +85,20 @@ class GarbageCollector:
         if "deletionTimestamp" not in obj["metadata"] or FOREGROUND not in obj["metadata"].get("finalizers", ()):
             return
         blocking = False
-        for dependent_storage, namespace, name in sorted(self._store.dependents.get(uid, ())):
+        for dependent_storage, namespace, name in tuple(self._store.dependents.get(uid, ())):
             dependent = self._store.get(dependent_storage, namespace, name)
             if dependent is None:
                 continue
             owned = dependent.object()["metadata"]
-            if "deletionTimestamp" not in owned:
-                options = DeleteOptions(propagation="Foreground", uid=dependent.uid)
-                resource = self._store.collection(dependent_storage).resource
-                _, gone = self._remover.delete(resource, namespace, name, options, internal())
-                if gone:
-                    continue
+            if "deletionTimestamp" not in owned and self._api.delete(
+                dependent_storage, namespace, name, uid=dependent.uid, how="Foreground"
+            ):
+                continue
             blocking |= any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owned["ownerReferences"])
         if not blocking:
 
-            def change(current: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, list[str]]]:
+            def let_go(current: Object) -> None:
                 left = [one for one in current["metadata"].get("finalizers", ()) if one != FOREGROUND]
                 current["metadata"]["finalizers"] = left
-                return current
 
-            resource = self._store.collection(storage).resource
-            self._writer.update(resource, record.namespace, record.name, change, internal())
+            self._api.update(storage, record.namespace, record.name, let_go)

@@ -1,27 +1,22 @@
-"""Namespaces: a new one gets its service account; one that goes is emptied first."""
+"""Namespaces: each has a service account and the server's certificate authority; one that goes is emptied first."""
 
 from collections.abc import Iterable
+from itertools import islice
 
+from kubestow.apiserver.controllers.api import Api, Object
 from kubestow.apiserver.controllers.queue import KeysOf, own_key
 from kubestow.apiserver.errors import ApiError
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.removal import DeleteOptions, Remover
-from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
-from kubestow.apiserver.store.store import Store
 
 _BATCH = 100
 
 
 class Namespaces:
-    """Looks after namespaces."""
+    """Empties namespaces that are to go."""
 
-    def __init__(self, store: Store, writer: Writer, remover: Remover) -> None:
-        self._store = store
-        self._writer = writer
-        self._remover = remover
+    def __init__(self, api: Api) -> None:
+        self._api = api
 
     def sources(self) -> dict[str, KeysOf]:
         """Follows namespaces, and pods, since those take their time to go."""
@@ -31,38 +26,67 @@ class Namespaces:
         return (("", change.record.namespace),) if change.type == "DELETED" else ()
 
     def visit(self, key: Key) -> float | None:
-        """Gives a namespace its service account, or empties it."""
+        """Deletes some of what is left in a namespace; lets it go when nothing is."""
         name = key[1]
-        record = self._store.get("namespaces", "", name)
-        if record is None:
+        record = self._api.store.get("namespaces", "", name)
+        if record is None or record.fields[0] != "Terminating":
             return None
-        if record.fields[0] != "Terminating":
-            if self._store.get("serviceaccounts", name, "default") is None:
-                account = {"metadata": {"name": "default"}}
-                self._writer.create(BY_STORAGE["serviceaccounts"], name, account, internal())
-            return None
-        return self._empty(name)
-
-    def _empty(self, name: str) -> float | None:
-        left = 0
-        for storage, collection in self._store.collections.items():
-            for record in list(collection.by_namespace.get(name, {}).values()) if storage != "namespaces" else ():
-                if left >= _BATCH:
-                    return 0.0
-                left += 1
+        left, more = 0, False
+        for storage, collection in self._api.store.collections.items():
+            inside = collection.by_namespace.get(name, {}) if storage != "namespaces" else {}
+            left += len(inside)
+            going = (one for one in inside.values() if b'"deletionTimestamp":"' not in one.body)
+            some = list(islice(going, _BATCH))
+            more |= len(some) == _BATCH
+            for one in some:
                 try:
-                    _, gone = self._remover.delete(
-                        collection.resource, name, record.name, DeleteOptions(uid=record.uid), internal()
-                    )
-                    left -= gone
+                    left -= self._api.delete(storage, name, one.name, uid=one.uid)
                 except ApiError:
                     continue
         if left:
-            return 1.0
+            return 0.0 if more else 1.0
 
-        def change(current: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, list[str]]]:
+        def let_go(current: Object) -> None:
             current["spec"]["finalizers"] = [one for one in current["spec"]["finalizers"] if one != "kubernetes"]
-            return current
 
-        self._writer.update(BY_STORAGE["namespaces"], "", name, change, internal(), sub="finalize")
+        self._api.update("namespaces", "", name, let_go, sub="finalize")
         return None
+
+
+class InEachNamespace:
+    """Keeps one object of a name and content in every namespace that stays."""
+
+    def __init__(self, api: Api, storage: str, name: str, content: Object) -> None:
+        self._api = api
+        self._storage = storage
+        self._name = name
+        self._content = content
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows namespaces, and the objects, which may be changed or deleted."""
+        return {"namespaces": own_key, self._storage: self._of_mine}
+
+    def _of_mine(self, change: Change) -> Iterable[Key]:
+        return (("", change.record.namespace),) if change.record.name == self._name else ()
+
+    def visit(self, key: Key) -> float | None:
+        """Creates or restores the object in one namespace."""
+        record = self._api.store.get("namespaces", "", key[1])
+        if record is None or record.fields[0] == "Terminating":
+            return None
+        current = self._api.read(self._storage, key[1], self._name)
+        if current is None:
+            self._api.create(self._storage, key[1], {"metadata": {"name": self._name}, **self._content})
+        elif any(current.get(field) != value for field, value in self._content.items()):
+            self._api.update(self._storage, key[1], self._name, lambda one: one.update(self._content))
+        return None
+
+
+def default_service_account(api: Api) -> InEachNamespace:
+    """The account of pods that name none."""
+    return InEachNamespace(api, "serviceaccounts", "default", {})
+
+
+def root_certificate(api: Api, authority: str) -> InEachNamespace:
+    """What pods verify the API server with."""
+    return InEachNamespace(api, "configmaps", "kube-root-ca.crt", {"data": {"ca.crt": authority}})

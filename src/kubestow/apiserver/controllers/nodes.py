@@ -1,20 +1,16 @@
-"""Nodes: taints that follow their condition, and pods that have to leave them."""
+"""Nodes: their conditions when they fall silent, taints that follow their conditions, and pods that have to leave."""
 
-import time
+import re
 from collections.abc import Iterable
-from typing import Any
 
-from kubestow.apiserver import clock
+from kubestow.apiserver.controllers.api import Api, Object, condition_of, set_condition
+from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf, own_key
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.removal import DeleteOptions, Remover
-from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.rules import pods as pod_rules
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.apiserver.store.store import Store
+from kubestow.model.timestamps import parse_time
 
-Object = dict[str, Any]
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
@@ -25,110 +21,188 @@ _PRESSURES = {
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
 _MANAGED = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURES.values()}
-_QUARANTINE_SECONDS = 5.0
-_NODE_FIELD = BY_STORAGE["pods"].selectable_fields.index("spec.nodeName")
+_LEASES = "leases.coordination.k8s.io"
+_RENEWED = re.compile(rb'"renewTime":"([^"]*)"')
+_GRACE_SECONDS = 50.0
 
 
-class Nodes:
-    """Looks after nodes; a key is a node's name."""
+class NodeLifecycle:
+    """Watches over nodes; a key is a node's name."""
 
-    def __init__(self, store: Store, writer: Writer, remover: Remover) -> None:
-        self._store = store
-        self._writer = writer
-        self._remover = remover
-        self._pods_on: dict[str, set[Key]] = {}
-        self._missing_since: dict[str, float] = {}
+    def __init__(self, pods: Pods) -> None:
+        self._pods = pods
+        self._api = pods.api
+        self._seen: dict[str, int] = {}
+        """Versions of nodes that are as they should be."""
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows nodes, and which pods are on them."""
-        return {"nodes": own_key, "pods": self._track}
+        """Follows nodes, and when they begin to send heartbeats."""
+        return {"nodes": own_key, _LEASES: self._of_lease}
 
-    def _track(self, change: Change) -> Iterable[Key]:
-        record = change.record
-        node = record.fields[_NODE_FIELD]
-        if not node:
-            return ()
-        here = self._pods_on.setdefault(node, set())
-        if change.type == "DELETED":
-            here.discard((record.namespace, record.name))
-            if not here:
-                del self._pods_on[node]
-            return ()
-        if (record.namespace, record.name) in here:
-            return ()
-        here.add((record.namespace, record.name))
-        return (("", node),)
+    def _of_lease(self, change: Change) -> Iterable[Key]:
+        new = change.record.namespace == "kube-node-lease" and change.type == "ADDED"
+        return (("", change.record.name),) if new else ()
 
     def visit(self, key: Key) -> float | None:
-        """Sets taints; deletes pods that do not bear them, or whose node is gone."""
-        name = key[1]
-        record = self._store.get("nodes", "", name)
+        """Notes that a node fell silent, sets its taints; returns when its heartbeat is due."""
+        record = self._api.store.get("nodes", "", key[1])
         if record is None:
-            return self._bury(name)
-        self._missing_since.pop(name, None)
+            self._seen.pop(key[1], None)
+            return None
+        again = self._silent_in(key[1])
+        if again is not None and again > 0 and self._seen.get(key[1]) == record.rv:
+            return again
         node = record.object()
-        taints = _taints(node)
+        if again is not None and again <= 0:
+            node = self._lose(node)
+        taints = self._taints(node)
         if taints != node.get("spec", {}).get("taints", []):
 
-            def change(current: Object) -> Object:
+            def alter(current: Object) -> None:
                 spec = current.setdefault("spec", {})
-                if taints:
-                    spec["taints"] = taints
-                else:
-                    spec.pop("taints", None)
-                return current
+                spec["taints"] = taints
+                if not taints:
+                    del spec["taints"]
 
-            self._writer.update(BY_STORAGE["nodes"], "", name, change, internal())
-        driving = [taint for taint in taints if taint["effect"] == "NoExecute"]
-        return self._drive_out(name, driving) if driving else None
+            self._api.update("nodes", "", key[1], alter)
+        ready = condition_of(node, "Ready")
+        if ready is not None and ready.get("status") != "True":
+            self._mark_pods(node)
+        self._seen[key[1]] = record.rv
+        return again if again is not None and again > 0 else None
 
-    def _bury(self, name: str) -> float | None:
-        """Deletes pods of a node that has been missing for a while; it may only be late."""
-        left = self._missing_since.setdefault(name, time.monotonic()) + _QUARANTINE_SECONDS - time.monotonic()
+    def _silent_in(self, name: str) -> float | None:
+        """In how many seconds a node counts as silent; None if it never sent a heartbeat."""
+        lease = self._api.store.get(_LEASES, "kube-node-lease", name)
+        found = _RENEWED.search(lease.body) if lease is not None else None
+        return parse_time(found[1].decode()) + _GRACE_SECONDS - self._api.now() if found else None
+
+    def _lose(self, node: Object) -> Object:
+        """Nothing is known any more of a node whose kubelet is silent."""
+        ready = condition_of(node, "Ready")
+        if ready is not None and ready.get("status") == "Unknown":
+            return node
+        conditions = [dict(one) for one in node.get("status", {}).get("conditions", ())]
+        types = dict.fromkeys([one["type"] for one in conditions if one["type"] != "NetworkUnavailable"])
+        for type_ in (*types, *(() if "Ready" in types else ("Ready",))):
+            message, now = "Kubelet stopped posting node status.", self._api.store.now()
+            beat = next((one.get("lastHeartbeatTime", now) for one in conditions if one["type"] == type_), now)
+            set_condition(conditions, type_, "Unknown", "NodeStatusUnknown", message, now, lastHeartbeatTime=beat)
+        self._api.set_status("nodes", node, {**node.get("status", {}), "conditions": conditions})
+        message = f"Node {node['metadata']['name']} status is now: NodeNotReady"
+        self._api.event("node-controller", node, "NodeNotReady", message)
+        return self._api.read("nodes", "", node["metadata"]["name"]) or node
+
+    def _mark_pods(self, node: Object) -> None:
+        """Pods of a node that is not ready are not ready either."""
+        for record in self._pods.on_node(node["metadata"]["name"]):
+            if self._pods.facts(record).ready:
+
+                def alter(pod: Object) -> None:
+                    pod_rules.set_condition(pod, "Ready", "False", self._api.store.now())
+
+                pod = self._api.update("pods", record.namespace, record.name, alter, sub="status").object()
+                self._api.event("node-controller", pod, "NodeNotReady", "Node is not ready", "Warning")
+
+    def _taints(self, node: Object) -> list[Object]:
+        """A node's taints: those people set, and those that follow from its state."""
+        spec = node.get("spec", {})
+        current: list[Object] = spec.get("taints", [])
+        wanted: list[tuple[str, str]] = []
+        conditions = {one["type"]: one.get("status") for one in node.get("status", {}).get("conditions", ())}
+        ready = conditions.get("Ready")
+        if ready in ("False", "Unknown"):
+            key = NOT_READY if ready == "False" else UNREACHABLE
+            wanted += [(key, "NoSchedule"), (key, "NoExecute")]
+        for condition, key in _PRESSURES.items():
+            if conditions.get(condition) == "True":
+                wanted.append((key, "NoSchedule"))
+        if spec.get("unschedulable"):
+            wanted.append((UNSCHEDULABLE, "NoSchedule"))
+        kept = [taint for taint in current if taint["key"] not in _MANAGED or (taint["key"], taint["effect"]) in wanted]
+        present = {(taint["key"], taint["effect"]) for taint in kept}
+        for key, effect in wanted:
+            if (key, effect) not in present:
+                taint: Object = {"key": key, "effect": effect}
+                if effect == "NoExecute":
+                    taint["timeAdded"] = self._api.store.now()
+                kept.append(taint)
+        return kept
+
+
+class TaintEviction:
+    """Deletes pods that do not bear a NoExecute taint of their node; a key is a node's name."""
+
+    def __init__(self, pods: Pods) -> None:
+        self._pods = pods
+        self._api: Api = pods.api
+        self._since: dict[str, float] = {}
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows tainted nodes, and pods that come to them."""
+        return {"nodes": self._of_node, "pods": self._of_pod}
+
+    def _of_node(self, change: Change) -> Iterable[Key]:
+        records = (change.record, change.previous) if change.type != "DELETED" else ()
+        tainted = any(record is not None and b'"NoExecute"' in record.body for record in records)
+        return (("", change.record.name),) if tainted else ()
+
+    def _of_pod(self, change: Change) -> Iterable[Key]:
+        name = change.record.fields[NODE]
+        if change.type == "DELETED":
+            self._since.pop(change.record.uid, None)
+        elif name and (change.previous is None or change.previous.fields[NODE] != name):
+            node = self._api.store.get("nodes", "", name)
+            if node is not None and b'"NoExecute"' in node.body:
+                return (("", name),)
+        return ()
+
+    def visit(self, key: Key) -> float | None:
+        """Deletes pods, now or when their patience ends; returns when to look again."""
+        node = self._api.read("nodes", "", key[1])
+        taints = [one for one in (node or {}).get("spec", {}).get("taints", ()) if one["effect"] == "NoExecute"]
+        pods = self._pods.on_node(key[1])
+        if not taints:
+            for record in pods:
+                self._since.pop(record.uid, None)
+        waits = [self._patience(record, taints) for record in pods] if taints else []
+        return min((wait for wait in waits if wait != float("inf")), default=None)
+
+    def _patience(self, record: Record, taints: list[Object]) -> float:
+        """For how many more seconds a pod stays; it is deleted when they are over."""
+        if b'"deletionTimestamp":"' in record.body or record.fields[PHASE] in DONE:
+            return float("inf")
+        pod = record.object()
+        ends = []
+        for taint in taints:
+            spans = [
+                one.get("tolerationSeconds", float("inf"))
+                for one in pod["spec"].get("tolerations", ())
+                if tolerates(one, taint)
+            ]
+            if taint.get("timeAdded"):
+                since = max(parse_time(taint["timeAdded"]), parse_time(pod["metadata"]["creationTimestamp"]))
+            else:
+                since = self._since.setdefault(record.uid, self._api.now())
+            ends.append(since + min(spans) if spans else 0.0)
+        left = min(ends) - self._api.now()
         if left > 0:
             return left
-        del self._missing_since[name]
-        for pod in self._pods(name):
-            self._delete(pod, grace=0)
-        return None
 
-    def _pods(self, node: str) -> list[Record]:
-        found = [self._store.get("pods", *key) for key in sorted(self._pods_on.get(node, ()))]
-        return [record for record in found if record is not None]
+        def mark(current: Object) -> None:
+            message, now = "Taint manager: deleting due to NoExecute taint", self._api.store.now()
+            reason = "DeletionByTaintManager"
+            pod_rules.set_condition(current, "DisruptionTarget", "True", now, reason=reason, message=message)
 
-    def _drive_out(self, node: str, taints: list[Object]) -> float | None:
-        """Deletes pods that do not bear the taints, now or when their patience ends; returns when to look again."""
-        soonest: float | None = None
-        for record in self._pods(node):
-            pod = record.object()
-            if "deletionTimestamp" in pod["metadata"]:
-                continue
-            wait = min(_patience(pod, taint) for taint in taints)
-            if wait <= 0:
-                self._delete(record)
-            elif wait != float("inf"):
-                soonest = wait if soonest is None else min(soonest, wait)
-        return soonest
-
-    def _delete(self, record: Record, grace: int | None = None) -> None:
-        options = DeleteOptions(grace_seconds=grace, uid=record.uid)
-        self._remover.delete(BY_STORAGE["pods"], record.namespace, record.name, options, internal())
+        name = f"{record.namespace}/{record.name}"
+        self._api.event("taint-eviction-controller", pod, "TaintManagerEviction", f"Marking for deletion Pod {name}")
+        self._api.update("pods", record.namespace, record.name, mark, sub="status")
+        self._api.delete("pods", record.namespace, record.name, uid=record.uid)
+        return float("inf")
 
 
-def _patience(pod: Object, taint: Object) -> float:
-    """For how many more seconds a pod bears a taint."""
-    spans = [
-        toleration.get("tolerationSeconds", float("inf"))
-        for toleration in pod["spec"].get("tolerations", ())
-        if _tolerates(toleration, taint)
-    ]
-    if not spans:
-        return 0.0
-    since = clock.seconds(taint["timeAdded"]) if taint.get("timeAdded") else time.time()
-    return float(since + min(spans) - time.time())
-
-
-def _tolerates(toleration: Object, taint: Object) -> bool:
+def tolerates(toleration: Object, taint: Object) -> bool:
+    """Whether a toleration bears a taint."""
     if toleration.get("effect") and toleration["effect"] != taint["effect"]:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:
@@ -136,29 +210,3 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
     if toleration.get("operator") == "Exists":
         return True
     return bool(toleration.get("key") and toleration.get("value", "") == taint.get("value", ""))
-
-
-def _taints(node: Object) -> list[Object]:
-    """A node's taints: those people set, and those that follow from its state."""
-    spec = node.get("spec", {})
-    current: list[Object] = spec.get("taints", [])
-    wanted: list[tuple[str, str]] = []
-    conditions = {one["type"]: one.get("status") for one in node.get("status", {}).get("conditions", ())}
-    ready = conditions.get("Ready")
-    if ready in ("False", "Unknown"):
-        key = NOT_READY if ready == "False" else UNREACHABLE
-        wanted += [(key, "NoSchedule"), (key, "NoExecute")]
-    for condition, key in _PRESSURES.items():
-        if conditions.get(condition) == "True":
-            wanted.append((key, "NoSchedule"))
-    if spec.get("unschedulable"):
-        wanted.append((UNSCHEDULABLE, "NoSchedule"))
-    kept = [taint for taint in current if taint["key"] not in _MANAGED or (taint["key"], taint["effect"]) in wanted]
-    present = {(taint["key"], taint["effect"]) for taint in kept}
-    for key, effect in wanted:
-        if (key, effect) not in present:
-            taint: Object = {"key": key, "effect": effect}
-            if effect == "NoExecute":
-                taint["timeAdded"] = clock.now()
-            kept.append(taint)
-    return kept

@@ -1,20 +1,19 @@
-"""What controllers want to know of pods, worked out once for each version; and how they make pods."""
+"""What controllers want to know of pods, worked out once for each version; and how they make and delete pods."""
 
-import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-from kubestow.apiserver import clock
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.removal import DeleteOptions, Remover
-from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference
+from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.apiserver.store.store import Store
+from kubestow.model.timestamps import parse_time
 
-Object = dict[str, Any]
-_POD = BY_STORAGE["pods"]
-_PHASE = _POD.selectable_fields.index("status.phase")
-_NODE = _POD.selectable_fields.index("spec.nodeName")
+_FIELDS = BY_STORAGE["pods"].selectable_fields
+PHASE, NODE = _FIELDS.index("status.phase"), _FIELDS.index("spec.nodeName")
+DONE = ("Succeeded", "Failed")
+_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class Facts(NamedTuple):
@@ -22,129 +21,145 @@ class Facts(NamedTuple):
 
     record: Record
     phase: str
-    bound: bool
+    node: str
     deleting: bool
     ready: bool
     ready_since: float
-    created: str
+    created: float
+    deletion_cost: int
+    restarts: int
+    target: str
+    """The node it is bound to, or, of a pod that is meant for one node only, that one."""
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.record.name
 
     @property
     def active(self) -> bool:
         """Neither finished nor going."""
-        return not self.deleting and self.phase not in ("Succeeded", "Failed")
+        return not self.deleting and self.phase not in DONE
 
-    def available(self, min_ready_seconds: int) -> bool:
-        """Ready for long enough."""
-        return self.ready and (not min_ready_seconds or self.ready_since + min_ready_seconds <= time.time())
+    def available_in(self, min_ready_seconds: int, now: float) -> float:
+        """In how many seconds it has been ready for long enough: none if it is, never if it is not ready."""
+        if not self.ready:
+            return float("inf")
+        return max(0.0, self.ready_since + min_ready_seconds - now) if min_ready_seconds else 0.0
+
+
+def facts_of(record: Record) -> Facts:
+    """Reads a pod."""
+    pod = record.object()
+    metadata, status = pod["metadata"], pod.get("status", {})
+    ready = condition_of(pod, "Ready")
+    is_ready = ready is not None and ready.get("status") == "True" and status.get("phase") == "Running"
+    cost = metadata.get("annotations", {}).get(_COST, "0")
+    return Facts(
+        record,
+        record.fields[PHASE],
+        record.fields[NODE],
+        "deletionTimestamp" in metadata,
+        is_ready,
+        parse_time(ready["lastTransitionTime"]) if is_ready and ready and ready.get("lastTransitionTime") else 0.0,
+        parse_time(metadata["creationTimestamp"]),
+        int(cost) if cost.removeprefix("-").isdecimal() and len(cost) < 12 else 0,
+        sum(
+            one.get("restartCount", 0)
+            for kind in ("containerStatuses", "initContainerStatuses")
+            for one in status.get(kind, ())
+        ),
+        record.fields[NODE] or _target(pod["spec"]),
+    )
+
+
+def _target(spec: Object) -> str:
+    required = (
+        spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    )
+    for term in required.get("nodeSelectorTerms", ()):
+        for one in term.get("matchFields", ()):
+            if one["key"] == "metadata.name" and len(one.get("values", ())) == 1:
+                return str(one["values"][0])
+    return ""
+
+
+def _as_is(_: Object) -> None:
+    """Leaves a pod as its template made it."""
 
 
 class Pods:
     """Pods as controllers see them."""
 
-    def __init__(self, store: Store, writer: Writer, remover: Remover) -> None:
-        self.store = store
-        self._writer = writer
-        self._remover = remover
+    def __init__(self, api: Api) -> None:
+        self.api = api
         self._known: dict[str, Facts] = {}
-        store.collection("pods").subscribers.append(self._forget)
+        self._on_node: dict[str, dict[Key, None]] = {}
+        collection = api.store.collection("pods")
+        collection.subscribers.append(self._track)
+        for record in collection.objects.values():
+            self._track(Change("ADDED", record, None))
 
-    def _forget(self, change: Change) -> None:
+    def _track(self, change: Change) -> None:
+        record = change.record
+        node, key = record.fields[NODE], (record.namespace, record.name)
         if change.type == "DELETED":
-            self._known.pop(change.record.uid, None)
+            self._known.pop(record.uid, None)
+            here = self._on_node.get(node)
+            if here is not None:
+                here.pop(key, None)
+                if not here:
+                    del self._on_node[node]
+        elif node:
+            self._on_node.setdefault(node, {})[key] = None
+
+    def on_node(self, node: str) -> list[Record]:
+        """The pods bound to a node, in the order in which they came."""
+        found = [self.api.store.get("pods", *key) for key in self._on_node.get(node, ())]
+        return [record for record in found if record is not None]
 
     def facts(self, record: Record) -> Facts:
         """What is known of a pod."""
         known = self._known.get(record.uid)
-        if known is not None and known.record.rv == record.rv:
-            return known
-        pod = record.object()
-        metadata, status = pod["metadata"], pod.get("status", {})
-        ready: Object = next((one for one in status.get("conditions", ()) if one.get("type") == "Ready"), {})
-        is_ready = ready.get("status") == "True"
-        since = clock.seconds(ready["lastTransitionTime"]) if is_ready and ready.get("lastTransitionTime") else 0.0
-        known = Facts(
-            record,
-            record.fields[_PHASE],
-            bool(record.fields[_NODE]),
-            "deletionTimestamp" in metadata,
-            is_ready and status.get("phase") == "Running",
-            since,
-            metadata.get("creationTimestamp", ""),
-        )
-        self._known[record.uid] = known
+        if known is None or known.record.rv != record.rv:
+            known = self._known[record.uid] = facts_of(record)
         return known
 
     def owned_by(self, uid: str) -> list[Facts]:
-        """Pods that an object owns."""
-        found = []
-        for storage, namespace, name in self.store.dependents.get(uid, ()):
-            if storage == "pods":
-                record = self.store.get("pods", namespace, name)
-                if record is not None:
-                    found.append(self.facts(record))
-        return found
+        """Pods that an object owns, oldest first."""
+        return [self.facts(record) for record in self.api.owned(uid, "pods")]
 
-    def create(self, owner: Object, template: Object, prefix: str, **more: Any) -> None:
-        """Makes a pod of a template for an owner."""
+    def form(self, owner: Object, template: Object, prefix: str, alter: Callable[[Object], None]) -> Object:
+        """A pod of a template for an owner, after `alter` had a look at it."""
         metadata = template.get("metadata", {})
         pod: Object = {
             "metadata": {
                 "generateName": prefix,
                 "labels": dict(metadata.get("labels", {})),
+                "annotations": dict(metadata.get("annotations", {})),
+                "finalizers": list(metadata.get("finalizers", ())),
                 "ownerReferences": [reference(owner)],
             },
-            "spec": template.get("spec", {}),
+            "spec": dict(template.get("spec", {})),
         }
-        if metadata.get("annotations"):
-            pod["metadata"]["annotations"] = dict(metadata["annotations"])
-        if metadata.get("finalizers"):
-            pod["metadata"]["finalizers"] = list(metadata["finalizers"])
-        for key, value in more.items():
-            pod["metadata"].setdefault(key, {}).update(value)
-        self._writer.create(_POD, owner["metadata"]["namespace"], pod, internal())
+        alter(pod)
+        pod["metadata"] = {key: value for key, value in pod["metadata"].items() if value}
+        return pod
 
-    def delete(self, facts: Facts) -> None:
+    def create(
+        self, component: str, owner: Object, template: Object, prefix: str, alter: Callable[[Object], None] = _as_is
+    ) -> Record:
+        """Makes a pod of a template for an owner."""
+        namespace = owner["metadata"]["namespace"]
+        try:
+            made = self.api.create("pods", namespace, self.form(owner, template, prefix, alter))
+        except ApiError as error:
+            self.api.event(component, owner, "FailedCreate", f"Error creating: {error.message}", "Warning")
+            raise
+        self.api.event(component, owner, "SuccessfulCreate", f"Created pod: {made.name}")
+        return made
+
+    def delete(self, component: str, owner: Object, facts: Facts) -> None:
         """Deletes a pod in good order."""
-        self._remover.delete(_POD, facts.record.namespace, facts.record.name, DeleteOptions(), internal())
-
-
-def reference(owner: Object) -> Object:
-    """A reference to the object that controls another."""
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def set_status(writer: Writer, storage: str, obj: Object, status: Object) -> None:
-    """Writes a status if it differs from the one there is."""
-    if obj.get("status", {}) == status:
-        return
-    metadata = obj["metadata"]
-
-    def change(current: Object) -> Object:
-        current["status"] = status
-        return current
-
-    writer.update(
-        BY_STORAGE[storage], metadata.get("namespace", ""), metadata["name"], change, internal(), sub="status"
-    )
-
-
-def set_condition(conditions: list[Object], type_: str, status: str, reason: str, message: str, **more: str) -> None:
-    """Sets a condition in a list; its transition time changes only with its status."""
-    new = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": clock.now()}
-    new |= more
-    for index, old in enumerate(conditions):
-        if old["type"] == type_:
-            if old["status"] == status:
-                new["lastTransitionTime"] = old.get("lastTransitionTime", new["lastTransitionTime"])
-                if old.get("reason") == reason and old.get("message") == message:
-                    return
-            conditions[index] = new
-            return
-    conditions.append(new)
+        self.api.delete("pods", facts.record.namespace, facts.name, uid=facts.record.uid)
+        self.api.event(component, owner, "SuccessfulDelete", f"Deleted pod: {facts.name}")

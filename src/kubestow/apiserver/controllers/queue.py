@@ -1,10 +1,10 @@
-"""The queue of all controllers.
+"""The queue of all controllers: who looks at what, and when.
 
 A change puts the keys it concerns into the queue; a key waits a few milliseconds, so that a burst of changes is one
-visit. Visits run in slices of a few milliseconds, between which the server answers requests.
+visit. The queue neither waits nor runs by itself: whoever drives it asks when the next visit is due, and has it done
+then. Live that is a timer of the event loop, in a simulation the virtual clock jumps there.
 """
 
-import asyncio
 import heapq
 import itertools
 from collections.abc import Callable, Iterable
@@ -19,8 +19,10 @@ from kubestow.reporting.logs import get_logger
 log = get_logger(__name__)
 
 _SETTLE_SECONDS = 0.01
-_SLICE_SECONDS = 0.004
+_STEP_SECONDS = 0.001
+"""Between the steps of a visit that goes on: time passes even where it is virtual."""
 _RETRY_SECONDS = 1.0
+_RETRY_LIMIT = 60.0
 
 KeysOf = Callable[[Change], Iterable[Key]]
 CUSTOM = "*"
@@ -38,18 +40,17 @@ class Controller(Protocol):
 
 
 class Controllers:
-    """Runs controllers over a store."""
+    """The visits that controllers have to make over a store."""
 
     def __init__(self, store: Store, controllers: Iterable[Controller]) -> None:
         self._store = store
-        self._loop = asyncio.get_running_loop()
         self._due: list[tuple[float, int, Controller, Key]] = []
         self._planned: dict[tuple[int, Key], float] = {}
+        self._failures: dict[tuple[int, Key], int] = {}
         self._order = itertools.count()
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = float("inf")
-        self._closed = False
         self._subscriptions: list[tuple[str, Callable[[Change], None]]] = []
+        self.on_planned: Callable[[float], None] = lambda _: None
+        """Told of a visit that is due before all others."""
         for controller in controllers:
             for storage, keys_of in controller.sources().items():
                 self._follow(controller, storage, keys_of)
@@ -59,65 +60,64 @@ class Controllers:
             for key in keys_of(change):
                 self._plan(controller, key, _SETTLE_SECONDS)
 
+        self._subscriptions.append((storage, tell))
         if storage == CUSTOM:
             self._store.follow_custom(tell)
-            return
-        collection = self._store.collection(storage)
-        collection.subscribers.append(tell)
-        self._subscriptions.append((storage, tell))
-        for record in list(collection.objects.values()):
-            tell(Change("ADDED", record, None))
+            followed = list(self._store.custom_collections())
+        else:
+            followed = [self._store.collection(storage)]
+            followed[0].subscribers.append(tell)
+        for collection in followed:
+            for record in list(collection.objects.values()):
+                tell(Change("ADDED", record, None))
 
     def _plan(self, controller: Controller, key: Key, seconds: float) -> None:
-        at = self._loop.time() + seconds
+        at = self._store.clock.now() + seconds
         identity = (id(controller), key)
         if self._planned.get(identity, float("inf")) <= at:
             return
         self._planned[identity] = at
-        heapq.heappush(self._due, (at, next(self._order), controller, key))
-        self._set_timer(at)
+        entry = (at, next(self._order), controller, key)
+        heapq.heappush(self._due, entry)
+        if self._due[0] is entry:
+            self.on_planned(at)
 
-    def _set_timer(self, at: float) -> None:
-        if at < self._timer_at and not self._closed:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer_at = at
-            self._timer = self._loop.call_at(at, self._run)
+    def next_due(self) -> float | None:
+        """When the next visit is due; None if there is none."""
+        return self._due[0][0] if self._due else None
 
-    def _run(self) -> None:
-        self._timer, self._timer_at = None, float("inf")
-        end = self._loop.time() + _SLICE_SECONDS
-        while self._due and self._loop.time() < end:
-            at, _, controller, key = self._due[0]
-            if at > self._loop.time():
-                break
-            heapq.heappop(self._due)
-            identity = (id(controller), key)
-            if self._planned.get(identity) != at:
-                continue
+    def visit_next(self) -> None:
+        """Makes the visit that is due first."""
+        at, _, controller, key = heapq.heappop(self._due)
+        identity = (id(controller), key)
+        if self._planned.get(identity) == at:
             del self._planned[identity]
-            again = self._visit(controller, key)
+            again = self._visit(controller, key, identity)
             if again is not None:
-                self._plan(controller, key, again)
-        if self._due:
-            self._set_timer(max(self._due[0][0], self._loop.time()))
+                self._plan(controller, key, max(again, _STEP_SECONDS))
 
-    def _visit(self, controller: Controller, key: Key) -> float | None:
+    def _visit(self, controller: Controller, key: Key, identity: tuple[int, Key]) -> float | None:
         try:
-            return controller.visit(key)
+            again = controller.visit(key)
         except ApiError as error:
             log.info("Trying again", v=2, err=error.message, controller=type(controller).__name__, object="/".join(key))
         except Exception as error:
             log.unexpected("Controller failed", err=error, controller=type(controller).__name__, object="/".join(key))
-        return _RETRY_SECONDS
+        else:
+            self._failures.pop(identity, None)
+            return again
+        failures = self._failures[identity] = self._failures.get(identity, 0) + 1
+        return min(_RETRY_LIMIT, _RETRY_SECONDS * 2.0 ** min(failures - 1, 10))
 
     def close(self) -> None:
         """Stops following changes."""
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
         for storage, tell in self._subscriptions:
-            self._store.collection(storage).subscribers.remove(tell)
+            if storage == CUSTOM:
+                self._store.unfollow_custom(tell)
+            else:
+                self._store.collection(storage).subscribers.remove(tell)
+        self._subscriptions.clear()
+        self._due.clear()
 
 
 def own_key(change: Change) -> Iterable[Key]:

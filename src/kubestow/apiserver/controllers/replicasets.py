@@ -1,22 +1,28 @@
 """ReplicaSets and ReplicationControllers: as many pods as wanted."""
 
+from collections import Counter
+
 from kubestow.apiserver.controllers.adoption import Adoption
-from kubestow.apiserver.controllers.pods import Facts, Object, Pods, set_status
+from kubestow.apiserver.controllers.api import Object, set_condition
+from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
-from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 
-_BURST = 50
+_BURST = 500
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class ReplicaSets:
     """Creates pods that are missing, deletes those too many, reports how many there are."""
 
-    def __init__(self, pods: Pods, writer: Writer, storage: str = "replicasets.apps") -> None:
+    def __init__(self, pods: Pods, storage: str = "replicasets.apps") -> None:
         self._pods = pods
-        self._writer = writer
+        self._api = pods.api
         self._storage = storage
-        self._adoption = Adoption(writer, storage, "pods")
+        plain = storage == "replicationcontrollers"
+        self._component = "replication-controller" if plain else "replicaset-controller"
+        self._adoption = Adoption(pods.api, storage, "pods")
 
     def sources(self) -> dict[str, KeysOf]:
         """Follows the sets and their pods."""
@@ -24,51 +30,63 @@ class ReplicaSets:
 
     def visit(self, key: Key) -> float | None:
         """Brings the number of pods in line."""
-        record = self._pods.store.get(self._storage, *key)
+        record = self._api.store.get(self._storage, *key)
         if record is None:
             return None
         self._adoption.settle(record)
         owner = record.object()
-        pods = self._pods.owned_by(record.uid)
-        active = [pod for pod in pods if pod.active]
-        spec = owner["spec"]
-        more = 0.0
+        failure, more = None, None
         if "deletionTimestamp" not in owner["metadata"]:
-            missing = spec.get("replicas", 1) - len(active)
-            for _ in range(min(missing, _BURST)):
-                self._pods.create(owner, spec["template"], f"{key[1]}-")
-            if missing < 0:
-                for pod in sorted(active, key=_worth)[:-missing]:
-                    self._pods.delete(pod)
-            if missing > _BURST:
-                more = 0.001
-        waiting = self._report(owner, active)
-        return more or waiting
+            try:
+                more = self._scale(owner, [pod for pod in self._pods.owned_by(record.uid) if pod.active])
+            except ApiError as error:
+                failure = error
+        waiting = self._report(owner, self._pods.owned_by(record.uid), failure)
+        if failure is not None:
+            raise failure
+        return more if more is not None else waiting
 
-    def _report(self, owner: Object, active: list[Facts]) -> float | None:
-        spec = owner["spec"]
-        min_ready = spec.get("minReadySeconds", 0)
+    def _scale(self, owner: Object, active: list[Facts]) -> float | None:
+        """Some pods at a time; returns when to go on."""
+        spec, name = owner["spec"], owner["metadata"]["name"]
+        missing = spec.get("replicas", 1) - len(active)
+        for _ in range(min(missing, _BURST)):
+            self._pods.create(self._component, owner, spec["template"], f"{name}-")
+        if missing < 0:
+            together = Counter(pod.node for pod in active if pod.ready)
+            for pod in sorted(active, key=lambda one: _worth(one, together))[: min(-missing, _BURST)]:
+                self._pods.delete(self._component, owner, pod)
+        return 0.0 if abs(missing) > _BURST else None
+
+    def _report(self, owner: Object, pods: list[Facts], failure: ApiError | None) -> float | None:
+        spec, now = owner["spec"], self._api.now()
+        active = [pod for pod in pods if pod.active]
         labels = spec.get("template", {}).get("metadata", {}).get("labels", {}).items()
-        ready = [pod for pod in active if pod.ready]
-        available = [pod for pod in ready if pod.available(min_ready)]
+        waits = [pod.available_in(spec.get("minReadySeconds", 0), now) for pod in active if pod.ready]
+        counts = {
+            "fullyLabeledReplicas": sum(1 for pod in active if labels <= pod.record.labels.items()),
+            "readyReplicas": len(waits),
+            "availableReplicas": waits.count(0.0),
+        }
+        if self._component == "replicaset-controller":
+            counts["terminatingReplicas"] = sum(1 for pod in pods if pod.deleting and pod.phase not in DONE)
         status: Object = {
             "replicas": len(active),
-            "fullyLabeledReplicas": sum(1 for pod in active if labels <= pod.record.labels.items()),
-            "readyReplicas": len(ready),
-            "availableReplicas": len(available),
             "observedGeneration": owner["metadata"].get("generation", 1),
+            **{name: count for name, count in counts.items() if count or name == "terminatingReplicas"},
         }
-        for name in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
-            if not status[name]:
-                del status[name]
-        if owner.get("status", {}).get("conditions"):
-            status["conditions"] = owner["status"]["conditions"]
-        set_status(self._writer, self._storage, owner, status)
-        return 1.0 if len(available) < len(ready) else None
+        conditions = [one for one in owner.get("status", {}).get("conditions", ()) if one["type"] != "ReplicaFailure"]
+        if failure is not None:
+            text = failure.message
+            set_condition(conditions, "ReplicaFailure", "True", "FailedCreate", text, self._api.store.now())
+        if conditions:
+            status["conditions"] = conditions
+        self._api.set_status(self._storage, owner, status)
+        return min((wait for wait in waits if wait), default=None)
 
 
-def _worth(pod: Facts) -> tuple[bool, int, bool, float, str]:
-    """Pods that are least of a loss come first: unbound, pending, not ready, ready lately, new."""
-    phases = {"Pending": 0, "Unknown": 1, "Running": 2}
-    newest_first = "".join(chr(255 - ord(char)) for char in pod.created)
-    return pod.bound, phases.get(pod.phase, 2), pod.ready, -pod.ready_since, newest_first
+def _worth(pod: Facts, together: Counter[str]) -> tuple[bool, int, bool, int, int, float, int, float]:
+    """Pods that are least of a loss come first: unbound, pending, not ready, cheap, crowded, ready lately, new."""
+    phase = _PHASES.get(pod.phase, 2)
+    crowd = together[pod.node] if pod.ready else 0
+    return bool(pod.node), phase, pod.ready, pod.deletion_cost, -crowd, -pod.ready_since, -pod.restarts, -pod.created

@@ -1,38 +1,75 @@
-"""The controllers a control plane runs."""
+"""The controllers a control plane runs, by the names kube-controller-manager has for them."""
 
+from collections.abc import Callable
+
+from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.budgets import Budgets
-from kubestow.apiserver.controllers.claims import DeviceClaims
+from kubestow.apiserver.controllers.claims import ResourceClaims
+from kubestow.apiserver.controllers.cronjobs import CronJobs
+from kubestow.apiserver.controllers.daemonsets import DaemonSets
 from kubestow.apiserver.controllers.deployments import Deployments
-from kubestow.apiserver.controllers.events import Events
+from kubestow.apiserver.controllers.endpoints import EndpointSlices
 from kubestow.apiserver.controllers.garbage import GarbageCollector
 from kubestow.apiserver.controllers.jobs import Jobs
-from kubestow.apiserver.controllers.namespaces import Namespaces
-from kubestow.apiserver.controllers.nodes import Nodes
+from kubestow.apiserver.controllers.namespaces import Namespaces, default_service_account, root_certificate
+from kubestow.apiserver.controllers.nodes import NodeLifecycle, TaintEviction
+from kubestow.apiserver.controllers.podgc import PodGarbageCollector
 from kubestow.apiserver.controllers.pods import Pods
-from kubestow.apiserver.controllers.queue import Controllers
+from kubestow.apiserver.controllers.queue import Controller
+from kubestow.apiserver.controllers.quotas import Quotas
 from kubestow.apiserver.controllers.replicasets import ReplicaSets
+from kubestow.apiserver.controllers.statefulsets import StatefulSets
+from kubestow.apiserver.controllers.ttl import TtlAfterFinished
 from kubestow.apiserver.controllers.volumes import Volumes
-from kubestow.apiserver.objects.removal import Remover
-from kubestow.apiserver.objects.writing import Writer
 
 
-def start(writer: Writer, remover: Remover) -> Controllers:
-    """Starts them all."""
-    store = writer.store
-    pods = Pods(store, writer, remover)
-    return Controllers(
-        store,
-        (
-            Namespaces(store, writer, remover),
-            GarbageCollector(store, writer, remover),
-            ReplicaSets(pods, writer),
-            ReplicaSets(pods, writer, "replicationcontrollers"),
-            Deployments(store, writer, remover),
-            Jobs(pods, writer, remover),
-            Budgets(pods, writer),
-            Nodes(store, writer, remover),
-            Volumes(store, writer, remover),
-            DeviceClaims(store, writer),
-            Events(store),
-        ),
-    )
+class ControllersError(ValueError):
+    """A list of controllers that cannot be used; the message names the entry."""
+
+
+def controllers(pods: Pods, authority: str, wanted: str = "*") -> list[Controller]:
+    """The controllers of a list such as `*,-job-controller`; `none` are none.
+
+    `*` stands for all, a name for one, a name after `-` for all but that one.
+    """
+    api: Api = pods.api
+    known: dict[str, Callable[[], Controller]] = {
+        "namespace-controller": lambda: Namespaces(api),
+        "serviceaccount-controller": lambda: default_service_account(api),
+        "root-ca-certificate-publisher-controller": lambda: root_certificate(api, authority),
+        "garbage-collector-controller": lambda: GarbageCollector(api),
+        "replicaset-controller": lambda: ReplicaSets(pods),
+        "replicationcontroller-controller": lambda: ReplicaSets(pods, "replicationcontrollers"),
+        "deployment-controller": lambda: Deployments(api),
+        "statefulset-controller": lambda: StatefulSets(pods),
+        "daemonset-controller": lambda: DaemonSets(pods),
+        "job-controller": lambda: Jobs(pods),
+        "ttl-after-finished-controller": lambda: TtlAfterFinished(api),
+        "cronjob-controller": lambda: CronJobs(api),
+        "disruption-controller": lambda: Budgets(pods),
+        "resourcequota-controller": lambda: Quotas(api),
+        "node-lifecycle-controller": lambda: NodeLifecycle(pods),
+        "taint-eviction-controller": lambda: TaintEviction(pods),
+        "pod-garbage-collector-controller": lambda: PodGarbageCollector(pods),
+        "persistentvolume-binder-controller": lambda: Volumes(api),
+        "resourceclaim-controller": lambda: ResourceClaims(api),
+        "endpointslice-controller": lambda: EndpointSlices(pods),
+    }
+    for entry in _entries(wanted):
+        if entry != "*" and entry.removeprefix("-") not in known:
+            raise ControllersError(
+                f"--controllers: {entry.removeprefix('-')!r} is not in the list of known controllers; "
+                f"use none, * or some of {', '.join(known)}"
+            )
+    return [make() for name, make in known.items() if is_chosen(name, wanted)]
+
+
+def is_chosen(name: str, wanted: str) -> bool:
+    """Whether a list of controllers has one run."""
+    entries = _entries(wanted)
+    return f"-{name}" not in entries and ("*" in entries or name in entries)
+
+
+def _entries(wanted: str) -> list[str]:
+    entries = [entry.strip() for entry in wanted.split(",")]
+    return [] if entries == ["none"] else entries

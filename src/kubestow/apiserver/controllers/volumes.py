@@ -6,17 +6,12 @@ Provisioning is a stand-in: the volume exists as an object only.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-from kubestow.apiserver.controllers.pods import Object, set_status
+from kubestow.apiserver.controllers.api import Api, Object
 from kubestow.apiserver.controllers.queue import KeysOf
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.removal import DeleteOptions, Remover
-from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
-from kubestow.apiserver.store.store import Store
 from kubestow.model import quantity
 
 _CLAIMS = "persistentvolumeclaims"
@@ -25,32 +20,55 @@ _CLASSES = "storageclasses.storage.k8s.io"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _BOUND = "pv.kubernetes.io/bind-completed"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_COMPONENT = "persistentvolume-controller"
 
 
 class Volumes:
     """Looks after claims (keys with a namespace) and volumes (keys without)."""
 
-    def __init__(self, store: Store, writer: Writer, remover: Remover) -> None:
-        self._store = store
-        self._writer = writer
-        self._remover = remover
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._store = api.store
+        self._of_claims: dict[Key, dict[str, None]] = {}
+        self._free: dict[str, dict[str, None]] = {}
+        self._waiting: dict[str, dict[Key, None]] = {}
 
     def sources(self) -> dict[str, KeysOf]:
         """Follows claims, volumes and the claims volumes speak of."""
         return {_CLAIMS: self._of_claim, _VOLUMES: self._of_volume}
 
     def _of_claim(self, change: Change) -> Iterable[Key]:
-        keys = [(change.record.namespace, change.record.name)]
-        volume = change.record.object().get("spec", {}).get("volumeName")
-        return [*keys, ("", volume)] if volume else keys
+        key, claim = (change.record.namespace, change.record.name), change.record.object()
+        waiting = self._waiting.setdefault(_class_name(claim), {})
+        if change.type != "DELETED" and claim.get("status", {}).get("phase") == "Pending":
+            waiting[key] = None
+        else:
+            waiting.pop(key, None)
+        volume = claim["spec"].get("volumeName")
+        return [key, ("", volume)] if volume else [key, *(("", name) for name in self._of_claims.get(key, ()))]
 
     def _of_volume(self, change: Change) -> Iterable[Key]:
-        keys = [("", change.record.name)]
-        claim = change.record.object().get("spec", {}).get("claimRef")
+        """The volume, and the claim it speaks of; claims that wait for one of its class if it is free."""
+        key = ("", change.record.name)
+        if change.previous is not None:
+            self._file(change.previous.object(), present=False)
+        volume = change.record.object()
+        self._file(volume, present=change.type != "DELETED")
+        claim = volume["spec"].get("claimRef")
+        return [key, _claim_key(claim)] if claim else [key, *self._waiting.get(_class_name(volume), ())]
+
+    def _file(self, volume: Object, *, present: bool) -> None:
+        claim, name = volume["spec"].get("claimRef"), volume["metadata"]["name"]
         if claim:
-            return [*keys, (claim.get("namespace", ""), claim.get("name", ""))]
-        waiting = self._store.collection(_CLAIMS).objects.values()
-        return [*keys, *((one.namespace, one.name) for one in waiting if b'"phase":"Pending"' in one.body)]
+            names = self._of_claims.setdefault(_claim_key(claim), {})
+        else:
+            names = self._free.setdefault(_class_name(volume), {})
+        if present:
+            names[name] = None
+        else:
+            names.pop(name, None)
+            if claim and not names:
+                del self._of_claims[_claim_key(claim)]
 
     def visit(self, key: Key) -> float | None:
         """Brings one claim or one volume in line."""
@@ -61,35 +79,54 @@ class Volumes:
         return None
 
     def _visit_claim(self, key: Key) -> None:
-        record = self._store.get(_CLAIMS, *key)
-        if record is None:
+        claim = self._api.read(_CLAIMS, *key)
+        if claim is None or "deletionTimestamp" in claim["metadata"]:
             return
-        claim = record.object()
-        if claim.get("status", {}).get("phase") == "Bound" or "deletionTimestamp" in claim["metadata"]:
+        if claim.get("status", {}).get("phase") == "Bound":
+            if self._store.get(_VOLUMES, "", claim["spec"].get("volumeName", "")) is None:
+                message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+                self._api.event(_COMPONENT, claim, "ClaimLost", message, "Warning")
+                self._api.set_status(_CLAIMS, claim, {**claim["status"], "phase": "Lost"})
             return
         volume = self._volume_for(claim)
         if volume is not None:
             self._bind(claim, volume)
 
+    def _volumes(self, names: Iterable[str]) -> list[Object]:
+        found = [self._api.read(_VOLUMES, "", name) for name in names]
+        return [volume for volume in found if volume is not None]
+
     def _volume_for(self, claim: Object) -> Object | None:
         """The volume a claim is to be bound to; made if need be; None if there is none yet."""
         named = claim["spec"].get("volumeName")
-        volumes = [record.object() for record in self._store.collection(_VOLUMES).objects.values()]
-        for volume in volumes:
-            if named == volume["metadata"]["name"] or _refers_to(volume, claim):
-                return volume if not volume["spec"].get("claimRef") or _refers_to(volume, claim) else None
+        key = (claim["metadata"]["namespace"], claim["metadata"]["name"])
         if named:
-            return None
+            volume = self._api.read(_VOLUMES, "", named)
+            free = volume is not None and (not volume["spec"].get("claimRef") or _refers_to(volume, claim))
+            return volume if free else None
+        for volume in self._volumes(self._of_claims.get(key, ())):
+            if _refers_to(volume, claim):
+                return volume
         storage_class = self._class_of(claim)
         node = claim["metadata"].get("annotations", {}).get(_SELECTED_NODE)
         waits = storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
         if waits and not node:
+            message = "waiting for first consumer to be created before binding"
+            self._api.event(_COMPONENT, claim, "WaitForFirstConsumer", message)
             return None
         if not waits:
-            fitting = [volume for volume in volumes if _fits(volume, claim)]
+            fitting = [
+                volume for volume in self._volumes(self._free.get(_class_name(claim), ())) if _fits(volume, claim)
+            ]
             if fitting:
                 return min(fitting, key=lambda one: quantity.nano(one["spec"]["capacity"]["storage"]))
-        if storage_class is None or storage_class.get("provisioner") == _NO_PROVISIONER:
+        if storage_class is None:
+            message = "no persistent volumes available for this claim and no storage class is set"
+            if _class_name(claim):
+                message = f'storageclass.storage.k8s.io "{_class_name(claim)}" not found'
+            self._api.event(_COMPONENT, claim, "FailedBinding", message)
+            return None
+        if storage_class.get("provisioner") == _NO_PROVISIONER:
             return None
         return self._provision(claim, storage_class, node)
 
@@ -112,7 +149,9 @@ class Volumes:
         annotations = {"pv.kubernetes.io/provisioned-by": storage_class["provisioner"]}
         name = f"pvc-{claim['metadata']['uid']}"
         volume = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
-        return self._writer.create(BY_STORAGE[_VOLUMES], "", volume, internal()).object()
+        message = f"Successfully provisioned volume {name}"
+        self._api.event(storage_class["provisioner"], claim, "ProvisioningSucceeded", message)
+        return self._api.create(_VOLUMES, "", volume).object()
 
     def _reachable_from(self, node: str, storage_class: Object) -> Object:
         """The nodes that reach a volume: those of the chosen node's zone, if it has one."""
@@ -125,21 +164,19 @@ class Volumes:
     def _bind(self, claim: Object, volume: Object) -> None:
         name, metadata = volume["metadata"]["name"], claim["metadata"]
         if not _refers_to(volume, claim) or not volume["spec"]["claimRef"].get("uid"):
-            self._change(_VOLUMES, "", name, lambda one: one["spec"].update(claimRef=_reference(claim)))
+            self._api.update(_VOLUMES, "", name, lambda one: one["spec"].update(claimRef=_reference(claim)))
 
         def bound(one: Object) -> None:
             one["spec"]["volumeName"] = name
             one["metadata"].setdefault("annotations", {})[_BOUND] = "yes"
 
-        self._change(_CLAIMS, metadata["namespace"], metadata["name"], bound)
-        current = self._store.get(_CLAIMS, metadata["namespace"], metadata["name"])
-        assert current is not None
+        current = self._api.update(_CLAIMS, metadata["namespace"], metadata["name"], bound).object()
         status = {
             "phase": "Bound",
             "accessModes": volume["spec"].get("accessModes", []),
             "capacity": volume["spec"].get("capacity", {}),
         }
-        set_status(self._writer, _CLAIMS, current.object(), status)
+        self._api.set_status(_CLAIMS, current, status)
 
     def _visit_volume(self, name: str) -> None:
         record = self._store.get(_VOLUMES, "", name)
@@ -152,16 +189,18 @@ class Volumes:
             claim = self._store.get(_CLAIMS, reference.get("namespace", ""), reference.get("name", ""))
             phase = "Bound" if claim is not None and claim.uid == reference["uid"] else "Released"
         if phase == "Released" and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
-            self._remover.delete(BY_STORAGE[_VOLUMES], "", name, DeleteOptions(), internal())
+            self._api.delete(_VOLUMES, "", name)
             return
-        set_status(self._writer, _VOLUMES, volume, {**volume.get("status", {}), "phase": phase})
+        self._api.set_status(_VOLUMES, volume, {**volume.get("status", {}), "phase": phase})
 
-    def _change(self, storage: str, namespace: str, name: str, alter: Any) -> None:
-        def change(current: Object) -> Object:
-            alter(current)
-            return current
 
-        self._writer.update(BY_STORAGE[storage], namespace, name, change, internal())
+def _class_name(obj: Object) -> str:
+    name: str = obj["spec"].get("storageClassName", "")
+    return name
+
+
+def _claim_key(reference: Object) -> Key:
+    return reference.get("namespace", ""), reference.get("name", "")
 
 
 def _reference(claim: Object) -> Object:
@@ -187,12 +226,14 @@ def _refers_to(volume: Object, claim: Object) -> bool:
 
 
 def _fits(volume: Object, claim: Object) -> bool:
-    """Whether a free volume is large enough, of the class wanted, and can be mounted as wanted."""
+    """Whether a free volume is large enough, of the class wanted, selected, and can be mounted as wanted."""
     spec, wanted = volume["spec"], claim["spec"]
+    selector = from_object(wanted.get("selector"))
     return bool(
         not spec.get("claimRef")
         and "deletionTimestamp" not in volume["metadata"]
-        and spec.get("storageClassName", "") == wanted.get("storageClassName", "")
+        and _class_name(volume) == _class_name(claim)
+        and (selector is None or selector.matches(volume["metadata"].get("labels", {})))
         and spec.get("volumeMode", "Filesystem") == wanted.get("volumeMode", "Filesystem")
         and set(wanted.get("accessModes", ())) <= set(spec.get("accessModes", ()))
         and quantity.nano(spec["capacity"]["storage"]) >= quantity.nano(wanted["resources"]["requests"]["storage"])

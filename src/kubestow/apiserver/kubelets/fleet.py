@@ -1,59 +1,39 @@
-"""All stand-in kubelets together.
+"""All stand-in kubelets together: one more controller, whose keys are pods and nodes.
 
-There is no task for a node. One heap holds what is due, one timer wakes up for the first of it: pods that start,
-finish or end. Heartbeats are renewed in batches, straight in the store. An idle fleet costs its heartbeats.
+There is no task for a node. A visit to a pod plays its life until now and writes what changed; it is visited again when
+something more is due. Heartbeats are renewed in batches, straight in the store. An idle fleet costs its heartbeats.
 
-A node is made not ready with the annotation `kubestow.dev/ready: "false"`: its heartbeat stops and its pods neither
-start nor end. A pod says with `kubestow.dev/run-seconds` how long it runs before it finishes, and with
-`kubestow.dev/exit-code` how it does.
+Annotations of a node: with `kubestow.dev/ready: "false"` its kubelet says that it is not ready and does nothing more;
+with `"unknown"` it falls silent without a word. `kubestow.dev/shutdown: "true"` shuts it down: its pods are stopped.
 """
 
-import asyncio
-import heapq
 import itertools
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
-from kubestow.apiserver import clock
-from kubestow.apiserver.errors import ApiError
-from kubestow.apiserver.kubelets import statuses
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.controllers.api import Object
+from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
+from kubestow.apiserver.controllers.queue import KeysOf
+from kubestow.apiserver.kubelets import lives, resizing, statuses
+from kubestow.apiserver.kubelets.lives import NEVER, Life
+from kubestow.apiserver.kubelets.scripts import Pace, Script
+from kubestow.apiserver.rules.pods import set_condition
+from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
-from kubestow.apiserver.store.store import Store
-from kubestow.reporting.logs import get_logger
+from kubestow.model.timestamps import format_micro_time
 
-log = get_logger(__name__)
-
-Object = dict[str, Any]
-_NOT_READY = b'"kubestow.dev/ready":"false"'
-_RUN_SECONDS = "kubestow.dev/run-seconds"
+_ANNOTATION = re.compile(rb'"kubestow\.dev/(ready|shutdown)":"(false|unknown|true)"')
+_TROUBLES = {b"false": "made not ready by its annotation", b"shutdown": "node is shutting down"}
 _LEASES = "leases.coordination.k8s.io"
 _LEASE_NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40
 _RENEW_SECONDS = 10.0
 _RENEW_SLICES = 20
-_SLICE_SECONDS = 0.004
-_POD_FIELDS = BY_STORAGE["pods"].selectable_fields
-_NODE, _PHASE = _POD_FIELDS.index("spec.nodeName"), _POD_FIELDS.index("status.phase")
-_DONE = ("Succeeded", "Failed")
+_RENEWAL = ("", "")
+_GENERATION = re.compile(rb'"generation":(\d+)')
 _VERSION = re.compile(rb'"resourceVersion":"\d+"')
 _RENEWED = re.compile(rb'"renewTime":"[^"]*"')
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast stand-in kubelets are, in seconds."""
-
-    start: float = 0.5
-    """From binding to Running."""
-    run: float = 2.0
-    """How long pods run that are meant to finish."""
-    stop: float = 0.5
-    """From the wish to end until gone, at most the grace period."""
 
 
 def _renewed(body: bytes, renewal: bytes, rv: int) -> bytes:
@@ -62,196 +42,198 @@ def _renewed(body: bytes, renewal: bytes, rv: int) -> bytes:
 
 
 class Fleet:
-    """Acts for every node in a store."""
+    """Acts for every node in a store; keys are pods, nodes (without a namespace) and the renewal of leases."""
 
-    def __init__(self, writer: Writer, pace: Pace) -> None:
-        self._writer = writer
-        self._store: Store = writer.store
+    def __init__(self, pods: Pods, pace: Pace) -> None:
+        self._pods = pods
+        self._api = pods.api
+        self._store = pods.api.store
         self._pace = pace
-        self._loop = asyncio.get_running_loop()
-        self._due: list[tuple[float, int, str, str, str, str]] = []
-        self._order = itertools.count()
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = float("inf")
-        self._down: set[str] = set()
-        self._waiting: dict[str, list[tuple[str, str, str, str]]] = {}
+        self._states: dict[str, bytes] = {}
+        """What annotations make of a node: false, unknown or shutdown."""
+        self._lives: dict[str, Life] = {}
+        """Pods with which something is going to happen."""
+        self._settled: dict[str, int] = {}
+        """Versions of pods with which nothing is."""
+        self._held: dict[str, dict[str, Object]] = {}
+        """What the containers of a pod held before its spec changed."""
+        self._deferred: dict[str, dict[Key, str]] = {}
+        """Pods that wait for room to grow, by node."""
         self._addresses = statuses.Addresses()
         self._slice = 0
-        self._closed = False
-        for storage, tell in (("nodes", self._node_changed), ("pods", self._pod_changed)):
-            collection = self._store.collection(storage)
-            for record in list(collection.objects.values()):
-                tell(Change("ADDED", record, None))
-            collection.subscribers.append(tell)
-        self._renewal = self._loop.call_later(_RENEW_SECONDS / _RENEW_SLICES, self._renew)
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows nodes and the pods bound to them."""
+        return {"nodes": self._of_node, "pods": self._of_pod}
+
+    def visit(self, key: Key) -> float | None:
+        """Acts for one pod or one node."""
+        if key == _RENEWAL:
+            return self._renew()
+        return self._visit_pod(key) if key[0] else self._visit_node(key[1])
 
     # Nodes
 
-    def _node_changed(self, change: Change) -> None:
+    def _of_node(self, change: Change) -> Iterable[Key]:
         record = change.record
         if change.type == "DELETED":
-            self._down.discard(record.name)
-            self._addresses.forget(record.name)
-            lease = self._store.get(_LEASES, _LEASE_NAMESPACE, record.name)
-            if lease is not None:
-                self._loop.call_soon(self._drop_lease, record.name)
-            return
-        down = _NOT_READY in record.body
-        if change.previous is None or down != (record.name in self._down):
-            if down:
-                self._down.add(record.name)
-            else:
-                self._down.discard(record.name)
-            self._plan(0.0, "node", "", record.name, record.uid)
+            self._states.pop(record.name, None)
+            return (("", record.name),)
+        said = dict(_ANNOTATION.findall(record.body))
+        state = b"shutdown" if said.get(b"shutdown") == b"true" else said.get(b"ready", b"true")
+        if change.previous is None or state != self._states.get(record.name, b"true"):
+            self._states[record.name] = state
+            pods = ((pod.namespace, pod.name) for pod in self._pods.on_node(record.name))
+            return (("", record.name), _RENEWAL, *pods)
+        return ()
 
-    def _drop_lease(self, name: str) -> None:
-        lease = self._store.get(_LEASES, _LEASE_NAMESPACE, name)
-        if lease is not None and self._store.get("nodes", "", name) is None:
-            self._store.delete(_LEASES, lease)
-
-    def _visit_node(self, name: str) -> None:
+    def _visit_node(self, name: str) -> float | None:
         record = self._store.get("nodes", "", name)
+        lease = self._store.get(_LEASES, _LEASE_NAMESPACE, name)
         if record is None:
-            return
-        down = name in self._down
-        address = self._addresses.of_node(name)
+            self._addresses.forget(name)
+            if lease is not None:
+                self._store.delete(_LEASES, lease)
+            return None
+        state = self._states.get(name, b"true")
+        if state == b"unknown":
+            return None
+        address, now = self._addresses.of_node(name), self._store.now()
 
-        def change(node: Object) -> Object:
-            statuses.report_node(node, address, ready=not down)
-            return node
+        def report(node: Object) -> None:
+            statuses.report_node(node, address, now, _TROUBLES.get(state, ""))
 
-        self._writer.update(BY_STORAGE["nodes"], "", name, change, internal(), sub="status")
-        if self._store.get(_LEASES, _LEASE_NAMESPACE, name) is None and not down:
+        if lease is not None and state != b"false":
+            self._beat(lease)
+        self._api.update("nodes", "", name, report, sub="status")
+        if lease is None and state == b"true":
             self._create_lease(record)
-        if not down:
-            for kind, namespace, pod, uid in self._waiting.pop(name, ()):
-                self._plan(0.0, kind, namespace, pod, uid)
+        return None
 
     def _create_lease(self, node: Record) -> None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
-        spec = {"holderIdentity": node.name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": clock.micro_now()}
+        renewed = format_micro_time(self._api.now())
+        spec = {"holderIdentity": node.name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": renewed}
         lease = {"metadata": {"name": node.name, "ownerReferences": [owner]}, "spec": spec}
-        self._writer.create(BY_STORAGE[_LEASES], _LEASE_NAMESPACE, lease, internal())
+        self._api.create(_LEASES, _LEASE_NAMESPACE, lease)
 
-    def _renew(self) -> None:
+    def _renew(self) -> float | None:
         """Renews the leases of one slice of all nodes; over ten seconds each has its turn."""
-        if self._closed:
-            return
         self._slice = (self._slice + 1) % _RENEW_SLICES
         leases = self._store.collection(_LEASES).by_namespace.get(_LEASE_NAMESPACE, {})
         nodes = self._store.collection("nodes").by_namespace.get("", {})
-        now = b'"renewTime":"%b"' % clock.micro_now().encode()
         for name in itertools.islice(nodes, self._slice, None, _RENEW_SLICES):
             lease = leases.get(name)
-            if lease is not None and name not in self._down:
-                self._store.renew(_LEASES, lease, partial(_renewed, lease.body, now))
-        self._renewal = self._loop.call_later(_RENEW_SECONDS / _RENEW_SLICES, self._renew)
+            if lease is not None and self._states.get(name, b"true") in (b"true", b"shutdown"):
+                self._beat(lease)
+        return _RENEW_SECONDS / _RENEW_SLICES if nodes else None
+
+    def _beat(self, lease: Record) -> None:
+        now = b'"renewTime":"%b"' % format_micro_time(self._api.now()).encode()
+        self._store.renew(_LEASES, lease, partial(_renewed, lease.body, now))
 
     # Pods
 
-    def _pod_changed(self, change: Change) -> None:
+    def _of_pod(self, change: Change) -> Iterable[Key]:
         record = change.record
+        node = record.fields[NODE]
         if change.type == "DELETED":
             self._addresses.release(record.uid)
-            return
-        node = record.fields[_NODE]
-        if not node:
-            return
+            self._lives.pop(record.uid, None)
+            self._settled.pop(record.uid, None)
+            self._held.pop(record.uid, None)
+            waiting = self._deferred.pop(node, {})
+            for uid in waiting.values():
+                self._settled.pop(uid, None)
+            return waiting
+        if not node or (record.fields[PHASE] in DONE and b'"deletionTimestamp":"' not in record.body):
+            return ()
         previous = change.previous
-        if b'"deletionTimestamp":"' in record.body:
-            if previous is None or b'"deletionTimestamp":"' not in previous.body or record.fields[_PHASE] in _DONE:
-                seconds = record.object()["metadata"].get("deletionGracePeriodSeconds", 0)
-                self._plan(min(self._pace.stop, float(seconds)), "stop", record.namespace, record.name, record.uid)
-        elif record.fields[_PHASE] == "Pending":
-            if previous is None or previous.fields[_NODE] != node:
-                self._plan(self._pace.start, "start", record.namespace, record.name, record.uid)
-        elif record.fields[_PHASE] == "Running" and previous is None:
-            self._plan_end(record)
+        if previous is not None and _generation(previous) != _generation(record):
+            self._held.setdefault(record.uid, resizing.resources(previous.object()))
+        return ((record.namespace, record.name),)
 
-    def _plan_end(self, record: Record) -> None:
-        """Has a pod finish that is meant to."""
+    def _visit_pod(self, key: Key) -> float | None:
+        record = self._store.get("pods", *key)
+        node = record.fields[NODE] if record is not None else ""
+        if record is None or not node or self._store.get("nodes", "", node) is None:
+            return None
+        state, now = self._states.get(node, b"true"), self._api.now()
+        if state in (b"false", b"unknown"):
+            return None
+        life = self._lives.get(record.uid)
+        if state == b"true":
+            if self._settled.get(record.uid) == record.rv:
+                return None
+            if life is not None and life.rv == record.rv and now < life.wakes:
+                return life.wakes - now
         pod = record.object()
-        annotations = pod["metadata"].get("annotations", {})
-        text = annotations.get(_RUN_SECONDS)
-        if text is None and pod["spec"].get("restartPolicy", "Always") == "Always":
+        if record.fields[PHASE] in DONE and "deletionTimestamp" not in pod["metadata"]:
+            # Somebody else has put an end to it.
+            self._lives.pop(record.uid, None)
+            return None
+        if life is None:
+            life = self._lives[record.uid] = lives.born(pod, Script(pod, self._pace), now)
+        seconds = pod["spec"].get("activeDeadlineSeconds")
+        life.deadline = life.seen + seconds if seconds is not None else NEVER
+        self._ask_to_stop(pod, life, shutdown=state == b"shutdown")
+        life.advance(now)
+        self._resize(pod, life, key)
+        self._report(pod, life, now)
+        if life.done and "deletionTimestamp" in pod["metadata"]:
+            # The kubelet is done with it: it goes, or waits for its finalizers.
+            self._api.delete("pods", *key, uid=record.uid, grace=0)
+            return None
+        life.wakes = life.next_change(now)
+        if life.wakes != NEVER:
+            return life.wakes - now
+        self._settled[record.uid] = life.rv
+        del self._lives[record.uid]
+        return None
+
+    def _ask_to_stop(self, pod: Object, life: Life, *, shutdown: bool) -> None:
+        metadata, now = pod["metadata"], self._api.now()
+        if life.done:
             return
-        try:
-            seconds = float(text) if text is not None else self._pace.run
-        except ValueError:
-            seconds = self._pace.run
-        self._plan(max(0.0, seconds), "finish", record.namespace, record.name, record.uid)
+        if "deletionTimestamp" in metadata:
+            grace = float(metadata.get("deletionGracePeriodSeconds", 0))
+            if grace < life.grace:
+                life.stop(now, grace)
+        elif shutdown and life.stop_at == NEVER:
+            life.reason, life.message = "Terminated", "Pod was terminated in response to imminent node shutdown."
+            if not life.started:
+                life.reason, life.message = "NodeShutdown", "Pod was rejected as the node is shutting down."
+            life.stop(now, float(pod["spec"].get("terminationGracePeriodSeconds", 30)) if life.started else 0.0)
 
-    def _visit_pod(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        record = self._store.get("pods", namespace, name)
-        if record is None or record.uid != uid:
+    def _report(self, pod: Object, life: Life, now: float) -> None:
+        metadata = pod["metadata"]
+
+        def report(current: Object) -> None:
+            statuses.report_pod(current, life, self._addresses, now)
+            if life.reason == "Terminated" and life.done:
+                target = {"reason": "TerminationByKubelet", "message": life.message}
+                set_condition(current, "DisruptionTarget", "True", self._store.now(), **target)
+            resizing.report(current, life, now)
+
+        life.rv = self._api.update("pods", metadata["namespace"], metadata["name"], report, sub="status").rv
+
+    def _resize(self, pod: Object, life: Life, key: Key) -> None:
+        """Gives containers the resources their spec asks for now, if the node has room."""
+        held = self._held.pop(pod["metadata"]["uid"], {})
+        if not life.allocated and held != resizing.resources(pod):
+            life.allocated = held
+        if life.done or not resizing.wants(pod, life):
             return
-        node = record.fields[_NODE]
-        if node in self._down and kind != "finish":
-            self._waiting.setdefault(node, []).append((kind, namespace, name, uid))
-            return
-        if self._store.get("nodes", "", node) is None:
-            return
-        if kind == "stop":
-            self._stop(record)
-            return
-        deleting = b'"deletionTimestamp":"' in record.body
-        if kind == "start" and record.fields[_PHASE] == "Pending" and not deleting:
-            self._report(record, lambda pod: statuses.running(pod, node, self._addresses))
-            self._plan_end(record)
-        elif kind == "finish" and record.fields[_PHASE] == "Running" and not deleting:
-            self._report(record, statuses.finished)
+        name = pod["spec"]["nodeName"]
+        others = [
+            one.object()
+            for one in self._pods.on_node(name)
+            if one.uid != pod["metadata"]["uid"] and one.fields[PHASE] not in DONE
+        ]
+        if resizing.decide(pod, life, self._api.read("nodes", "", name) or {}, others, self._api.now()) == "Deferred":
+            self._deferred.setdefault(name, {})[key] = pod["metadata"]["uid"]
 
-    def _report(self, record: Record, alter: Any) -> None:
-        def change(pod: Object) -> Object:
-            alter(pod)
-            return pod
 
-        self._writer.update(BY_STORAGE["pods"], record.namespace, record.name, change, internal(), sub="status")
-
-    def _stop(self, record: Record) -> None:
-        pod = record.object()
-        if pod["metadata"].get("finalizers"):
-            pod["metadata"]["deletionGracePeriodSeconds"] = 0
-            self._store.put("pods", pod)
-        else:
-            self._store.delete("pods", record)
-
-    # What is due
-
-    def _plan(self, seconds: float, kind: str, namespace: str, name: str, uid: str) -> None:
-        at = self._loop.time() + seconds
-        heapq.heappush(self._due, (at, next(self._order), kind, namespace, name, uid))
-        self._set_timer(at)
-
-    def _set_timer(self, at: float) -> None:
-        if at < self._timer_at and not self._closed:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer_at = at
-            self._timer = self._loop.call_at(at, self._run)
-
-    def _run(self) -> None:
-        self._timer, self._timer_at = None, float("inf")
-        end = self._loop.time() + _SLICE_SECONDS
-        while self._due and self._due[0][0] <= self._loop.time() < end:
-            _, _, kind, namespace, name, uid = heapq.heappop(self._due)
-            try:
-                if kind == "node":
-                    self._visit_node(name)
-                else:
-                    self._visit_pod(kind, namespace, name, uid)
-            except ApiError as error:
-                log.info("Stand-in kubelet is refused", v=2, err=error.message, kind=kind, object=f"{namespace}/{name}")
-            except Exception as error:
-                log.unexpected("Stand-in kubelet failed", err=error, kind=kind, object=f"{namespace}/{name}")
-        if self._due:
-            self._set_timer(max(self._due[0][0], self._loop.time()))
-
-    def close(self) -> None:
-        """Stops acting."""
-        self._closed = True
-        self._renewal.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._store.collection("nodes").subscribers.remove(self._node_changed)
-        self._store.collection("pods").subscribers.remove(self._pod_changed)
+def _generation(record: Record) -> bytes:
+    found = _GENERATION.search(record.body)
+    return found[1] if found else b""

@@ -3,13 +3,13 @@
 import ipaddress
 from typing import Any
 
-from kubestow.apiserver import clock
+from kubestow.apiserver.kubelets.lives import Life, Run
 from kubestow.apiserver.rules.pods import set_condition
+from kubestow.model.timestamps import format_time
 
 Object = dict[str, Any]
 _PODS_FROM = int(ipaddress.IPv4Address("10.0.0.1"))
 _NODES_FROM = int(ipaddress.IPv4Address("172.16.0.1"))
-_EXIT_CODE = "kubestow.dev/exit-code"
 _DEFAULT_ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 _HEALTHY = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -50,7 +50,7 @@ class Addresses:
         self._nodes.pop(name, None)
 
 
-def report_node(node: Object, address: str, *, ready: bool) -> None:
+def report_node(node: Object, address: str, now: str, trouble: str) -> None:
     """Sets conditions, and fills in what a manifest left out."""
     status = node.setdefault("status", {})
     status.setdefault("capacity", dict(status.get("allocatable", _DEFAULT_ROOM)))
@@ -77,15 +77,18 @@ def report_node(node: Object, address: str, *, ready: bool) -> None:
     present = {one["type"] for one in conditions}
     for type_, reason, message in _HEALTHY:
         if type_ not in present:
-            _set(conditions, type_, "False", reason, message)
-    if ready:
-        _set(conditions, "Ready", "True", "KubeletReady", "kubelet is posting ready status")
+            _set(conditions, type_, "False", reason, message, now)
+    for one in conditions:
+        if one.get("status") == "Unknown" and one.get("reason") == "NodeStatusUnknown":
+            reason, message = next((known[1:] for known in _HEALTHY if known[0] == one["type"]), ("", ""))
+            one.update(status="False", reason=reason, message=message, lastTransitionTime=now)
+    if trouble:
+        _set(conditions, "Ready", "False", "KubeletNotReady", trouble, now)
     else:
-        _set(conditions, "Ready", "False", "KubeletNotReady", "made not ready by its annotation")
+        _set(conditions, "Ready", "True", "KubeletReady", "kubelet is posting ready status", now)
 
 
-def _set(conditions: list[Object], type_: str, status: str, reason: str, message: str) -> None:
-    now = clock.now()
+def _set(conditions: list[Object], type_: str, status: str, reason: str, message: str, now: str) -> None:
     new: Object = {
         "type": type_,
         "status": status,
@@ -103,66 +106,114 @@ def _set(conditions: list[Object], type_: str, status: str, reason: str, message
     conditions.append(new)
 
 
-def running(pod: Object, node: str, addresses: Addresses) -> None:
-    """All containers run and are ready."""
-    now = clock.now()
-    host = addresses.of_node(node)
-    address = host if pod["spec"].get("hostNetwork") else addresses.of_pod(pod["metadata"]["uid"])
-    status = pod.setdefault("status", {})
+def report_pod(pod: Object, life: Life, addresses: Addresses, now: float) -> None:
+    """Writes what a kubelet tells of a pod."""
+    spec, status = pod["spec"], pod.setdefault("status", {})
+    host = addresses.of_node(spec["nodeName"])
     status |= {
-        "phase": "Running",
+        "phase": life.phase,
         "hostIP": host,
         "hostIPs": [{"ip": host}],
-        "podIP": address,
-        "podIPs": [{"ip": address}],
-        "startTime": now,
+        "startTime": status.get("startTime") or format_time(life.seen),
         "observedGeneration": pod["metadata"].get("generation", 1),
     }
-    status["containerStatuses"] = [
-        _container(one, pod, {"running": {"startedAt": now}}, ready=True) for one in pod["spec"]["containers"]
-    ]
-    if pod["spec"].get("initContainers"):
-        done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
-        status["initContainerStatuses"] = [
-            _container(one, pod, {"running": {"startedAt": now}} if _is_sidecar(one) else done, ready=True)
-            for one in pod["spec"]["initContainers"]
-        ]
-    for type_ in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"):
-        set_condition(pod, type_, "True")
+    if life.started:
+        address = host if spec.get("hostNetwork") else addresses.of_pod(pod["metadata"]["uid"])
+        status |= {"podIP": address, "podIPs": [{"ip": address}]}
+    if life.reason:
+        status |= {"reason": life.reason, "message": life.message}
+    runs = {run.name: run for run in life.runs}
+    for name, containers in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
+        if spec.get(containers):
+            status[name] = [_container(one, pod, life, runs[one["name"]], now) for one in spec[containers]]
+    _report_conditions(pod, life, now)
 
 
-def _is_sidecar(container: Object) -> bool:
-    return bool(container.get("restartPolicy") == "Always")
+def _report_conditions(pod: Object, life: Life, now: float) -> None:
+    text = format_time(now)
+    runs = [run for run in life.runs if run.kind != "init"]
+    unready = [run.name for run in runs if not life.is_ready(run, now)]
+    set_condition(pod, "PodReadyToStartContainers", str(life.started and not life.done), text)
+    if life.done:
+        why = {"reason": "PodCompleted" if life.phase == "Succeeded" else "PodFailed"}
+        set_condition(pod, "Initialized", str(life.initialized), text, **(why if life.phase == "Succeeded" else {}))
+        set_condition(pod, "Ready", "False", text, **why)
+        set_condition(pod, "ContainersReady", "False", text, **why)
+    else:
+        waiting = [run.name for run in life.runs if run.kind != "main" and not life.is_ready(run, now)]
+        if life.initialized:
+            set_condition(pod, "Initialized", "True", text)
+        else:
+            message = f"containers with incomplete status: [{' '.join(waiting)}]"
+            set_condition(pod, "Initialized", "False", text, reason="ContainersNotInitialized", message=message)
+        why = {}
+        if unready or not life.started:
+            message = f"containers with unready status: [{' '.join(unready)}]"
+            why = {"reason": "ContainersNotReady", "message": message}
+        closed = {} if why else _closed_gate(pod)
+        set_condition(pod, "Ready", str(not why and not closed), text, **(why or closed))
+        set_condition(pod, "ContainersReady", str(not why), text, **why)
+    set_condition(pod, "PodScheduled", "True", text)
 
 
-def _container(container: Object, pod: Object, state: Object, *, ready: bool) -> Object:
-    name = container["name"]
-    return {
+def _closed_gate(pod: Object) -> dict[str, str]:
+    """Why a pod with ready containers is not ready: somebody has not opened a readiness gate."""
+    have = {one["type"]: one["status"] for one in pod["status"].get("conditions", ())}
+    for gate in pod["spec"].get("readinessGates", ()):
+        name = gate["conditionType"]
+        if have.get(name) != "True":
+            message = f'the status of pod readiness gate "{name}" is not "True", but {have.get(name, "Unknown")}'
+            if name not in have:
+                message = f'corresponding condition of pod readiness gate "{name}" does not exist.'
+            return {"reason": "ReadinessGatesNotReady", "message": message}
+    return {}
+
+
+def _container(container: Object, pod: Object, life: Life, run: Run, now: float) -> Object:
+    name, uid = container["name"], pod["metadata"]["uid"]
+    identity = f"stand-in://{uid}/{name}/{run.restarts}" if run.started != float("inf") else ""
+    if run.state == "running":
+        state: Object = {"running": {"startedAt": format_time(run.started)}}
+    elif run.state == "terminated":
+        state = {"terminated": _ended((run.started, run.finished, run.code), identity)}
+    elif run.restart_at != float("inf"):
+        where = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}({uid})"
+        wait = int(run.restart_at - run.last[1]) if run.last else 0
+        message = f"back-off {_go_duration(wait)} restarting failed container={name} pod={where}"
+        state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    else:
+        init = not life.initialized and (life.started or run.kind == "main")
+        state = {"waiting": {"reason": "PodInitializing" if init else "ContainerCreating"}}
+    told: Object = {
         "name": name,
         "image": container.get("image", ""),
         "imageID": "",
-        "containerID": f"stand-in://{pod['metadata']['uid']}/{name}",
-        "ready": ready,
-        "started": ready,
-        "restartCount": 0,
-        "lastState": {},
+        "ready": life.is_ready(run, now),
+        "started": run.state == "running",
+        "restartCount": run.restarts,
+        "lastState": {"terminated": _ended(run.last, identity)} if run.last else {},
         "state": state,
+    }
+    if identity:
+        told["containerID"] = identity
+    if name in life.allocated:
+        told["resources"] = life.allocated[name]
+        told["allocatedResources"] = life.allocated[name].get("requests", {})
+    return told
+
+
+def _ended(run: tuple[float, float, int], identity: str) -> Object:
+    started, finished, code = run
+    begun = started if started != float("inf") else finished
+    return {
+        "exitCode": code,
+        "reason": "Error" if code else "Completed",
+        "startedAt": format_time(begun),
+        "finishedAt": format_time(finished),
+        "containerID": identity,
     }
 
 
-def finished(pod: Object) -> None:
-    """All containers ended; well, unless the pod says otherwise."""
-    code_text = pod["metadata"].get("annotations", {}).get(_EXIT_CODE, "0")
-    code = int(code_text) if code_text.isdecimal() and len(code_text) < 4 else 1
-    word = "Completed" if code == 0 else "Error"
-    now = clock.now()
-    status = pod["status"]
-    status["phase"] = "Succeeded" if code == 0 else "Failed"
-    for one in status.get("containerStatuses", ()):
-        started = one.get("state", {}).get("running", {}).get("startedAt", now)
-        ended = {"exitCode": code, "reason": word, "startedAt": started, "finishedAt": now}
-        one["state"] = {"terminated": {**ended, "containerID": one.get("containerID", "")}}
-        one["ready"] = one["started"] = False
-    reason = "PodCompleted" if code == 0 else "PodFailed"
-    for type_ in ("Ready", "ContainersReady"):
-        set_condition(pod, type_, "False", reason=reason)
+def _go_duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

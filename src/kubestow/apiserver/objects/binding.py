@@ -57,7 +57,7 @@ class Binder:
                 pod["metadata"].setdefault(key, {}).update(metadata[key])
         # The nomination has done its work; kept, it would hold room on a node for a pod that has its place.
         pod.get("status", {}).pop("nominatedNodeName", None)
-        set_condition(pod, "PodScheduled", "True")
+        set_condition(pod, "PodScheduled", "True", self.store.now())
         self.store.put("pods", pod)
 
 

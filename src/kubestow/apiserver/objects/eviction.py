@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubestow.apiserver import clock, errors
+from kubestow.apiserver import errors
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.removal import Remover, read_options
 from kubestow.apiserver.resources import BY_STORAGE
@@ -54,7 +54,7 @@ class Evictor:
             )
         if not dry_run:
             status["disruptionsAllowed"] = allowed - 1
-            status.setdefault("disruptedPods", {})[record.name] = clock.now()
+            status.setdefault("disruptedPods", {})[record.name] = self.store.now()
             budget["status"] = status
             self.store.put(_BUDGETS, budget)
 

@@ -1,16 +1,16 @@
 """Deleting objects: at once, after a grace period, when finalizers are done, with or without their dependents."""
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
-from kubestow.apiserver import clock, errors
+from kubestow.apiserver import errors
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.schema.reader import structs
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
+from kubestow.model.timestamps import format_time
 
 FOREGROUND = "foregroundDeletion"
 _PROTECTED = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -101,7 +101,7 @@ class Remover:
             self._release_dependents(current.uid)
         grace = _grace(resource, obj, options)
         if "deletionTimestamp" not in metadata or grace < metadata.get("deletionGracePeriodSeconds", 0):
-            metadata["deletionTimestamp"] = clock.at(time.time() + grace)
+            metadata["deletionTimestamp"] = format_time(self.store.clock.now() + grace)
             metadata["deletionGracePeriodSeconds"] = grace
             if resource.counts_generation:
                 metadata["generation"] = metadata.get("generation", 0) + 1

@@ -1,10 +1,9 @@
 """Creating and updating objects: schema, server-set metadata, rules of the resource, optimistic concurrency."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
-from kubestow.apiserver import clock, errors
+from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Part, Resource
@@ -50,19 +49,18 @@ def check(resource: Resource, obj: Object, intent: Intent) -> list[Cause]:
     return report.invalid
 
 
-def new_uid() -> str:
+def new_uid(random: Callable[[int], bytes]) -> str:
     """A random identity."""
-    raw = bytearray(os.urandom(16))
+    raw = bytearray(random(16))
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80
     text = raw.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def generated_name(prefix: str) -> str:
+def generated_name(prefix: str, random: Callable[[int], bytes]) -> str:
     """A prefix completed with five random letters."""
-    random = os.urandom(5)
-    suffix = "".join(_SUFFIX_ALPHABET[byte % len(_SUFFIX_ALPHABET)] for byte in random)
+    suffix = "".join(_SUFFIX_ALPHABET[byte % len(_SUFFIX_ALPHABET)] for byte in random(5))
     return prefix[:_MAX_GENERATED] + suffix
 
 
@@ -122,9 +120,9 @@ class Writer:
                     resource.group, resource.kind, "",
                     [("metadata.name", REQUIRED, "Required value: name or generateName is required")],
                 )  # fmt: skip
-            metadata["name"] = generated_name(prefix)
-        metadata["uid"] = new_uid()
-        metadata["creationTimestamp"] = clock.now()
+            metadata["name"] = generated_name(prefix, self.store.random)
+        metadata["uid"] = new_uid(self.store.random)
+        metadata["creationTimestamp"] = self.store.now()
         if resource.counts_generation:
             metadata["generation"] = 1
         return metadata

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kubestow.apiserver import clock
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID
 from kubestow.apiserver.rules.podspec import default_pod_spec, quality_of_service
@@ -52,7 +51,7 @@ def prepare_create(pod: dict[str, Any]) -> None:
             {
                 "type": "PodScheduled",
                 "status": "False",
-                "lastTransitionTime": clock.now(),
+                "lastTransitionTime": pod["metadata"]["creationTimestamp"],
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
             }
@@ -119,13 +118,13 @@ def _without_resources(spec: dict[str, Any]) -> dict[str, Any]:
     return stripped
 
 
-def set_condition(pod: dict[str, Any], type_: str, status: str, **more: str) -> None:
+def set_condition(pod: dict[str, Any], type_: str, status: str, now: str, **more: str) -> None:
     """Sets a condition in a pod's status; the transition time changes only with the status.
 
     What is not known is left out rather than null: readers that decode to structs are quicker without.
     """
     conditions: list[dict[str, Any]] = pod.setdefault("status", {}).setdefault("conditions", [])
-    entry: dict[str, Any] = {"type": type_, "status": status, "lastTransitionTime": clock.now()}
+    entry: dict[str, Any] = {"type": type_, "status": status, "lastTransitionTime": now}
     generation = pod["metadata"].get("generation")
     if generation:
         entry["observedGeneration"] = generation

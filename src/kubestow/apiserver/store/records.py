@@ -20,10 +20,11 @@ _NO_LABELS: dict[str, str] = {}
 class Record:
     """One version of one object."""
 
-    __slots__ = ("body", "fields", "labels", "name", "namespace", "owners", "rv", "uid")
+    __slots__ = ("body", "fields", "labels", "name", "namespace", "owners", "rv", "storage", "uid")
 
     def __init__(self, resource: Resource, obj: dict[str, Any], rv: int, body: bytes) -> None:
         metadata = obj["metadata"]
+        self.storage = resource.storage
         self.namespace: str = metadata.get("namespace", "")
         self.name: str = metadata["name"]
         self.uid: str = metadata.get("uid", "")
@@ -42,7 +43,7 @@ class Record:
     def renewed(self, rv: int, body: bytes) -> "Record":
         """The next version of an object of which nothing changed that is kept beside the body."""
         copy = Record.__new__(Record)
-        for slot in ("namespace", "name", "uid", "labels", "owners", "fields"):
+        for slot in ("storage", "namespace", "name", "uid", "labels", "owners", "fields"):
             setattr(copy, slot, getattr(self, slot))
         copy.rv = rv
         copy.body = body

@@ -3,15 +3,21 @@
 Writes happen at once in memory, so that the next request sees them; with a journal they are handed to it and become
 public (to watchers, and to whoever waits for a reply) when the journal has them on disk. Without one they are public
 immediately.
+
+Time and chance come in from outside, so that the same requests give the same objects in a simulation.
 """
 
+import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from kubestow.apiserver.clock import WALL_CLOCK
 from kubestow.apiserver.resources import BY_STORAGE, Registry, Resource
 from kubestow.apiserver.store.collection import Collection
 from kubestow.apiserver.store.records import Change, Record, decode, encode
+from kubestow.model.clock import Clock
+from kubestow.model.timestamps import format_time
 
 DEFAULT_RETAIN = 10_000
 
@@ -50,14 +56,25 @@ class Journal(Protocol):
 class Store:
     """Objects of all resources, one counter, and those who want to know of changes."""
 
-    def __init__(self, journal: Journal | None = None, *, retain: int = DEFAULT_RETAIN) -> None:
+    def __init__(
+        self,
+        journal: Journal | None = None,
+        *,
+        retain: int = DEFAULT_RETAIN,
+        clock: Clock = WALL_CLOCK,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self.clock = clock
+        self.random = random
+        """Random bytes, of which uids and generated names are made."""
         self.registry = Registry()
         self.custom_followers: list[Callable[[Change], None]] = []
         """Those who want to know of changes of every custom resource there is or will be."""
         self.collections = {name: Collection(resource, retain) for name, resource in BY_STORAGE.items()}
         self._retain = retain
         self.by_uid: dict[str, tuple[str, Record]] = {}
-        self.dependents: dict[str, set[tuple[str, str, str]]] = {}
+        self.dependents: dict[str, dict[tuple[str, str, str], None]] = {}
+        """For each uid: storage, namespace and name of the objects it owns, oldest first."""
         self.rv = 1
         self.durable_rv = 1
         self._journal = journal
@@ -67,6 +84,10 @@ class Store:
         if journal is not None:
             self._load(journal)
             journal.start(self._became_durable, self._refuse_waiting)
+
+    def now(self) -> str:
+        """The time as objects tell it."""
+        return format_time(self.clock.now())
 
     def add(self, resource: Resource) -> None:
         """Makes room for objects of a custom resource, or keeps those there are in its terms."""
@@ -78,12 +99,21 @@ class Store:
         if resource.is_custom:
             collection.reshape(resource)
 
+    def custom_collections(self) -> Iterator[Collection]:
+        """Those of custom resources there are now."""
+        return (collection for name, collection in self.collections.items() if name not in BY_STORAGE)
+
     def follow_custom(self, tell: Callable[[Change], None]) -> None:
         """Tells of changes of custom resources, also of those to come."""
         self.custom_followers.append(tell)
-        for name, collection in self.collections.items():
-            if name not in BY_STORAGE:
-                collection.subscribers.append(tell)
+        for collection in self.custom_collections():
+            collection.subscribers.append(tell)
+
+    def unfollow_custom(self, tell: Callable[[Change], None]) -> None:
+        """Tells no more of changes of custom resources."""
+        self.custom_followers.remove(tell)
+        for collection in self.custom_collections():
+            collection.subscribers.remove(tell)
 
     def drop(self, storage: str) -> None:
         """Forgets a custom resource, all objects of which are gone."""
@@ -181,7 +211,7 @@ class Store:
         if previous is not None and previous.owners != record.owners:
             self._drop_owners(storage, previous)
         for owner in record.owners:
-            self.dependents.setdefault(owner, set()).add((storage, record.namespace, record.name))
+            self.dependents.setdefault(owner, {})[(storage, record.namespace, record.name)] = None
 
     def _unindex(self, storage: str, record: Record) -> None:
         self.by_uid.pop(record.uid, None)
@@ -191,7 +221,7 @@ class Store:
         for owner in record.owners:
             owned = self.dependents.get(owner)
             if owned is not None:
-                owned.discard((storage, record.namespace, record.name))
+                owned.pop((storage, record.namespace, record.name), None)
                 if not owned:
                     del self.dependents[owner]
 

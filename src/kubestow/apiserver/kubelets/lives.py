@@ -1,0 +1,234 @@
+"""The life of a pod on its node, as a function of time.
+
+A life knows when each container started, when it exits and when it is tried again. `advance` plays everything that was
+due until now, in order, at the moment it was due; `next_change` tells when there is more. Nothing here waits or writes.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubestow.apiserver.kubelets.scripts import Script
+from kubestow.model.timestamps import parse_time
+
+Object = dict[str, Any]
+NEVER = float("inf")
+_FIRST_BACKOFF, _LONGEST_BACKOFF, _RESET_BACKOFF = 10.0, 300.0, 600.0
+_KILLED, _TERMINATED = 137, 143
+
+
+@dataclass(slots=True)
+class Run:
+    """One container."""
+
+    name: str
+    kind: str
+    """init, sidecar or main."""
+    state: str = "waiting"
+    """waiting, running or terminated."""
+    started: float = NEVER
+    ends: float = NEVER
+    finished: float = 0.0
+    code: int = 0
+    restarts: int = 0
+    backoff: float = 0.0
+    restart_at: float = NEVER
+    last: tuple[float, float, int] | None = None
+    """Start, end and exit code of the time before."""
+
+
+@dataclass(slots=True)
+class Life:
+    """One pod."""
+
+    script: Script
+    restart_policy: str
+    seen: float
+    """When the kubelet first saw it."""
+    deadline: float = NEVER
+    hooks: dict[str, float] = field(default_factory=dict)
+    """For how long the preStop hook of a container sleeps."""
+    runs: list[Run] = field(default_factory=list)
+    started: bool = False
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    stop_at: float = NEVER
+    grace: float = NEVER
+    allocated: dict[str, Object] = field(default_factory=dict)
+    """Resources that containers hold, once the pod is or was to be resized."""
+    refused: tuple[str, str] = ("", "")
+    """Why a resize is not done: reason and message."""
+    rv: int = 0
+    """The version of the pod that the kubelet has dealt with."""
+    wakes: float = NEVER
+    _killed: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def initialized(self) -> bool:
+        return all(
+            run.state == "running" if run.kind == "sidecar" else run.state == "terminated" and run.code == 0
+            for run in self.runs
+            if run.kind != "main"
+        ) or any(run.kind == "main" and (run.last or run.started != NEVER) for run in self.runs)
+
+    def is_ready(self, run: Run, now: float) -> bool:
+        """Whether a container runs and has been doing so for long enough."""
+        if run.kind == "init":
+            return run.state == "terminated" and run.code == 0
+        return run.state == "running" and run.started + self.script.ready(run.name) <= now
+
+    def advance(self, now: float) -> None:
+        """Plays what was due until now."""
+        while True:
+            at, act = min(self._due(), key=lambda one: one[0], default=(NEVER, None))
+            if act is None or at > now:
+                return
+            act(at)
+
+    def next_change(self, now: float) -> float:
+        """When something will be different, unless somebody interferes."""
+        ready = (run.started + self.script.ready(run.name) for run in self.runs if run.state == "running")
+        return min((at for at in (*(at for at, _ in self._due()), *ready) if at > now), default=NEVER)
+
+    def _due(self) -> Iterator[tuple[float, Callable[[float], None]]]:
+        if self.done:
+            return
+        yield self.stop_at, self._stop
+        yield self.deadline, self._miss_deadline
+        if not self.started:
+            yield self.seen + self.script.start(), self._start
+        for run in self.runs:
+            if run.state == "running":
+                yield run.ends, lambda at, run=run: self._exit(run, at)  # type: ignore[misc]
+            elif run.restart_at != NEVER:
+                yield run.restart_at, lambda at, run=run: self._restart(run, at)  # type: ignore[misc]
+
+    # What happens
+
+    def _start(self, at: float) -> None:
+        self.started = True
+        self._proceed(at)
+
+    def _proceed(self, at: float) -> None:
+        """Starts the next init container, or all others when those are done."""
+        for run in self.runs:
+            if run.kind != "main" and run.state != ("running" if run.kind == "sidecar" else "terminated"):
+                if run.restart_at == NEVER and run.state == "waiting":
+                    self._begin(run, at)
+                if run.kind == "init" or run.state != "running":
+                    return
+        self.phase = "Running"
+        for run in self.runs:
+            if run.kind == "main" and run.started == NEVER:
+                self._begin(run, at)
+
+    def _begin(self, run: Run, at: float) -> None:
+        run.state, run.started, run.restart_at = "running", at, NEVER
+        run.ends = at + self.script.run(run.name, run.kind)
+
+    def _restart(self, run: Run, at: float) -> None:
+        run.restarts += 1
+        self._begin(run, at)
+        if run.kind == "sidecar":
+            self._proceed(at)
+
+    def _exit(self, run: Run, at: float) -> None:
+        run.code = self.script.exit_code(run.name, run.kind, run.restarts)
+        run.state, run.finished = "terminated", at
+        always = self.restart_policy == "Always" or run.kind == "sidecar"
+        if run.kind == "init" and run.code == 0:
+            self._proceed(at)
+        elif always or (run.code and self.restart_policy == "OnFailure"):
+            self._try_again(run, at)
+        elif run.kind == "init":
+            self._end(at, "Failed")
+        elif all(one.state == "terminated" and one.restart_at == NEVER for one in self.runs if one.kind == "main"):
+            self._end(at, "Failed" if any(one.code for one in self.runs if one.kind == "main") else "Succeeded")
+
+    def _try_again(self, run: Run, at: float) -> None:
+        if run.finished - run.started > _RESET_BACKOFF:
+            run.backoff = 0.0
+        run.last = (run.started, run.finished, run.code)
+        run.restart_at = at + run.backoff
+        run.state = "waiting" if run.backoff else "terminated"
+        run.backoff = min(_LONGEST_BACKOFF, 2 * run.backoff or _FIRST_BACKOFF)
+
+    def _end(self, at: float, phase: str, code: int = 0) -> None:
+        """Nothing runs any more."""
+        for run in self.runs:
+            if run.state == "running":
+                run.state, run.finished, run.code = "terminated", at, code
+            run.restart_at = NEVER
+        self.phase = phase
+
+    def _miss_deadline(self, at: float) -> None:
+        self.reason = "DeadlineExceeded"
+        self.message = "Pod was active on the node longer than the specified deadline"
+        self._end(at, "Failed", _KILLED)
+
+    def stop(self, now: float, grace: float) -> None:
+        """Asks the containers to stop: hooks sleep first, and after the grace period they are killed."""
+        sleeping = max((self.hooks.get(run.name, 0.0) for run in self.runs if run.state == "running"), default=0.0)
+        takes = sleeping + self.script.stop()
+        self._killed, self.grace = takes > grace, grace
+        self.stop_at = min(self.stop_at, now + min(takes, grace))
+
+    def restart(self, name: str, now: float) -> None:
+        """Restarts a container that runs."""
+        for run in self.runs:
+            if run.name == name and run.state == "running":
+                run.last = (run.started, now, 0)
+                self._restart(run, now)
+
+    def _stop(self, at: float) -> None:
+        code = _KILLED if self._killed else _TERMINATED
+        finished = self.started and not any(run.state != "terminated" or run.code for run in self.runs)
+        self._end(at, "Succeeded" if finished else "Failed", code)
+
+
+def born(pod: Object, script: Script, now: float) -> Life:
+    """The life of a pod: new, or, if its status tells of one, taken up where it was."""
+    spec, status = pod["spec"], pod.get("status", {})
+    seen = parse_time(status["startTime"]) if status.get("startTime") else now
+    life = Life(script, spec.get("restartPolicy", "Always"), seen)
+    if status.get("startTime"):
+        life.phase, life.reason, life.message = status["phase"], status.get("reason", ""), status.get("message", "")
+    told = {one["name"]: one for kind in ("c", "initC") for one in status.get(f"{kind}ontainerStatuses", ())}
+    for kind, containers in (("init", spec.get("initContainers", ())), ("main", spec["containers"])):
+        for one in containers:
+            sidecar = kind == "init" and one.get("restartPolicy") == "Always"
+            run = Run(one["name"], "sidecar" if sidecar else kind)
+            hook = one.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+            if hook:
+                life.hooks[run.name] = float(hook)
+            life.runs.append(run)
+            if one["name"] in told:
+                _take_up(life, run, told[one["name"]])
+    return life
+
+
+def _take_up(life: Life, run: Run, told: Object) -> None:
+    state = told.get("state", {})
+    run.restarts = told.get("restartCount", 0)
+    if run.restarts:
+        run.backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2.0 ** min(run.restarts - 1, 5))
+    if told.get("allocatedResources"):
+        life.allocated[run.name] = told.get("resources", {})
+    before = told.get("lastState", {}).get("terminated")
+    if before:
+        run.last = (parse_time(before["startedAt"]), parse_time(before["finishedAt"]), before.get("exitCode", 0))
+    life.started |= bool(state.get("running") or state.get("terminated") or before)
+    if state.get("running"):
+        run.state, run.started = "running", parse_time(state["running"]["startedAt"])
+        run.ends = run.started + life.script.run(run.name, run.kind)
+    elif state.get("terminated"):
+        ended = state["terminated"]
+        run.state, run.code = "terminated", ended.get("exitCode", 0)
+        run.started, run.finished = parse_time(ended["startedAt"]), parse_time(ended["finishedAt"])
+    elif run.last is not None:
+        run.started, run.restart_at = run.last[0], run.last[1] + (run.backoff or _FIRST_BACKOFF)

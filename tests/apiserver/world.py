@@ -1,0 +1,205 @@
+"""A cluster in virtual time: store, controllers and stand-in kubelets, with neither sockets nor an event loop."""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kubestow.apiserver import Pace, bootstrap
+from kubestow.apiserver.controllers import standard
+from kubestow.apiserver.controllers.api import Api
+from kubestow.apiserver.controllers.pods import NODE, Pods, facts_of
+from kubestow.apiserver.controllers.queue import Controller, Controllers, KeysOf, own_key
+from kubestow.apiserver.kubelets import description
+from kubestow.apiserver.kubelets.fleet import Fleet
+from kubestow.apiserver.objects.binding import Binder
+from kubestow.apiserver.objects.intent import Intent, internal
+from kubestow.apiserver.objects.removal import DeleteOptions, Remover
+from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.records import Change
+from kubestow.apiserver.store.store import Store
+
+Object = dict[str, Any]
+START = 1_767_225_600.0
+"""2026-01-01T00:00:00Z, a Thursday."""
+LABELS = {"app": "w"}
+PACE = Pace(start=1, run=10, stop=1)
+
+
+class Clock:
+    """Stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.time = START
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self.time
+
+
+class Scheduler:
+    """Puts pods on the node they are meant for, or on the nodes in turn."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._binder = Binder(store)
+        self._turn = 0
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows pods without a node."""
+        return {"pods": lambda change: own_key(change) if not change.record.fields[NODE] else ()}
+
+    def visit(self, key: tuple[str, str]) -> float | None:
+        """Binds a pod."""
+        record = self._store.get("pods", *key)
+        nodes = [one.name for one in self._store.collection("nodes").objects.values() if b"NoSchedule" not in one.body]
+        if (
+            record is None
+            or record.fields[NODE]
+            or b'"deletionTimestamp"' in record.body
+            or b"schedulingGates" in record.body
+        ):
+            return None
+        target = facts_of(record).target
+        if not target and nodes:
+            self._turn += 1
+            target = nodes[self._turn % len(nodes)]
+        if target:
+            self._binder.bind(*key, {"target": {"name": target}}, internal())
+        return None
+
+
+class World:
+    """A cluster whose time passes when a test says so."""
+
+    def __init__(
+        self,
+        nodes: int = 3,
+        *,
+        pace: Pace = PACE,
+        wanted: str = "*",
+        kubelets: bool = True,
+        schedules: bool = True,
+        seed: int = 1,
+    ) -> None:
+        self.clock = Clock()
+        self.store = Store(clock=self.clock, random=random.Random(seed).randbytes)
+        self.writer, self.remover = Writer(self.store), Remover(self.store)
+        bootstrap.fill(self.writer)
+        bootstrap.add_nodes(self.writer, description.plain(nodes))
+        pods = Pods(Api(self.writer, self.remover))
+        acting: list[Controller] = standard.controllers(pods, "authority", wanted)
+        acting += [Scheduler(self.store)] if schedules else []
+        acting += [Fleet(pods, pace)] if kubelets else []
+        self.controllers = Controllers(self.store, acting)
+        self.visits = 0
+
+    def run(self, seconds: float = 5.0) -> None:
+        """Lets time pass."""
+        end = self.clock.time + seconds
+        while (due := self.controllers.next_due()) is not None and due <= end:
+            self.clock.time = max(self.clock.time, due)
+            self.controllers.visit_next()
+            self.visits += 1
+        self.clock.time = end
+
+    def until(self, found: Callable[[], Any], limit: float = 3600.0) -> Any:
+        """Lets time pass until something holds; what it is."""
+        end = self.clock.time + limit
+        while not (result := found()):
+            due = self.controllers.next_due()
+            assert due is not None, "it never happened"
+            assert due <= end, "it did not happen in time"
+            self.clock.time = max(self.clock.time, due)
+            self.controllers.visit_next()
+        return result
+
+    # Objects
+
+    def create(self, storage: str, name: str, spec: Object | None = None, **more: Any) -> Object:
+        """Creates an object as a user would."""
+        resource = BY_STORAGE[storage]
+        metadata = {"name": name, **more.pop("metadata", {})}
+        namespace = more.pop("namespace", "default") if resource.namespaced else ""
+        body = {"metadata": metadata, **({"spec": spec} if spec is not None else {}), **more}
+        return self.writer.create(resource, namespace, body, Intent(validation="Strict")).object()
+
+    def get(self, storage: str, name: str, namespace: str | None = None) -> Object:
+        """An object that must be there."""
+        found = self.find(storage, name, namespace)
+        assert found is not None, f"{storage} {name} is not there"
+        return found
+
+    def find(self, storage: str, name: str, namespace: str | None = None) -> Object | None:
+        """An object, if it is there."""
+        where = namespace if namespace is not None else "default" if BY_STORAGE[storage].namespaced else ""
+        record = self.store.get(storage, where, name)
+        return record.object() if record is not None else None
+
+    def all(self, storage: str, namespace: str = "default") -> list[Object]:
+        """All objects of a namespace, oldest first."""
+        where = namespace if BY_STORAGE[storage].namespaced else ""
+        return [record.object() for record in self.store.collection(storage).by_namespace.get(where, {}).values()]
+
+    def update(self, storage: str, name: str, alter: Callable[[Object], Any], sub: str = "") -> Object:
+        """Changes an object as a user would."""
+
+        def change(current: Object) -> Object:
+            alter(current)
+            return current
+
+        where = "default" if BY_STORAGE[storage].namespaced else ""
+        return self.writer.update(BY_STORAGE[storage], where, name, change, Intent(), sub=sub).object()
+
+    def set(self, storage: str, name: str, **fields: Any) -> Object:
+        """Changes fields of an object's spec."""
+        return self.update(storage, name, lambda one: one["spec"].update(fields))
+
+    def delete(self, storage: str, name: str, **options: Any) -> None:
+        """Deletes an object as a user would."""
+        where = "default" if BY_STORAGE[storage].namespaced else ""
+        self.remover.delete(BY_STORAGE[storage], where, name, DeleteOptions(**options), Intent())
+
+    # What tests ask
+
+    def pods(self, **labels: str) -> list[Object]:
+        """Pods that are not going, oldest first."""
+        found = [one for one in self.all("pods") if "deletionTimestamp" not in one["metadata"]]
+        return [one for one in found if labels.items() <= one["metadata"].get("labels", {}).items()]
+
+    def phases(self) -> list[str]:
+        """The phases of all pods, sorted."""
+        return sorted(one["status"]["phase"] for one in self.all("pods"))
+
+    def status(self, storage: str, name: str) -> Object:
+        """The status of an object."""
+        status: Object = self.get(storage, name).get("status", {})
+        return status
+
+    def condition(self, storage: str, name: str, type_: str) -> Object:
+        """A condition of an object; empty if there is none."""
+        found: Iterable[Object] = self.status(storage, name).get("conditions", ())
+        return next((one for one in found if one["type"] == type_), {})
+
+    def events(self, kind: str = "") -> list[tuple[str, str]]:
+        """Reason and message of the events about a kind, oldest first."""
+        found = [one for one in self.all("events") if kind in ("", one["involvedObject"]["kind"])]
+        return [(one["reason"], one["message"]) for one in found]
+
+    def watch(self, storage: str, tell: Callable[[Change], None]) -> None:
+        """Calls at every change."""
+        self.store.collection(storage).subscribers.append(tell)
+
+
+def template(image: str = "i:1", annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    """A template for pods; annotations are those of stand-in kubelets, without their prefix."""
+    said = {f"kubestow.dev/{key}": value for key, value in (annotations or {}).items()}
+    return {
+        "metadata": {"labels": dict(LABELS), **({"annotations": said} if said else {})},
+        "spec": {"containers": [{"name": "c", "image": image}], **spec},
+    }
+
+
+def workload(image: str = "i:1", annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    """The spec of a workload that selects its pods."""
+    return {"selector": {"matchLabels": dict(LABELS)}, "template": template(image, annotations), **spec}
