@@ -1,0 +1,145 @@
+"""What every namespace has, how it goes, and whom Services lead to."""
+
+import pytest
+
+from apiserver.world import LABELS, World, workload
+from kubestow.apiserver.store.records import Change
+
+SLICES = "endpointslices.discovery.k8s.io"
+
+
+@pytest.fixture
+def world() -> World:
+    """Three nodes."""
+    return World()
+
+
+@pytest.mark.parametrize(("storage", "name"), [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")])
+def test_every_namespace_has_what_pods_need(world: World, storage: str, name: str) -> None:
+    """It comes back when it is deleted, and is put right when it is changed."""
+    world.create("namespaces", "x")
+    world.run(1)
+    for namespace in ("default", "kube-system", "x"):
+        assert world.find(storage, name, namespace) is not None
+    world.delete(storage, name)
+    world.run(1)
+    assert world.find(storage, name) is not None
+    world.update("configmaps", "kube-root-ca.crt", lambda one: one.update(data={"ca.crt": "forged"}))
+    world.run(1)
+    assert world.get("configmaps", "kube-root-ca.crt")["data"] == {"ca.crt": "authority"}
+
+
+def test_a_namespace_is_emptied_before_it_goes(world: World) -> None:
+    """Pods take their time, finalizers hold it."""
+    world.create("namespaces", "x")
+    world.create("configmaps", "held", namespace="x", metadata={"finalizers": ["example.com/hold"]})
+    world.create("replicasets.apps", "w", workload(replicas=300), namespace="x")
+    world.run(10)
+    assert len(world.all("pods", "x")) == 300
+    world.delete("namespaces", "x")
+    world.run(30)
+    assert (world.all("pods", "x"), len(world.all("configmaps", "x"))) == ([], 1)
+    record = world.store.get("configmaps", "x", "held")
+    assert record is not None
+    free = record.object()
+    del free["metadata"]["finalizers"]
+    world.store.delete("configmaps", world.store.put("configmaps", free))
+    world.run(5)
+    assert world.find("namespaces", "x") is None
+    assert world.store.collection("configmaps").by_namespace.get("x") is None
+
+
+def addresses(world: World) -> dict[str, bool]:
+    """Pods by name behind the Service, and whether they are ready."""
+    found = [end for piece in world.all(SLICES) for end in piece.get("endpoints", ())]
+    return {one["targetRef"]["name"]: one["conditions"]["ready"] for one in found}
+
+
+def test_a_service_leads_to_the_pods_it_selects(world: World) -> None:
+    """As they come, become ready, change labels and go."""
+    world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80, "targetPort": "web"}]})
+    spec = workload(replicas=2)
+    spec["template"]["spec"]["containers"][0]["ports"] = [{"name": "web", "containerPort": 8080}]
+    world.create("replicasets.apps", "w", spec)
+    world.run(10)
+    pods = [one["metadata"]["name"] for one in world.pods()]
+    assert addresses(world) == dict.fromkeys(pods, True)
+    (piece,) = world.all(SLICES)
+    assert piece["ports"] == [{"name": "", "protocol": "TCP", "port": 8080}]
+    assert piece["metadata"]["labels"]["kubernetes.io/service-name"] == "s"
+    world.update("pods", pods[0], lambda one: one["metadata"].update(labels={"app": "debug"}))
+    world.run(10)
+    assert pods[0] not in addresses(world)
+    assert len(addresses(world)) == 2
+    world.set("services", "s", selector={"app": "debug"})
+    world.run(1)
+    assert addresses(world) == {pods[0]: True}
+    world.delete("services", "s")
+    world.run(1)
+    assert world.all(SLICES) == []
+
+
+def test_many_pods_are_spread_over_slices(world: World) -> None:
+    """A hundred each; slices that are not needed go."""
+    world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80}]})
+    world.create("replicasets.apps", "w", workload(replicas=230))
+    world.run(10)
+    assert sorted(len(piece["endpoints"]) for piece in world.all(SLICES)) == [30, 100, 100]
+    world.set("replicasets.apps", "w", replicas=10)
+    world.run(10)
+    assert [len(piece["endpoints"]) for piece in world.all(SLICES)] == [10]
+
+
+def test_events_are_counted_and_limited(world: World) -> None:
+    """Twenty-five about one object, then one every five minutes; what happens again is counted."""
+    world.create("replicasets.apps", "w", workload(replicas=40))
+    world.run(5)
+    assert len(world.events("ReplicaSet")) == 25
+    world.run(900)
+    world.set("replicasets.apps", "w", replicas=50)
+    world.run(5)
+    assert len(world.events("ReplicaSet")) == 28
+
+
+def test_the_same_seed_gives_the_same_cluster() -> None:
+    """Down to names and versions: that is what makes a simulation repeatable."""
+
+    def play(seed: int) -> list[tuple[str, str, bytes]]:
+        world = World(seed=seed)
+        seen: list[tuple[str, str, bytes]] = []
+
+        def note(change: Change) -> None:
+            seen.append((change.type, change.record.name, change.record.body))
+
+        for storage in world.store.collections:
+            world.watch(storage, note)
+        world.create("deployments.apps", "w", workload(replicas=4))
+        world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80}]})
+        world.run(10)
+        world.set("deployments.apps", "w", template=workload("i:2")["template"])
+        world.run(20)
+        world.delete("deployments.apps", "w")
+        world.run(20)
+        return seen
+
+    assert play(7) == play(7)
+    assert play(7) != play(8)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pods", "account"),
+    [("*", 2, True), ("none", 0, False), ("*,-replicaset-controller", 0, True), ("replicaset-controller", 2, False)],
+)
+def test_controllers_can_be_chosen(wanted: str, pods: int, account: bool) -> None:
+    """In kube-controller-manager's words."""
+    world = World(wanted=wanted)
+    world.create("replicasets.apps", "w", workload(replicas=2))
+    world.run(5)
+    assert len(world.all("pods")) == pods
+    assert (world.find("serviceaccounts", "default") is not None) == account
+
+
+def test_a_controller_nobody_knows_is_named() -> None:
+    """With those that are known."""
+    with pytest.raises(ValueError, match=r"'jobs' is not in the list of known controllers; use none, \* or some of "):
+        World(wanted="*,-jobs")

@@ -1,0 +1,164 @@
+"""Nodes that fall silent or are tainted, and the pods on them."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.world import World, template, workload
+from kubestow.apiserver.controllers.api import Api
+from kubestow.apiserver.controllers.podgc import PodGarbageCollector
+from kubestow.apiserver.controllers.pods import Pods
+from kubestow.apiserver.controllers.queue import Controllers
+from kubestow.apiserver.store.records import Change
+
+PREFIX = "node.kubernetes.io/"
+
+
+@pytest.fixture
+def world() -> World:
+    """Two nodes."""
+    return World(2)
+
+
+def annotate(world: World, node: str, **said: str) -> None:
+    """Annotates a node for its stand-in kubelet."""
+    texts = {f"kubestow.dev/{key}": value for key, value in said.items()}
+    world.update("nodes", node, lambda one: one["metadata"].setdefault("annotations", {}).update(texts))
+
+
+def taints(world: World, node: str) -> set[tuple[str, str]]:
+    """Taints of a node, without their prefix."""
+    found = world.get("nodes", node).get("spec", {}).get("taints", ())
+    return {(one["key"].removeprefix(PREFIX), one["effect"]) for one in found}
+
+
+def pod(world: World, name: str, **spec: Any) -> None:
+    """A pod on node-0."""
+    world.create("pods", name, {**template(nodeName="node-0")["spec"], **spec})
+
+
+def test_a_silent_node_becomes_unknown(world: World) -> None:
+    """Fifty seconds after its last heartbeat; its pods are not ready, and leave five minutes later."""
+    pod(world, "p")
+    world.run(5)
+    annotate(world, "node-0", ready="unknown")
+    world.run(45)
+    assert world.condition("nodes", "node-0", "Ready")["status"] == "True"
+    world.run(10)
+    assert world.condition("nodes", "node-0", "Ready")["reason"] == "NodeStatusUnknown"
+    assert taints(world, "node-0") == {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}
+    assert world.condition("pods", "p", "Ready")["status"] == "False"
+    assert ("NodeNotReady", "Node is not ready") in world.events("Pod")
+    world.run(280)
+    assert "deletionTimestamp" not in world.get("pods", "p")["metadata"]
+    world.run(30)
+    assert "deletionTimestamp" in world.get("pods", "p")["metadata"]
+    assert ("TaintManagerEviction", "Marking for deletion Pod default/p") in world.events("Pod")
+    assert world.condition("pods", "p", "DisruptionTarget")["reason"] == "DeletionByTaintManager"
+
+
+def test_a_node_that_comes_back_is_as_before(world: World) -> None:
+    """Ready, without taints, its pods ready again."""
+    pod(world, "p")
+    world.run(5)
+    annotate(world, "node-0", ready="unknown")
+    world.run(100)
+    annotate(world, "node-0", ready="true")
+    world.run(5)
+    assert taints(world, "node-0") == set()
+    assert world.condition("pods", "p", "Ready")["status"] == "True"
+    statuses = {one["type"]: one["status"] for one in world.status("nodes", "node-0")["conditions"]}
+    assert statuses == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
+
+
+def test_a_node_without_heartbeats_is_believed() -> None:
+    """Nodes that nobody acts for stay as they were made."""
+    world = World(1, kubelets=False)
+    world.run(600)
+    assert taints(world, "node-0") == set()
+
+
+@pytest.mark.parametrize(
+    ("type_", "key"), [("MemoryPressure", "memory-pressure"), ("NetworkUnavailable", "network-unavailable")]
+)
+def test_taints_follow_conditions(world: World, type_: str, key: str) -> None:
+    """And go with them."""
+    world.run(1)
+
+    def report(status: str) -> None:
+        def alter(node: dict[str, Any]) -> None:
+            others = [one for one in node["status"]["conditions"] if one["type"] != type_]
+            node["status"]["conditions"] = [*others, {"type": type_, "status": status}]
+
+        world.update("nodes", "node-0", alter, sub="status")
+        world.run(1)
+
+    report("True")
+    assert taints(world, "node-0") == {(key, "NoSchedule")}
+    report("False")
+    assert taints(world, "node-0") == set()
+
+
+def test_pods_leave_when_their_patience_ends(world: World) -> None:
+    """Those that do not tolerate at once, those that do for a while then, others never."""
+    fire = {"key": "fire", "effect": "NoExecute"}
+    pod(world, "never")
+    pod(
+        world,
+        "awhile",
+        tolerations=[{"key": "fire", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}],
+    )
+    pod(world, "always", tolerations=[{"key": "fire", "operator": "Exists"}])
+    world.run(5)
+    gone: dict[str, float] = {}
+
+    def note(change: Change) -> None:
+        if b'"deletionTimestamp"' in change.record.body:
+            gone.setdefault(change.record.name, world.clock.time)
+
+    world.watch("pods", note)
+    begun = world.clock.time
+    world.update("nodes", "node-0", lambda one: one.setdefault("spec", {}).update(taints=[fire]))
+    world.run(120)
+    assert {name: round(at - begun) for name, at in gone.items()} == {"never": 0, "awhile": 60}
+    assert world.phases() == ["Running"]
+
+
+def test_a_taint_that_goes_in_time_spares_the_pod(world: World) -> None:
+    """The clock starts anew with the next one."""
+    pod(world, "p", tolerations=[{"key": "fire", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}])
+    world.run(5)
+    for _ in range(2):
+        world.update(
+            "nodes", "node-0",
+            lambda one: one.setdefault("spec", {}).update(taints=[{"key": "fire", "effect": "NoExecute"}]),
+        )  # fmt: skip
+        world.run(40)
+        world.update("nodes", "node-0", lambda one: one["spec"].pop("taints"))
+        world.run(5)
+    assert world.phases() == ["Running"]
+
+
+def test_pods_of_a_node_that_is_gone_are_buried(world: World) -> None:
+    """After a while, since it may only be late; their owner replaces them."""
+    world.create("replicasets.apps", "w", workload(replicas=2))
+    world.run(5)
+    world.delete("nodes", "node-0")
+    world.run(30)
+    assert len(world.all("pods")) == 2
+    world.run(60)
+    assert {one["spec"]["nodeName"] for one in world.all("pods")} == {"node-1"}
+
+
+def test_only_so_many_finished_pods_are_kept() -> None:
+    """The oldest go."""
+    world = World(1, wanted="node-lifecycle-controller")
+    collector = Controllers(
+        world.store, [PodGarbageCollector(Pods(Api(world.writer, world.remover)), finished_limit=3)]
+    )
+    for number in range(5):
+        world.create("pods", f"p{number}", template(restartPolicy="Never")["spec"])
+        world.run(15)
+    while collector.next_due() is not None:
+        collector.visit_next()
+    assert [one["metadata"]["name"] for one in world.all("pods")] == ["p2", "p3", "p4"]

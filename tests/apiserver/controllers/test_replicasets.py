@@ -1,0 +1,87 @@
+"""ReplicaSets and ReplicationControllers keep their number."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.world import LABELS, World, template, workload
+
+SETS = "replicasets.apps"
+OPEN = {"type": "x", "status": "True"}
+
+
+@pytest.fixture
+def world() -> World:
+    """Three nodes."""
+    return World()
+
+
+@pytest.mark.parametrize("storage", [SETS, "replicationcontrollers"])
+def test_missing_pods_are_created_and_surplus_ones_deleted(world: World, storage: str) -> None:
+    """The status counts, events tell."""
+    spec = workload(replicas=3)
+    if storage == "replicationcontrollers":
+        spec["selector"] = LABELS
+    world.create(storage, "w", spec)
+    world.run(10)
+    assert world.status(storage, "w")["availableReplicas"] == 3
+    world.set(storage, "w", replicas=1)
+    world.run(10)
+    (left,) = world.all("pods")
+    assert left["metadata"]["ownerReferences"][0]["name"] == "w"
+    assert [reason for reason, _ in world.events()] == ["SuccessfulCreate"] * 3 + ["SuccessfulDelete"] * 2
+    world.delete("pods", left["metadata"]["name"])
+    world.run(10)
+    assert len(world.pods()) == 1
+
+
+def doomed(world: World, alter: Any) -> str:
+    """Which of three pods goes when one must, after something was done to the second."""
+    world.create(SETS, "w", workload(replicas=3))
+    world.run(10)
+    names = [one["metadata"]["name"] for one in world.pods()]
+    alter(names[1])
+    world.run(1)
+    world.set(SETS, "w", replicas=2)
+    world.run(10)
+    left = [one["metadata"]["name"] for one in world.pods()]
+    (gone,) = [number for number, name in enumerate(names) if name not in left]
+    return ["first", "second", "third"][gone]
+
+
+def test_a_cheap_pod_goes_first(world: World) -> None:
+    """The annotation pod-deletion-cost decides between pods that are otherwise alike."""
+    cost = {"controller.kubernetes.io/pod-deletion-cost": "-5"}
+    alter = lambda name: world.update("pods", name, lambda one: one["metadata"].update(annotations=cost))  # noqa: E731
+    assert doomed(world, alter) == "second"
+
+
+def test_a_pod_that_is_not_ready_goes_first(world: World) -> None:
+    """Before those that are: here a readiness gate of the second stays closed."""
+    world.create(SETS, "w", workload(replicas=3, template=template(readinessGates=[{"conditionType": "x"}])))
+    world.run(10)
+    names = [one["metadata"]["name"] for one in world.pods()]
+    for name in (names[0], names[2]):
+        world.update("pods", name, lambda one: one["status"]["conditions"].append(OPEN), sub="status")
+    world.run()
+    world.set(SETS, "w", replicas=2)
+    world.run(10)
+    assert [one["metadata"]["name"] for one in world.pods()] == [names[0], names[2]]
+
+
+def test_many_pods_come_in_steps(world: World) -> None:
+    """No visit makes more than a few hundred."""
+    world.create(SETS, "w", workload(replicas=1200))
+    world.run(10)
+    assert world.status(SETS, "w")["availableReplicas"] == 1200
+
+
+def test_finished_pods_are_replaced(world: World) -> None:
+    """A pod that has failed does not count."""
+    world.create(SETS, "w", workload(replicas=1))
+    world.run(10)
+    (pod,) = world.pods()
+    world.update("pods", pod["metadata"]["name"], lambda one: one["status"].update(phase="Failed"), sub="status")
+    world.run(10)
+    assert world.phases() == ["Failed", "Running"]
+    assert world.status(SETS, "w")["replicas"] == 1
