@@ -159,7 +159,7 @@ async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any
     for pod in waiting:
         api.add(pod)
     churn = asyncio.ensure_future(Churn(workload, nodes, api).run()) if workload.churn else None
-    await _run_to_the_end(core, api)
+    await run_to_the_end(core, api)
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu_started
     if churn is not None:
         churn.cancel()
@@ -175,7 +175,7 @@ async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any
     }
 
 
-async def _run_to_the_end(core: Core, api: InstantApi) -> None:
+async def run_to_the_end(core: Core, api: InstantApi) -> None:
     """Until all pods are bound, or nothing has been bound for long."""
     running = asyncio.ensure_future(core.scheduler.run())
     bound = -1

@@ -12,6 +12,7 @@ from kubestow.cluster.events import (
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
 )
+from kubestow.cluster.gate import Gate
 from kubestow.cluster.state import Cluster
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -35,6 +36,7 @@ class Intake:
         changed: Callable[[], None],
         metrics: SchedulerMetrics,
         stopwatch: Callable[[], float],
+        gate: Gate,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -43,6 +45,7 @@ class Intake:
         self._changed = changed
         self._metrics = metrics
         self._stopwatch = stopwatch
+        self._gate = gate
         self._pending: dict[str, Pod] = {}
         """By uid."""
 
@@ -64,6 +67,8 @@ class Intake:
                 self._pod_added(pod)
 
     def added(self, obj: Any) -> None:
+        if self._gate.holds(self.added, obj):
+            return
         if isinstance(obj, Pod):
             self._pod_added(obj)
         elif isinstance(obj, Node):
@@ -73,6 +78,8 @@ class Intake:
         self._changed()
 
     def updated(self, old: Any, new: Any) -> None:
+        if self._gate.holds(self.updated, old, new):
+            return
         if isinstance(new, Pod):
             self._pod_updated(old, new)
         elif isinstance(new, Node):
@@ -82,6 +89,8 @@ class Intake:
         self._changed()
 
     def deleted(self, obj: Any) -> None:
+        if self._gate.holds(self.deleted, obj):
+            return
         if isinstance(obj, Pod):
             self._pod_deleted(obj)
         elif isinstance(obj, Node):
@@ -92,8 +101,10 @@ class Intake:
 
     def access_changed(self, kind: type, problem: str) -> None:
         """Objects of a kind cannot be seen, for a reason; with an empty one, they can."""
+        if self._gate.holds(self.access_changed, kind, problem):
+            return
         # Nothing is scheduled before pods and nodes are seen.
-        if kind is not Pod and kind is not Node:
+        if not issubclass(kind, Pod | Node):
             self._cluster.set_unreadable(kind, problem)
             self._changed()
 

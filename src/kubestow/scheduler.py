@@ -4,21 +4,25 @@
                 |                  |
                 +---- Failed ------+-----> failure handling -> queue
 
-Everything here happens on one event loop. A cycle never waits, so there are no locks and nothing to copy.
+Everything here happens on one event loop. A cycle never waits, so there are no locks and nothing to copy. Where it has
+to ask extenders, all else goes on meanwhile, except that what would change the cluster under it is held back.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from kubestow.binding.binder import Attempt, Binder
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.evictions import Evictions, Preemption
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.events import ASSIGNED_POD_DELETE
+from kubestow.cluster.gate import Gate
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.cycle.outcome import Failed, Placed
+from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
+from kubestow.extenders.binding import ExtenderBinding
+from kubestow.extenders.extender import Ask, Asking, Call
 from kubestow.framework.handle import Recorder
 from kubestow.framework.profile import Profile
 from kubestow.intake import Intake
@@ -63,8 +67,11 @@ class Scheduler:
         stopwatch: Callable[[], float],
         waiting_pods: WaitingPods,
         work_arrived: asyncio.Event,
+        gate: Gate,
+        ask: Ask,
         *,
         announces_expectation: bool = True,
+        extender_binding: ExtenderBinding | None = None,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -78,11 +85,22 @@ class Scheduler:
         self._clock = clock
         self._stopwatch = stopwatch
         self._work_arrived = work_arrived
+        self._gate = gate
+        self._ask = ask
+        self._asking: tuple[Attempt, Asking[Outcome]] | None = None
         self._count = 0
         self.attempt_ended: Callable[[Profile, Failed | None], None] | None = None
         """Is told how an attempt ended, None for a pod that was bound, and by which profile it was made."""
         self.binder = Binder(
-            dispatcher, waiting_pods, self, queue.done, metrics, stopwatch, announces_expectation=announces_expectation
+            dispatcher,
+            waiting_pods,
+            self,
+            queue.done,
+            metrics,
+            stopwatch,
+            gate,
+            announces_expectation=announces_expectation,
+            extender_binding=extender_binding,
         )
         self.evictions = Evictions(
             cluster,
@@ -96,6 +114,7 @@ class Scheduler:
             metrics,
         )
         metrics.goroutines.track(lambda: len(self.binder), "binding")
+        metrics.goroutines.track(lambda: sum(call.prioritizes for call in self.calls), "prioritizing_extender")
         metrics.cache_size.track(lambda: len(cluster.nodes.row_of), "nodes")
         metrics.cache_size.track(lambda: cluster.pod_count, "pods")
         metrics.cache_size.track(lambda: cluster.assumed_count, "assumed_pods")
@@ -103,7 +122,10 @@ class Scheduler:
     # The main path
 
     def schedule_one(self) -> bool:
-        """Take the next pod out of the queue and decide about it; False if there is none."""
+        """Take the next pod out of the queue and decide about it; False if there is none.
+
+        Where extenders are to be asked about it, it is left at that; `run` goes on.
+        """
         queued = self._queue.pop()
         if queued is None:
             return False
@@ -114,8 +136,15 @@ class Scheduler:
         attempt = Attempt(queued, profile, self._stopwatch())
         profile.caller.timing = self._count % _TIMED_CYCLES == 0
         self._count += 1
-        outcome = self._cycles.run(profile, queued.info)
-        seconds = self._stopwatch() - attempt.started
+        self._conclude(attempt, self._cycles.run(profile, queued.info))
+        return True
+
+    def _conclude(self, attempt: Attempt, outcome: Outcome | Asking[Outcome]) -> None:
+        if isinstance(outcome, Asking):
+            self._asking = (attempt, outcome)
+            return
+        self._asking = None
+        queued, seconds = attempt.queued, self._stopwatch() - attempt.started
         self._metrics.scheduling_algorithm_seconds.observe(seconds)
         self._decided(queued.pod, outcome, seconds)
         if isinstance(outcome, Placed):
@@ -123,7 +152,21 @@ class Scheduler:
             self.binder.start(attempt, outcome)
         else:
             self._handle_failure(attempt, outcome)
-        return True
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """The calls to extenders that a cycle waits for."""
+        return () if self._asking is None else self._asking[1].calls
+
+    async def _ask_extenders(self) -> None:
+        """Let the cycle that has stopped for it ask extenders, until it is over."""
+        self._gate.close()
+        try:
+            while self._asking is not None:
+                attempt, asking = self._asking
+                self._conclude(attempt, asking.answered(await self._ask(asking.calls)))
+        finally:
+            self._gate.open()
 
     def _is_to_be_skipped(self, pod: Pod) -> bool:
         if pod.metadata.deletionTimestamp is not None:
@@ -211,6 +254,8 @@ class Scheduler:
             for _ in range(_CYCLES_PER_TURN):
                 if not self.schedule_one():
                     break
+                if self._asking is not None:
+                    await self._ask_extenders()
             if self._queue.has_work:
                 await asyncio.sleep(0)
                 continue

@@ -7,8 +7,10 @@ from typing import NamedTuple, Protocol
 
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
+from kubestow.cluster.gate import Gate
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.cycle.scheduling import refusal
+from kubestow.extenders.binding import ExtenderBinding
 from kubestow.framework.caller import Caller
 from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
@@ -46,8 +48,10 @@ class Binder:
         free_events: Callable[[str], None],
         metrics: SchedulerMetrics,
         stopwatch: Callable[[], float],
+        gate: Gate,
         *,
         announces_expectation: bool,
+        extender_binding: ExtenderBinding | None = None,
     ) -> None:
         self._dispatcher = dispatcher
         self._waiting = waiting
@@ -55,7 +59,9 @@ class Binder:
         self._free_events = free_events
         self._metrics = metrics
         self._stopwatch = stopwatch
+        self._gate = gate
         self._announces_expectation = announces_expectation
+        self._extender_binding = extender_binding
         self._tasks: dict[str, asyncio.Task[Failed | None]] = {}
         self._pre_binding: dict[str, asyncio.Task[Rejection | None]] = {}
         self._preempted: dict[str, str] = {}
@@ -78,6 +84,8 @@ class Binder:
 
     def _ended(self, attempt: Attempt, placed: Placed, task: asyncio.Task[Failed | None]) -> None:
         # Even a task that was cancelled before it began comes by here, so that no pod is lost.
+        if self._gate.holds(self._ended, attempt, placed, task):
+            return
         del self._tasks[placed.pod.uid]
         self._waiting.remove(placed.pod.uid)
         failed = _failure_of(task)
@@ -103,6 +111,8 @@ class Binder:
             refused = await self._pre_bind(profile, to_prepare, placed)
             if refused is not None:
                 return Failed(refused.code, refused.message)
+        if self._extender_binding is not None and await self._extender_binding(pod.pod, node):
+            return None
         return await self._bind_plugins(profile, placed)
 
     async def _permission(self, uid: str) -> Rejection | None:

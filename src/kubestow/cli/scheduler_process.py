@@ -54,11 +54,6 @@ def run(
     metric_options: MetricOptions,
 ) -> int:
     """Run until stopped; returns the exit code. Raises SettingsError before anything has begun."""
-    if configuration.extenders:
-        raise SettingsError(
-            f"{flags['config']}: extenders: HTTP extenders are not called by this scheduler, and ignoring them could "
-            "place pods wrongly; remove them, or keep kube-scheduler for these pods"
-        )
     try:
         access = access_of(configuration, flags["master"])
     except CallError as error:

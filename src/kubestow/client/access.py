@@ -6,6 +6,7 @@ Order: an explicit --kubeconfig; else $KUBECONFIG; else the service account of t
 
 import asyncio
 import dataclasses
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,6 +67,7 @@ def open_channel(
     access: Access,
     *,
     most_requests: int = MOST_REQUESTS,
+    largest_answer: float = math.inf,
     environ: Mapping[str, str] = os.environ,
     clock: Clock,
     metrics: ClientMetrics | None = None,
@@ -81,7 +83,7 @@ def open_channel(
     tls = TlsContexts(access.tls)
     if endpoint.scheme == "https":
         tls.current()  # wrong certificates are told at the start, not with the first request
-    dialer = Dialer(endpoint, tls, loop, server_name=access.tls.server_name, proxy=proxy)
+    dialer = Dialer(endpoint, tls, loop, server_name=access.tls.server_name, proxy=proxy, largest_answer=largest_answer)
     pool = Pool(dialer, most_requests, loop)
     metrics = metrics or ClientMetrics()
     metrics.transports_created.inc("miss")

@@ -160,27 +160,15 @@ class ApiClient:
         return b"%b%b%b%b%b" % (start, self._static, auth, tail, body)
 
     async def _attempt(self, method: str, message: bytes, deadline: float) -> Response:
-        pool = self._pool
         started = self._loop.time()
-        if not pool.enter_at_once():
-            await pool.wait_to_enter(deadline)
-        connection = None
         code = "<error>"
         received = 0
         try:
-            connection = pool.take_idle() or await pool.dial(deadline)
-            response = await connection.exchange(message, deadline)
+            response = await self._pool.exchange((message,), deadline)
             code = str(response.status)
             received = len(response.body)
             return response
-        except asyncio.CancelledError:
-            if connection is not None:
-                connection.close()
-            raise
         finally:
-            if connection is not None:
-                pool.put_back(connection)
-            pool.leave()
             self._count(method, code, self._loop.time() - started, len(message), received)
 
     async def _open_stream(

@@ -8,6 +8,7 @@ whether there is anything overdue.
 
 import asyncio
 import math
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 import httptools
@@ -27,19 +28,26 @@ class Sink(Protocol):
 class Response:
     """A complete answer; the body of a stream has gone to its sink."""
 
-    __slots__ = ("body", "retry_after", "status")
+    __slots__ = ("body", "location", "retry_after", "status")
 
-    def __init__(self, status: int, body: bytes, retry_after: str | None) -> None:
+    def __init__(self, status: int, body: bytes, retry_after: str | None, location: str) -> None:
         self.status = status
         self.body = body
         self.retry_after = retry_after
+        self.location = location
+        """Where the server wants to be asked instead, if it says so."""
 
 
 class Connection(asyncio.Protocol):
-    """A keep-alive connection; `reusable` says whether another request may follow."""
+    """A keep-alive connection; `reusable` says whether another request may follow.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    An answer that is collected may have `largest_answer` bytes.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, largest_answer: float = math.inf) -> None:
         self._loop = loop
+        self._largest_answer = largest_answer
+        self._collected = 0
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Response] | None = None
@@ -50,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._status = 0
         self._pieces: list[bytes] = []
         self._retry_after: str | None = None
+        self._location = ""
         self._until_close = True
         self._answering = False
         self.opened_at = loop.time()
@@ -59,15 +68,18 @@ class Connection(asyncio.Protocol):
 
     # What users of a connection call.
 
-    def exchange(self, request: bytes, deadline: float) -> asyncio.Future[Response]:
-        """Send a request; the future holds the complete answer or a TransportError."""
+    def exchange(self, request: Sequence[bytes], deadline: float) -> asyncio.Future[Response]:
+        """Send a request, in pieces; the future holds the complete answer or a TransportError."""
         answer = self._answer = self._loop.create_future()
         self.served += 1
         if self._transport is None:
             self._fail(ConnectionLostError("the connection was closed before the request was sent"))
             return answer
         self._wait_until(deadline)
-        self._transport.write(request)
+        if len(request) == 1:
+            self._transport.write(request[0])
+        else:
+            self._transport.writelines(request)
         return answer
 
     def stream(
@@ -80,7 +92,7 @@ class Connection(asyncio.Protocol):
         """
         self._sink = sink
         ended = self._ended = self._loop.create_future()
-        return self.exchange(request, deadline), ended
+        return self.exchange((request,), deadline), ended
 
     def close(self) -> None:
         """Drop the connection; whoever waits for an answer gets ConnectionLostError."""
@@ -121,15 +133,19 @@ class Connection(asyncio.Protocol):
         self._answering = True
         self._until_close = True
         self._retry_after = None
+        self._location = ""
+        self._collected = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Only three headers matter and their lengths differ from those of most others: cheap to pass over the rest.
+        # Only four headers matter and their lengths differ from those of most others: cheap to pass over the rest.
         length = len(name)
         if length == 14 or length == 17:
             if name.lower() in (b"content-length", b"transfer-encoding"):
                 self._until_close = False
         elif length == 11 and name.lower() == b"retry-after":
             self._retry_after = value.decode("latin-1")
+        elif length == 8 and name.lower() == b"location":
+            self._location = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self._status = status = self._parser.get_status_code()
@@ -138,11 +154,15 @@ class Connection(asyncio.Protocol):
         elif status > 200:
             self._sink = None
         elif status == 200 and self._sink is not None and self._answer is not None and not self._answer.done():
-            self._answer.set_result(Response(200, b"", self._retry_after))
+            self._answer.set_result(Response(200, b"", self._retry_after, self._location))
 
     def on_body(self, piece: bytes) -> None:
         if self._sink is None:
-            self._pieces.append(piece)
+            self._collected += len(piece)
+            if self._collected > self._largest_answer:
+                self._break(BadAnswerError(f"the answer is larger than {self._largest_answer} bytes"))
+            else:
+                self._pieces.append(piece)
             return
         # At once, not gathered per read: measured, large batches cost more than they save.
         try:
@@ -170,7 +190,7 @@ class Connection(asyncio.Protocol):
         self.idle_since = self._loop.time()
         if answer is not None and not answer.done():
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            answer.set_result(Response(self._status, body, self._retry_after))
+            answer.set_result(Response(self._status, body, self._retry_after, self._location))
         if ended is not None and not ended.done():
             ended.set_result(None)
 

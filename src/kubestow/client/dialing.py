@@ -1,6 +1,7 @@
 """Opening a connection to the API server: straight or through a proxy, plain or TLS, within a time limit."""
 
 import asyncio
+import math
 import socket
 import ssl
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ class Dialer:
         server_name: str = "",
         proxy: Proxy | None = None,
         seconds: float = CONNECT_SECONDS,
+        largest_answer: float = math.inf,
     ) -> None:
         self._endpoint = endpoint
         self._tls = tls
@@ -65,6 +67,7 @@ class Dialer:
         self._server_name = server_name or endpoint.host
         self._proxy = proxy
         self._seconds = seconds
+        self._largest_answer = largest_answer
 
     async def __call__(self, deadline: float) -> Connection:
         endpoint = self._endpoint
@@ -81,9 +84,12 @@ class Dialer:
             raise ConnectError(f"cannot connect to {endpoint.host}:{endpoint.port}: {error}") from error
         return connection
 
+    def _new_connection(self) -> Connection:
+        return Connection(self._loop, self._largest_answer)
+
     async def _direct(self, context: ssl.SSLContext | None) -> Connection:
         transport, connection = await self._loop.create_connection(
-            lambda: Connection(self._loop),
+            self._new_connection,
             self._endpoint.host,
             self._endpoint.port,
             ssl=context,
@@ -98,7 +104,7 @@ class Dialer:
         try:
             _keep_alive(transport)
             tunnel = await handshake.open_tunnel(proxy, self._endpoint.host, self._endpoint.port)
-            connection = Connection(self._loop)
+            connection = self._new_connection()
             if context is None:
                 tunnel.set_protocol(connection)
                 connection.connection_made(tunnel)

@@ -6,9 +6,9 @@ also retired by age: new ones see rotated certificates and whichever API server 
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from kubestow.client.connection import Connection
+from kubestow.client.connection import Connection, Response
 from kubestow.model.failures import TimedOutError
 
 IDLE_SECONDS = 90.0
@@ -101,6 +101,23 @@ class Pool:
             self._idle.append(connection)
             if self._sweep is None:
                 self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_stale)
+
+    async def exchange(self, message: Sequence[bytes], deadline: float) -> Response:
+        """Send a request when there is room for it, and return the answer; raises TransportError."""
+        if not self.enter_at_once():
+            await self.wait_to_enter(deadline)
+        connection = None
+        try:
+            connection = self.take_idle() or await self.dial(deadline)
+            return await connection.exchange(message, deadline)
+        except asyncio.CancelledError:
+            if connection is not None:
+                connection.close()
+            raise
+        finally:
+            if connection is not None:
+                self.put_back(connection)
+            self.leave()
 
     def close_idle(self) -> None:
         """Drop what is not in use, e.g. because it was opened with a certificate that was replaced."""

@@ -1,26 +1,34 @@
 """PostFilter: the plugins that try to make room are asked in turn, until one has, or finds that nothing can."""
 
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.extenders.asking import Extenders
+from kubestow.extenders.extender import Conversation, ExtenderError
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import Code, PluginError, PostFilterResult
+from kubestow.framework.results import Candidates, Code, PluginError, PostFilterResult
 
 _REJECTED = (Code.UNSCHEDULABLE, Code.PENDING)
 
 
-def run_post_filter(profile: Profile, evaluation: Evaluation) -> PostFilterResult:
+def run_post_filter(
+    profile: Profile, evaluation: Evaluation, extenders: Extenders | None
+) -> Conversation[PostFilterResult]:
     """Ask the plugins; what those who could not help had to say is joined. A plugin that fails ends it."""
     start = profile.caller.started()
-    result = _run(profile, evaluation)
+    result = yield from _run(profile, evaluation, extenders)
     profile.caller.finished("PostFilter", result.code, start)
     return result
 
 
-def _run(profile: Profile, evaluation: Evaluation) -> PostFilterResult:
+def _run(profile: Profile, evaluation: Evaluation, extenders: Extenders | None) -> Conversation[PostFilterResult]:
     messages: list[str] = []
     nominated: str | None = None
     for hook in profile.post_filter:
         try:
-            result: PostFilterResult = profile.caller.call(hook, evaluation.pod, evaluation)
+            answer: PostFilterResult | Candidates = profile.caller.call(hook, evaluation.pod, evaluation)
+            if isinstance(answer, Candidates):
+                result = yield from _decide(hook.name, answer, evaluation, extenders)
+            else:
+                result = answer
         except PluginError as error:
             return PostFilterResult(Code.ERROR, str(error))
         if result.code in (Code.SUCCESS, Code.UNRESOLVABLE):
@@ -32,3 +40,19 @@ def _run(profile: Profile, evaluation: Evaluation) -> PostFilterResult:
         if result.message:
             messages.append(result.message)
     return PostFilterResult(Code.UNSCHEDULABLE, ", ".join(messages), nominated)
+
+
+def _decide(
+    plugin: str, candidates: Candidates, evaluation: Evaluation, extenders: Extenders | None
+) -> Conversation[PostFilterResult]:
+    """Have extenders look at the candidates, and the plugin decide among what they leave."""
+    victims = candidates.victims
+    if extenders is not None:
+        try:
+            victims = yield from extenders.preempt(evaluation.pod, victims)
+        except ExtenderError as error:
+            return PostFilterResult(Code.ERROR, f"preemption: {error}")
+    try:
+        return candidates.choose(victims)
+    except Exception as error:
+        raise PluginError(plugin, "PostFilter", error) from error

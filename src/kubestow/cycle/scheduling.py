@@ -3,7 +3,8 @@
     PreFilter -> (nominated node first) Filter -> [PostFilter] -> PreScore -> Score -> choose
               -> assume -> Reserve -> Permit
 
-A cycle never waits: it sees the live cluster, and what it decides is in the cluster when the next cycle starts.
+A cycle never waits: it sees the live cluster, and what it decides is in the cluster when the next cycle starts. Where
+extenders are to be asked, it is whoever runs it that waits.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,11 +20,16 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Search, Sharing, Upcoming
+from kubestow.extenders.asking import Extenders
+from kubestow.extenders.extender import Asking, Conversation, ExtenderError, begin
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
 from kubestow.model.rng import Rng
+from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
 
 
 class Judge(Protocol):
@@ -70,6 +76,7 @@ class SchedulingCycles:
         share_among_equal_pods: bool = True,
         metrics: SchedulerMetrics | None = None,
         upcoming: Upcoming = nobody,
+        extenders: Extenders | None = None,
     ) -> None:
         self._cluster = cluster
         self._nominator = nominator
@@ -77,25 +84,31 @@ class SchedulingCycles:
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
+        self._extenders = extenders
 
     def reconfigure(self, percentage_of_nodes_to_score: int) -> None:
         """Other plugins decide from now on: what pods share is forgotten."""
         self._percentage = percentage_of_nodes_to_score
         self._sharing = self._sharing and self._sharing.forgotten()
 
-    def run(self, profile: Profile, pod: PodInfo) -> Outcome:
-        """Schedule one pod. A failure of a plugin is an outcome, not an exception."""
+    def run(self, profile: Profile, pod: PodInfo) -> Outcome | Asking[Outcome]:
+        """Schedule one pod. A failure of a plugin or an extender is an outcome, not an exception."""
+        return begin(self._run(profile, pod))
+
+    def _run(self, profile: Profile, pod: PodInfo) -> Conversation[Outcome]:
         try:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
             search = self._next_search(profile)
             evaluation, judge = self._begin(profile, pod, search)
-            found = None if judge is None else self._find(evaluation, judge, search)
+            found = None if judge is None else (yield from self._find(evaluation, judge, search))
             if found is None:
-                return self._post_filter(evaluation)
+                return (yield from self._post_filter(evaluation))
             return self._take(evaluation, *found)
         except PluginError as error:
             return Failed(Code.ERROR, str(error), failing_plugin=error.plugin)
+        except ExtenderError as error:
+            return Failed(Code.ERROR, str(error))
         except ValueError as error:
             return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
 
@@ -110,7 +123,8 @@ class SchedulingCycles:
         percentage = profile.percentage_of_nodes_to_score
         enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
         # Where nothing is scored, the first node that will do is as good as any.
-        return Search(order, enough if profile.score else 1)
+        is_choosy = bool(profile.score) or (self._extenders is not None and self._extenders.judge_nodes)
+        return Search(order, enough if is_choosy else 1)
 
     def _begin(self, profile: Profile, pod: PodInfo, search: Search) -> tuple[Evaluation, Judge | None]:
         """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
@@ -121,36 +135,56 @@ class SchedulingCycles:
                 return evaluation, judge
         return evaluation, evaluation if evaluation.pre_filter() else None
 
-    def _find(self, evaluation: Evaluation, judge: Judge, search: Search) -> tuple[str, int, int] | None:
+    def _find(self, evaluation: Evaluation, judge: Judge, search: Search) -> Conversation[tuple[str, int, int] | None]:
         """The best node, how many were looked at, and how many would do; None if none will."""
+        nominated = self._nominated_row(evaluation.pod)
+        if nominated is not None and (yield from self._is_still_good(evaluation, judge, nominated)):
+            return self._cluster.nodes.names[int(nominated[0])], 1, 1
+        narrowed = evaluation.narrowed_rows()
+        if narrowed is not None:
+            search = self._search_in(evaluation.profile, narrowed)
+        rows, searched = self._filter(evaluation, judge, search)
+        self._next_start += searched
+        if self._extenders is not None and len(rows):
+            left = yield from self._extenders.filter(evaluation.pod, rows)
+            rows = left.rows
+            if not len(rows):
+                evaluation.explain_extended(search.order[:searched], left.failed(self._cluster.nodes))
+        return ((yield from self._best(evaluation, judge, rows)), searched, len(rows)) if len(rows) else None
+
+    def _is_still_good(self, evaluation: Evaluation, judge: Judge, nominated: IntArray) -> Conversation[bool]:
+        """Whether the nominated node will do."""
+        passing, _ = self._filter(evaluation, judge, Search(nominated, 1), explain=False)
+        if self._extenders is None or not len(passing):
+            return len(passing) > 0
+        try:
+            return len((yield from self._extenders.filter(evaluation.pod, nominated)).rows) > 0
+        except ExtenderError as error:
+            log.error("Evaluation failed on nominated node", err=error, pod=evaluation.pod.key)
+            return False
+
+    def _filter(
+        self, evaluation: Evaluation, judge: Judge, search: Search, *, explain: bool = True
+    ) -> tuple[IntArray, int]:
+        """As many rows that pass as are enough, and how many were looked at."""
         caller, status = evaluation.profile.caller, Code.ERROR
         start = caller.started()
         try:
-            rows, searched = self._search(evaluation, judge, search)
-            if not len(rows):
+            rows, searched = first_passing(judge.passing, search.order, search.enough)
+            if explain and not len(rows):
                 judge.explain()
             status = Code.SUCCESS
         finally:
             caller.finished("Filter", status, start)
-        return (self._best(rows, judge.score), searched, len(rows)) if len(rows) else None
+        return rows, searched
 
-    def _search(self, evaluation: Evaluation, judge: Judge, search: Search) -> tuple[IntArray, int]:
-        """As many rows that pass as are enough, and how many were looked at; the nominated node alone if it will do."""
-        nominated = self._nominated_row(evaluation.pod)
-        if nominated is not None and judge.passing(nominated)[0]:
-            return nominated, 1
-        narrowed = evaluation.narrowed_rows()
-        if narrowed is not None:
-            search = self._search_in(evaluation.profile, narrowed)
-        found, searched = first_passing(judge.passing, search.order, search.enough)
-        self._next_start += searched
-        return found, searched
-
-    def _best(self, rows: IntArray, score: Callable[[IntArray], IntArray]) -> str:
+    def _best(self, evaluation: Evaluation, judge: Judge, rows: IntArray) -> Conversation[str]:
         if len(rows) == 1:
             row = int(rows[0])
         else:
-            totals = score(rows)
+            totals = judge.score(rows)
+            if self._extenders is not None:
+                totals = totals + (yield from self._extenders.prioritize(evaluation.pod, rows))
             row = self._choose(rows[totals == totals.max()])
         return self._cluster.nodes.names[row]
 
@@ -161,11 +195,11 @@ class SchedulingCycles:
             return None
         return np.array([row])
 
-    def _post_filter(self, evaluation: Evaluation) -> Failed:
+    def _post_filter(self, evaluation: Evaluation) -> Conversation[Failed]:
         plugins = frozenset(evaluation.rejecting_plugins)
         if not evaluation.profile.post_filter:
             return Failed(Code.UNSCHEDULABLE, evaluation.message(), plugins)
-        result = run_post_filter(evaluation.profile, evaluation)
+        result = yield from run_post_filter(evaluation.profile, evaluation, self._extenders)
         return Failed(
             Code.UNSCHEDULABLE,
             evaluation.message(result.message),

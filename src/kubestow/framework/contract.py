@@ -16,6 +16,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.results import (
     MAX_SCORE,
+    Candidates,
     Code,
     Narrowed,
     PostFilterResult,
@@ -115,6 +116,8 @@ def _row_score(answer: Any, _args: Args) -> None:
 
 
 def _post_filter(answer: Any, _args: Args) -> None:
+    if isinstance(answer, Candidates):
+        return
     if not isinstance(answer, PostFilterResult):
         raise _expected("a PostFilterResult", answer)
     parts: Any = answer

@@ -125,3 +125,5 @@ class Handle:
     """Has something written about a pod that nobody waits for: tried until it succeeds or is refused."""
     is_preempting: Callable[[str], bool]
     """Whether the victims of a pod (by uid) are still being evicted."""
+    extenders_judge_preemption: Callable[[PodInfo], bool] = lambda _pod: False
+    """Whether extenders are to be asked before pods are evicted for a pod: PostFilter answers with Candidates then."""

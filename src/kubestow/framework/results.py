@@ -1,6 +1,6 @@
 """What plugins answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple, Self
 
@@ -114,6 +114,21 @@ class PostFilterResult(NamedTuple):
     to_unnominate: tuple[PodInfo, ...] = ()
     plugin: str = ""
     """Whose result it is; filled in by the framework."""
+
+
+class Victims(NamedTuple):
+    """The pods that would have to leave a node, most important first."""
+
+    pods: tuple[PodInfo, ...]
+    budgets_broken: int
+
+
+class Candidates(NamedTuple):
+    """From PostFilter, where extenders are to be asked before the plugin decides: by node, who would have to go."""
+
+    victims: Mapping[str, Victims]
+    choose: Callable[[Mapping[str, Victims]], PostFilterResult]
+    """Decides among what the extenders left."""
 
 
 class PluginError(Exception):

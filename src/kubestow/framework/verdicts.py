@@ -26,6 +26,7 @@ class Verdicts:
         self._kinds: IntArray = np.zeros(len(rows), np.int64)
         self._answers: dict[int, Rejections] = {}
         self._overrides: list[Rejection] = []
+        self._override_number: dict[Rejection, int] = {}
         self._override_of: IntArray | None = None
         self._distinct: list[tuple[Rejection, IntArray]] | None = None
         self.passing: BoolArray = np.ones(len(rows), np.bool_)
@@ -60,10 +61,14 @@ class Verdicts:
         """Refuse rows for what was found on another view of the same nodes."""
         if self._override_of is None:
             self._override_of = np.full(len(self.rows), NOBODY, np.int64)
-        if rejection not in self._overrides:
+        number = self._override_number.get(rejection)
+        if number is None:
+            number = self._override_number[rejection] = len(self._overrides)
             self._overrides.append(rejection)
-        self._override_of[positions] = self._overrides.index(rejection)
-        self._refused_by[positions] = self._plugins.index(rejection.plugin)
+        self._override_of[positions] = number
+        by = rejection.plugin
+        # Whoever is none of the filters, an extender for example, comes after them.
+        self._refused_by[positions] = self._plugins.index(by) if by in self._plugins else len(self._plugins)
         self.passing[positions] = False
         self._distinct = None
 

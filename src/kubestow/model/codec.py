@@ -11,11 +11,12 @@ import msgspec
 
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.model.whole import WholeNode, WholePendingPod, WholePod
 
 T = TypeVar("T")
 
-_KEPT_WHOLE = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
-"""Kinds that the scheduler updates with PUT, so it must send back what it does not know."""
+_KEPT_WHOLE = (PersistentVolume, PersistentVolumeClaim, ResourceClaim, WholeNode, WholePod, WholePendingPod)
+"""Kinds that the scheduler updates with PUT, so it must send back what it does not know; and what extenders get."""
 
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Raised for bytes that are not JSON, or JSON too deep for any API object."""
@@ -44,7 +45,7 @@ def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
         decoded = _decode_without_nulls(kind, data)
     except _NOT_JSON as error:
         raise DecodeError(f"not valid JSON: {error}") from None
-    if kind in _KEPT_WHOLE:
+    if kind in _KEPT_WHOLE and not (isinstance(decoded, WholePendingPod) and decoded.spec.nodeName):
         decoded = msgspec.structs.replace(decoded, source=msgspec.Raw(bytes(data)))  # type: ignore[type-var]
     return decoded
 

@@ -23,6 +23,7 @@ from kubestow import config
 from kubestow.config.configuration import Plugin, SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
 from kubestow.config.plugin_points import IN_TREE
+from kubestow.extenders.extender import Ask, ask_nobody
 from kubestow.framework.registry import points_of
 from kubestow.model.clock import Clock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -60,10 +61,11 @@ class SchedulerHarness:
         latency: float = 0.0,
         loop: asyncio.AbstractEventLoop | None = None,
         metrics: SchedulerMetrics | None = None,
+        ask: Ask = ask_nobody,
     ) -> None:
         """`configuration` may be the text of a file. `plugins` are enabled in every profile that does not name them.
 
-        `delay` and `latency` are those of the FakeCluster. Without `loop`, time is virtual.
+        `delay` and `latency` are those of the FakeCluster. Without `loop`, time is virtual. `ask` stands for extenders.
         """
         self.loop = VirtualLoop() if loop is None else loop
         self.clock: Clock = self.loop.clock if isinstance(self.loop, VirtualLoop) else WallClock()
@@ -84,6 +86,7 @@ class SchedulerHarness:
             self.events,
             self.metrics,
             self.attempts.decided,
+            ask,
         )
         self.core = build_core(_configured(configuration, plugins, features), features, registry, outside)
         self.cluster.feed.listen(self.core.intake)
@@ -164,6 +167,7 @@ class SchedulerHarness:
             or queue.lengths()["backoff"]
             or len(scheduler.binder)
             or len(scheduler.evictions)
+            or scheduler.calls
             or len(self.core.dispatcher)
             or self.cluster.is_busy
         )

@@ -9,9 +9,13 @@ from itertools import chain
 from kubestow.binding.conditions import Conditions
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
+from kubestow.cluster.gate import Gate
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
+from kubestow.extenders.asking import Extenders
+from kubestow.extenders.binding import ExtenderBinding
+from kubestow.extenders.extender import Ask, ask_nobody
 from kubestow.framework.handle import ApiPort, Handle, Recorder
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import QueueRules
@@ -40,6 +44,8 @@ class Outside:
     recorder: Recorder
     metrics: SchedulerMetrics
     decided: Decided
+    ask: Ask = ask_nobody
+    """How extenders are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,8 @@ def build_core(
 ) -> Core:
     """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
     cluster, nominator, waiting, conditions = Cluster(features), Nominator(), WaitingPods(), Conditions()
-    dispatcher, work_arrived = Dispatcher(outside.api, outside.metrics), asyncio.Event()
+    dispatcher, work_arrived, gate = Dispatcher(outside.api, outside.metrics), asyncio.Event(), Gate()
+    extenders = Extenders(configuration.extenders, cluster.nodes) if configuration.extenders else None
 
     # Plugins may ask for what is made only after them; by the time they do, it is there.
     def activate(pods: Iterable[Pod]) -> None:
@@ -95,6 +102,8 @@ def build_core(
         write_aside=dispatcher.write_aside,
         is_preempting=is_preempting,
     )
+    if extenders is not None:
+        handle.extenders_judge_preemption = extenders.judge_preemption
     build = partial(build_profiles, handle=handle, stopwatch=outside.stopwatch)
     profiles = build(configuration, registry)
     outside.metrics.plugin_evaluations.watch(
@@ -121,9 +130,10 @@ def build_core(
         configuration.percentageOfNodesToScore,
         metrics=outside.metrics,
         upcoming=queue.upcoming,
+        extenders=extenders,
     )
     intake = Intake(
-        cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.metrics, outside.stopwatch
+        cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.metrics, outside.stopwatch, gate
     )
     scheduler = Scheduler(
         cluster,
@@ -139,6 +149,9 @@ def build_core(
         outside.stopwatch,
         waiting,
         work_arrived,
+        gate,
+        outside.ask,
         announces_expectation=features.nominated_node_name_for_expectation,
+        extender_binding=None if extenders is None else ExtenderBinding(extenders, outside.ask),
     )
     return Core(cluster, queue, profiles, handle, build, cycles, waiting, dispatcher, intake, scheduler)

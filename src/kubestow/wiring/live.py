@@ -19,6 +19,8 @@ from kubestow.client.recording import PodRecorder
 from kubestow.client.resources import PODS
 from kubestow.client.writes import LiveApi
 from kubestow.config import Features, SchedulerConfiguration
+from kubestow.extenders.asking import whole_kinds
+from kubestow.extenders.client import ExtenderClient
 from kubestow.framework.registry import Registry
 from kubestow.model.clock import Clock
 from kubestow.plugin.loading import PluginCollection
@@ -30,7 +32,7 @@ from kubestow.running.lifecycle import Lifecycle, Permission
 from kubestow.running.observing import telling
 from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.inspection import Inspection
-from kubestow.wiring.clients import open_clients
+from kubestow.wiring.clients import open_clients, user_agent
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.watches import watch_everything
@@ -87,6 +89,7 @@ class LiveScheduler:
         electing = election.leaderElect
         self.elector = self._elector(lock, events, clock, chance.random) if electing else None
         may_write, recorder = Permission(self.elector), PodRecorder(events)
+        self.extenders = ExtenderClient(configuration.extenders, clock, user_agent("scheduler"), may_write)
         self.core = core = build_core(
             configuration,
             options.features,
@@ -99,11 +102,14 @@ class LiveScheduler:
                 recorder=recorder,
                 metrics=metrics.scheduler,
                 decided=telling(self.decisions, clock),
+                ask=self.extenders.ask,
             ),
             longest_unschedulable=options.longest_unschedulable,
         )
         self.informers = Informers(clients.watches, chance.random)
-        stores = watch_everything(self.informers, core.intake, options.features)
+        stores = watch_everything(
+            self.informers, core.intake, options.features, whole_kinds(configuration.extenders)
+        )
         self.reloader = None
         if options.reload is not None:
             self.reloader = Reloader(
@@ -168,6 +174,7 @@ class LiveScheduler:
         finally:
             if watching is not None:
                 watching.cancel()
+            self.extenders.close()
             self.clients.close()
 
     def _watch_files(self) -> asyncio.Task[None] | None:

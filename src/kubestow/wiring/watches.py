@@ -1,5 +1,7 @@
 """How changes of what is watched reach the scheduler."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,11 +22,17 @@ class _IntoIntake:
         self.on_access = partial(intake.access_changed, kind)
 
 
-def watch_everything(informers: Informers, intake: Intake, features: Features) -> dict[str, Informer[Any]]:
-    """Watch all there is to watch from `informers.run` on; the stores by the resource's name."""
-    watched = (*WATCHED, DEVICE_TAINT_RULES) if features.dra_device_taint_rules else WATCHED
+def watch_everything(
+    informers: Informers, intake: Intake, features: Features, kinds: Mapping[type, type]
+) -> dict[str, Informer[Any]]:
+    """Watch all there is to watch from `informers.run` on; the stores by the resource's name.
+
+    `kinds` has the kinds that objects decode to in place of others.
+    """
+    resources = (*WATCHED, DEVICE_TAINT_RULES) if features.dra_device_taint_rules else WATCHED
+    watched = [replace(resource, kind=kinds.get(resource.kind, resource.kind)) for resource in resources]
     return {
         # Pods come last: what they refer to is known then, and none of them has to be looked at again for that.
-        resource.name: informers.watch(resource, _IntoIntake(intake, resource.kind), last=resource is PODS)
+        resource.name: informers.watch(resource, _IntoIntake(intake, resource.kind), last=resource.name == PODS.name)
         for resource in watched
     }

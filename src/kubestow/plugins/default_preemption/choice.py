@@ -4,7 +4,9 @@ import numpy as np
 
 from kubestow.cluster.arrays import FloatArray, IntArray
 from kubestow.cluster.ranking import NOT_STARTED
-from kubestow.plugins.default_preemption.findings import CANDIDATE, START, Kinds
+from kubestow.framework.results import Victims
+from kubestow.model.standing import pod_start_time
+from kubestow.plugins.default_preemption.findings import CANDIDATE, LOWEST_PRIORITY, START, Kinds
 
 
 def first_candidates(kinds: Kinds, wanted: int) -> tuple[IntArray, bool]:
@@ -21,6 +23,18 @@ def first_candidates(kinds: Kinds, wanted: int) -> tuple[IntArray, bool]:
     later = candidates[wanted:]
     sparing = later[kinds[later] == CANDIDATE][:1]
     return np.concatenate((first, sparing)), len(sparing) > 0
+
+
+def cost_of(victims: Victims) -> tuple[float, ...]:
+    """What evicting pods costs, as `Findings.cost` has it."""
+    highest = max(pod.priority for pod in victims.pods)
+    return (
+        victims.budgets_broken,
+        highest,
+        sum(pod.priority - LOWEST_PRIORITY for pod in victims.pods),
+        len(victims.pods),
+        min(pod_start_time(pod.pod, NOT_STARTED) for pod in victims.pods if pod.priority == highest),
+    )
 
 
 def least_costly(cost: FloatArray, rows: IntArray, now: float) -> int:

@@ -18,7 +18,7 @@ UNTRIED, NO_VICTIMS, REFUSED, FITS_ANYWAY, CANDIDATE, BREAKING_CANDIDATE = range
 
 Kinds = NDArray[np.int8]
 
-_LOWEST_PRIORITY = -(1 << 31)
+LOWEST_PRIORITY = -(1 << 31)
 _UNEXPLAINED = 0
 BUDGETS_BROKEN, HIGHEST_PRIORITY, PRIORITIES, VICTIMS, START = range(5)
 
@@ -71,7 +71,7 @@ class Findings:
         first = by_rank.argmax(axis=0)
         cost[BUDGETS_BROKEN, rows] = 0
         cost[HIGHEST_PRIORITY, rows] = ranking.priority[rows, first]
-        cost[PRIORITIES, rows] = ((run.victims.priorities() - _LOWEST_PRIORITY) * run.must_go).sum(axis=0)
+        cost[PRIORITIES, rows] = ((run.victims.priorities() - LOWEST_PRIORITY) * run.must_go).sum(axis=0)
         cost[VICTIMS, rows] = number
         cost[START, rows] = ranking.start[rows, first]
         self.kind[rows] = np.where(number > 0, CANDIDATE, FITS_ANYWAY)

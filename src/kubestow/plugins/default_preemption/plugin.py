@@ -1,19 +1,21 @@
 """The plugin: from a pod that fits nowhere to the node and the pods that make room for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
+from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.config.plugin_args import DefaultPreemptionArgs
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import FailedEvaluation
-from kubestow.framework.results import Code, PostFilterResult, Rejection, unresolvable
+from kubestow.framework.results import Candidates, Code, PostFilterResult, Rejection, Victims, unresolvable
 from kubestow.model.pod import Pod
-from kubestow.plugins.default_preemption.choice import least_costly
+from kubestow.plugins.default_preemption.choice import cost_of, least_costly
 from kubestow.plugins.default_preemption.eligibility import why_not_eligible
-from kubestow.plugins.default_preemption.findings import Findings
+from kubestow.plugins.default_preemption.findings import BUDGETS_BROKEN, Findings
 from kubestow.plugins.default_preemption.memory import Memory
 from kubestow.plugins.default_preemption.search import Search, helpful_rows
 
@@ -45,7 +47,7 @@ class DefaultPreemption:
         """A pod is held back only while its victims are evicted; whoever refused it before knows when to retry."""
         return False
 
-    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult:
+    def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
         self._handle.metrics.preemption_attempts.inc()
         cluster = self._handle.cluster
         reason = why_not_eligible(pod, cluster, cycle)
@@ -59,8 +61,10 @@ class DefaultPreemption:
         search = Search(cluster, cycle, pod, self._memory.budgets(), findings, rows)
         candidates = search.run(self._candidates_wanted(len(rows)))
         if len(candidates):
+            if self._handle.extenders_judge_preemption(pod):
+                return Candidates(self._victims(candidates, findings), partial(self._choose, pod))
             row = least_costly(findings.cost, candidates, self._handle.clock.now())
-            return self._preempt(pod, row, findings)
+            return self._preempt(pod, cluster.nodes.names[row], findings.victims(row, cluster.ranking))
         problems = search.problems()
         if problems:
             listed = ", ".join(problems)
@@ -71,13 +75,26 @@ class DefaultPreemption:
         share = helpful * self._args.minCandidateNodesPercentage // 100
         return min(max(share, self._args.minCandidateNodesAbsolute), helpful)
 
-    def _preempt(self, pod: PodInfo, row: int, findings: Findings) -> PostFilterResult:
-        cluster = self._handle.cluster
-        node = cluster.nodes.names[row]
+    def _victims(self, candidates: IntArray, findings: Findings) -> dict[str, Victims]:
+        names, ranking = self._handle.cluster.nodes.names, self._handle.cluster.ranking
+        return {
+            names[row]: Victims(findings.victims(row, ranking), int(findings.cost[BUDGETS_BROKEN, row]))
+            for row in candidates.tolist()
+        }
+
+    def _choose(self, pod: PodInfo, left: Mapping[str, Victims]) -> PostFilterResult:
+        """Decide among the candidates that extenders left, which may have other victims now."""
+        if not left:
+            return PostFilterResult(Code.UNSCHEDULABLE, "preemption: no candidate node for preemption")
+        cost = np.array([cost_of(victims) for victims in left.values()]).T
+        node = list(left)[least_costly(cost, np.arange(len(left)), self._handle.clock.now())]
+        return self._preempt(pod, node, left[node].pods)
+
+    def _preempt(self, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> PostFilterResult:
         nominated = self._handle.nominator.nominated_on(node)
         return PostFilterResult(
             Code.SUCCESS,
             nominated_node=node,
-            victims=findings.victims(row, cluster.ranking),
+            victims=victims,
             to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),
         )

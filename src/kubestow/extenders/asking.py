@@ -1,0 +1,228 @@
+"""The conversation with extenders: filter one after the other, prioritize side by side, preempt one after the other.
+
+Extenders that may be ignored come last. Where one of those fails it is passed over; where another one does, so does
+the attempt to schedule the pod, except that nobody's scores are needed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.pods import PodInfo
+from kubestow.config import configuration
+from kubestow.extenders.answers import AnswerDecoder, BindingResult, FilterResult, HostPriority, PreemptionResult
+from kubestow.extenders.extender import Answer, Call, Conversation, Extender, ExtenderError
+from kubestow.extenders.messages import Messages
+from kubestow.framework.queueing import EXTENDER
+from kubestow.framework.results import MAX_SCORE, Code, Rejection, Victims
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.whole import WholeNode, WholePendingPod, WholePod
+from kubestow.reporting.logs import get_logger
+
+log = get_logger(__name__)
+
+MAX_PRIORITY = 10
+"""Extenders score from 0 to this."""
+_LARGEST = 1 << 53
+"""No extender can add more to a node's score, nor take more from it, whatever it answers."""
+
+_filter_results = AnswerDecoder(FilterResult)
+_priorities = AnswerDecoder(list[HostPriority])
+_preemption_results = AnswerDecoder(PreemptionResult)
+_binding_results = AnswerDecoder(BindingResult)
+
+
+def whole_kinds(configured: Sequence[configuration.Extender]) -> dict[type, type]:
+    """The kinds of which extenders are sent all the JSON, and what stands for them so that it is kept."""
+    kinds: dict[type, type] = {}
+    if any(e.filterVerb or e.prioritizeVerb or e.preemptVerb for e in configured):
+        victims_are_sent = any(e.preemptVerb and not e.nodeCacheCapable for e in configured)
+        kinds[Pod] = WholePod if victims_are_sent else WholePendingPod
+    if any((e.filterVerb or e.prioritizeVerb) and not e.nodeCacheCapable for e in configured):
+        kinds[Node] = WholeNode
+    return kinds
+
+
+class Filtered(NamedTuple):
+    """What extenders left of some rows, and what they said of others."""
+
+    rows: IntArray
+    answers: Sequence[FilterResult]
+
+    def failed(self, table: NodeTable) -> dict[int, Rejection]:
+        """Why rows will not do; of several extenders the last word counts."""
+        failed: dict[int, Rejection] = {}
+        for answer in self.answers:
+            said = {name: Rejection((why,), plugin=EXTENDER) for name, why in answer.FailedNodes.items()}
+            for name, why in answer.FailedAndUnresolvableNodes.items():
+                said[name] = Rejection((why,), Code.UNRESOLVABLE, EXTENDER)
+            for name, rejection in said.items():
+                row = table.row_of.get(name)
+                if row is not None and table.live[row]:
+                    failed[row] = rejection
+        return failed
+
+
+class Extenders:
+    """All extenders, in the order in which they are asked."""
+
+    def __init__(self, configured: Sequence[configuration.Extender], table: NodeTable) -> None:
+        made = [Extender(number, config) for number, config in enumerate(configured)]
+        self._extenders = sorted(made, key=lambda extender: extender.config.ignorable)
+        self._table = table
+        self._messages = Messages(table)
+        self.judge_nodes = any(config.filterVerb or config.prioritizeVerb for config in configured)
+        """Whether any of them says which nodes will do, or how good they are."""
+
+    def _asked(self, verb: str, pod: Pod) -> list[tuple[Extender, str]]:
+        """Who is asked about a pod for what, in the words of the configuration; with the verb of each."""
+        verbs = ((extender, getattr(extender.config, verb)) for extender in self._extenders)
+        return [(extender, name) for extender, name in verbs if name and extender.is_interested(pod)]
+
+    # Filter
+
+    def filter(self, pod: PodInfo, rows: IntArray) -> Conversation[Filtered]:
+        """Raises ExtenderError."""
+        answers: list[FilterResult] = []
+        for extender, verb in self._asked("filterVerb", pod.pod):
+            if not len(rows):
+                break
+            body = self._messages.about_nodes(pod.pod, rows, names_only=extender.config.nodeCacheCapable)
+            call = Call(extender, verb, body)
+            [answer] = yield [call]
+            try:
+                result = _filter_results.decode(call, answer)
+                if result.Error:
+                    raise ExtenderError(result.Error)
+                rows = self._kept(extender, result, rows)
+            except ExtenderError as error:
+                _pass_over(extender, error, "Skipping extender as it returned error and has ignorable flag set")
+            else:
+                answers.append(result)
+        return Filtered(rows, answers)
+
+    def _kept(self, extender: Extender, result: FilterResult, rows: IntArray) -> IntArray:
+        sent = self._messages.nodes(rows)
+        kept = result.kept(names_only=extender.config.nodeCacheCapable)
+        if kept == sent.names:
+            return rows
+        try:
+            return rows[[sent.position_of[name] for name in dict.fromkeys(kept)]]
+        except KeyError as unknown:
+            words = f"claims a filtered node {_quoted(unknown.args[0])} which is not found in the input node list"
+            raise ExtenderError(f"extender {_quoted(extender.url)} {words}") from None
+
+    # Prioritize
+
+    def prioritize(self, pod: PodInfo, rows: IntArray) -> Conversation[IntArray]:
+        """What all of them add to the scores of rows."""
+        totals: IntArray = np.zeros(len(rows), np.int64)
+        calls = [
+            Call(
+                extender,
+                verb,
+                self._messages.about_nodes(pod.pod, rows, names_only=extender.config.nodeCacheCapable),
+            )
+            for extender, verb in self._asked("prioritizeVerb", pod.pod)
+        ]
+        for call, answer in zip(calls, (yield calls) if calls else (), strict=True):
+            try:
+                totals += self._scores(call, answer, rows)
+            except ExtenderError as error:
+                words = "Failed to run extender's priority function. No score given by this extender."
+                log.info(words, v=5, error=str(error), pod=pod.key, extender=call.extender.url)
+        return totals
+
+    def _scores(self, call: Call, answer: Answer, rows: IntArray) -> IntArray:
+        priorities = _priorities.decode(call, answer)
+        position_of = self._messages.nodes(rows).position_of
+        factor = call.extender.config.weight * (MAX_SCORE // MAX_PRIORITY)
+        most = _LARGEST // factor
+        # One on top for the hosts that nobody asked about.
+        scores: IntArray = np.zeros(len(rows) + 1, np.int64)
+        positions = [position_of.get(priority.Host, -1) for priority in priorities]
+        given = np.array([priority.Score for priority in priorities], np.int64)
+        np.add.at(scores, positions, np.clip(given, -most, most) * factor)
+        return scores[:-1]
+
+    # Preempt
+
+    def judge_preemption(self, pod: PodInfo) -> bool:
+        """Whether any of them wants to be asked before pods are evicted for a pod."""
+        return bool(self._asked("preemptVerb", pod.pod))
+
+    def preempt(self, pod: PodInfo, victims: Mapping[str, Victims]) -> Conversation[Mapping[str, Victims]]:
+        """What they leave of the candidates for preemption; raises ExtenderError."""
+        for extender, verb in self._asked("preemptVerb", pod.pod):
+            if not victims:
+                break
+            body = self._messages.about_victims(pod.pod, victims, uids_only=extender.config.nodeCacheCapable)
+            call = Call(extender, verb, body)
+            [answer] = yield [call]
+            try:
+                left = self._victims(call, answer, pod)
+            except ExtenderError as error:
+                _pass_over(extender, error, "Skipped extender as it returned error and has ignorable flag set")
+            else:
+                # In the order they had: of candidates that are equally good, the first is taken.
+                victims = {node: left[node] for node in (*(node for node in victims if node in left), *left)}
+        return victims
+
+    def _victims(self, call: Call, answer: Answer, preemptor: PodInfo) -> dict[str, Victims]:
+        left: dict[str, Victims] = {}
+        for name, chosen in _preemption_results.decode(call, answer).NodeNameToMetaVictims.items():
+            row = self._table.row_of.get(name)
+            if row is None or not self._table.live[row]:
+                raise ExtenderError(f"extender: {call.extender.url}: nodeinfo not found for node name {_quoted(name)}")
+            if chosen.Pods:
+                pods = tuple(self._victim(call, row, meta.UID, preemptor) for meta in chosen.Pods)
+                left[name] = Victims(pods, chosen.NumPDBViolations)
+            elif not call.extender.config.ignorable:
+                raise ExtenderError(f"expected at least one victim pod on node {_quoted(name)}")
+        return left
+
+    def _victim(self, call: Call, row: int, uid: str, preemptor: PodInfo) -> PodInfo:
+        victim = self._table.pods[row].get(uid)
+        claim = (
+            f"extender: {call.extender.url} claims to preempt pod (UID: &{{{uid}}}) on node: {self._table.names[row]}"
+        )
+        if victim is None:
+            raise ExtenderError(f"{claim}, but the pod is not found on that node")
+        if victim.priority >= preemptor.priority:
+            raise ExtenderError(f"{claim}, but the pod is not of lower priority")
+        return victim
+
+    # Bind
+
+    def binding(self, pod: Pod, node: str) -> Call | None:
+        """The call that binds a pod, if an extender is to."""
+        for extender, verb in self._asked("bindVerb", pod):
+            return Call(extender, verb, self._messages.about_binding(pod, node))
+        return None
+
+    @staticmethod
+    def has_bound(call: Call, answer: Answer) -> bool:
+        """False if it has not, and somebody else is to; raises ExtenderError."""
+        try:
+            result = _binding_results.decode(call, answer)
+            if result.Error:
+                raise ExtenderError(result.Error)
+        except ExtenderError as error:
+            words = "Skipping extender in bind as it returned error and has ignorable flag set"
+            _pass_over(call.extender, error, words)
+            return False
+        return True
+
+
+def _pass_over(extender: Extender, error: ExtenderError, words: str) -> None:
+    if not extender.config.ignorable:
+        raise error
+    log.info(words, extender=extender.url, err=str(error))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

@@ -1,0 +1,20 @@
+"""Pods and nodes that keep all of their JSON, for extenders, which are sent them as the API server has them."""
+
+from msgspec import Raw
+
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+
+
+class WholeNode(Node, frozen=True):
+    source: Raw = Raw()
+
+
+class WholePod(Pod, frozen=True):
+    source: Raw = Raw()
+
+
+class WholePendingPod(Pod, frozen=True):
+    """Keeps it only until it has a node: most pods of a cluster have one."""
+
+    source: Raw = Raw()
