@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,11 @@ from kubestow.cluster import order
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import Outcome, Placed
-from kubestow.cycle.scheduling import SchedulingCycles, choose_at_random
+from kubestow.cycle.scheduling import Judge, SchedulingCycles, choose_at_random
 from kubestow.cycle.sharing import Upcoming
+from kubestow.extenders.extender import Conversation
 from kubestow.framework.results import SKIP
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -123,10 +126,11 @@ class Watched(SchedulingCycles):
 
     totals: dict[str, int] | None = None
 
-    def _best(self, rows: IntArray, score: Callable[[IntArray], IntArray]) -> str:
-        totals = score(rows)
+    def _best(self, evaluation: Evaluation, judge: Judge, rows: IntArray) -> Conversation[str]:
+        totals = judge.score(rows)
         self.totals = {self._cluster.nodes.names[row]: int(total) for row, total in zip(rows, totals, strict=True)}
-        return super()._best(rows, lambda _rows: totals)
+        scored = SimpleNamespace(score=lambda _rows: totals)
+        return (yield from super()._best(evaluation, scored, rows))
 
 
 class World:

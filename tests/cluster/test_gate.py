@@ -1,0 +1,29 @@
+"""The gate holds changes back in order and loses none."""
+
+from kubestow.cluster.gate import Gate
+
+
+def test_an_open_gate_holds_nothing() -> None:
+    """Whoever asks goes on at once."""
+    assert not Gate().holds(list)
+
+
+def test_changes_are_made_in_order_when_it_opens() -> None:
+    """Even those that come of one another, and if one fails."""
+    gate, made = Gate(), []
+
+    def change(name: str) -> None:
+        if gate.holds(change, name):
+            return
+        if name == "bad":
+            raise ValueError(name)
+        made.append(name)
+
+    gate.close()
+    for name in ("a", "bad", "b"):
+        change(name)
+    assert made == []
+    gate.open()
+    assert made == ["a", "b"]
+    change("c")
+    assert made == ["a", "b", "c"]

@@ -1,0 +1,285 @@
+"""Filter, prioritize and bind by extenders, as pods and people see it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.cycle.outcome import Failed
+from kubestow.extenders.extender import ExtenderError
+from kubestow.framework.results import Code
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios.extending import HEAD, FakeExtenders, binds_in, only
+
+Start = Callable[..., SchedulerHarness]
+
+NAMES = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1, nodeCacheCapable: true"
+WHOLE = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1"
+IGNORABLE = f"{NAMES}, ignorable: true"
+
+
+def world(start: Start, extenders: FakeExtenders, nodes: int = 3, **options: Any) -> SchedulerHarness:
+    harness = start(extenders.configuration, ask=extenders.ask, **options)
+    for number in range(1, nodes + 1):
+        harness.cluster.add(make_node(f"n{number}", cpu="2"))
+    return harness
+
+
+def message(harness: SchedulerHarness, pod: str = "p") -> tuple[str, str]:
+    condition = harness.cluster.conditions(pod)["PodScheduled"]
+    return condition.reason, condition.message
+
+
+@pytest.mark.parametrize("fields", [NAMES, WHOLE])
+def test_only_a_node_that_the_extender_lets_pass_is_taken(start: Start, fields: str) -> None:
+    """By names or by whole nodes; a single node is not scored."""
+    extenders = FakeExtenders(a=fields)
+    extenders.replies["a/filter"] = only("n2")
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n2"
+    assert [(asked.path, asked.nodes) for asked in extenders.asked] == [("a/filter", ["n1", "n2", "n3"])]
+
+
+def test_each_extender_is_asked_about_what_the_last_one_left(start: Start) -> None:
+    """One after the other, those that may be ignored last; prioritizing is side by side."""
+    extenders = FakeExtenders(late=IGNORABLE, a=NAMES, b=WHOLE)
+    extenders.replies = {"a/filter": only("n1", "n3", "n4"), "b/filter": only("n4", "n3")}
+    extenders.delays = {"a/prioritize": 1.0, "b/prioritize": 1.0, "late/prioritize": 1.0}
+    harness = world(start, extenders, nodes=4)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert [(asked.path, asked.nodes) for asked in extenders.asked[:3]] == [
+        ("a/filter", ["n1", "n2", "n3", "n4"]),
+        ("b/filter", ["n1", "n3", "n4"]),
+        ("late/filter", ["n3", "n4"]),
+    ]
+    assert [(asked.path, asked.time) for asked in extenders.asked[3:]] == [
+        ("a/prioritize", 0.0),
+        ("b/prioritize", 0.0),
+        ("late/prioritize", 0.0),
+    ]
+    assert harness.time == 1.0
+
+
+def test_failed_nodes_are_in_the_message(start: Start) -> None:
+    """With the plugins' reasons; nodes that are not there do not count, and those left out without a word say nothing."""
+    extenders = FakeExtenders(a=NAMES)
+    failed = {"n1": "no licence", "ghost": "boo"}
+    extenders.replies["a/filter"] = only(failed=failed, lost={"n2": "wrong site", "n1": "no licence at all"})
+    harness = world(start, extenders, nodes=4)
+    harness.cluster.add(make_node("small", cpu="100m"))
+    harness.cluster.add(make_pod("p", cpu="1"))
+    harness.run_until_idle()
+    words = "0/5 nodes are available: 1 Insufficient cpu, 1 no licence at all, 1 wrong site."
+    reason, said = message(harness)
+    assert reason == "Unschedulable"
+    assert said.startswith(words)
+    outcome = harness.attempts.about("p")[0]
+    assert isinstance(outcome, Failed)
+    assert outcome.plugins == {"Extender", "NodeResourcesFit"}
+
+
+def test_a_rejected_pod_retries_on_any_event(start: Start) -> None:
+    """Nobody knows what an extender waits for."""
+    extenders = FakeExtenders(a=NAMES)
+    extenders.replies["a/filter"] = only()
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.place_of("p") == "unschedulable"
+    del extenders.replies["a/filter"]
+    harness.cluster.add(make_pod("other", node="n3"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p")
+
+
+def test_scores_are_weighted_and_added(start: Start) -> None:
+    """Ten of the extender's points are a hundred; hosts that nobody asked about do not matter."""
+    extenders = FakeExtenders(a=NAMES, b=WHOLE.replace("weight: 1", "weight: 3"))
+    extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 10}, {"Host": "n9", "Score": 10}]
+    extenders.replies["b/prioritize"] = lambda _: [{"Host": "n3", "Score": 2}, {"Host": "n3", "Score": 2}]
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n3"
+
+
+def test_plugins_scores_count_beside_the_extenders(start: Start) -> None:
+    """A small preference of the extender does not outweigh a node that is nearly full."""
+    extenders = FakeExtenders(a=NAMES)
+    extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 1}]
+    harness = world(start, extenders, nodes=2)
+    harness.cluster.add(make_pod("busy", cpu="1900m", node="n1"))
+    harness.run_until_idle()
+    harness.cluster.add(make_pod("p", cpu="50m"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n2"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ExtenderError("dead"),
+        b"{}",
+        b"[{]",
+        b'[{"Host": "n1", "Score": "high"}]',
+        b'[{"Host": "n1", "Score": 9223372036854775808}]',
+        b"null",
+    ],
+)
+def test_who_cannot_score_is_left_out(start: Start, answer: Any) -> None:
+    """The pod is scheduled by what the others say."""
+    extenders = FakeExtenders(a=NAMES, b=NAMES)
+    extenders.replies = {"a/prioritize": lambda _: answer, "b/prioritize": lambda _: [{"Host": "n2", "Score": 10}]}
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n2"
+
+
+def test_scores_beyond_measure_are_kept_within_bounds(start: Start) -> None:
+    """The largest numbers there are neither overflow nor turn round."""
+    extenders = FakeExtenders(a=NAMES.replace("weight: 1", f"weight: {2**40}"), b=NAMES)
+    top = 2**63 - 1
+    extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": -top}, {"Host": "n2", "Score": top}]
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n2"
+
+
+UNKNOWN = 'extender "http://x/a" claims a filtered node "n9" which is not found in the input node list'
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (ExtenderError("dead"), "dead"),
+        ({"Error": "out of order"}, "out of order"),
+        ({"NodeNames": ["n9"]}, UNKNOWN),
+        (b"<html>", 'Post "http://x/a/filter": the answer cannot be understood: '),
+        ({"NodeNames": "n1"}, 'Post "http://x/a/filter": the answer cannot be understood: Expected `array'),
+    ],
+)
+def test_a_failing_filter_fails_that_attempt_only(start: Start, answer: Any, words: str) -> None:
+    """The pod is told why and tried again with backoff; other pods are not touched."""
+    extenders = FakeExtenders(a=NAMES)
+    extenders.replies["a/filter"] = lambda asked: (
+        answer if asked.body["Pod"]["metadata"]["name"] == "p" else {"NodeNames": ["n1"]}
+    )
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.cluster.add(make_pod("q"))
+    harness.run_for(0.5)
+    assert harness.cluster.node_of("q") == "n1"
+    reason, said = message(harness)
+    assert reason == "SchedulerError"
+    assert said.startswith(words)
+    del extenders.replies["a/filter"]
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p")
+
+
+def test_one_that_may_be_ignored_is_passed_over_when_it_fails(start: Start) -> None:
+    """For filtering and for binding."""
+    extenders = FakeExtenders(a=IGNORABLE, b=f"bindVerb: bind, {IGNORABLE}")
+    extenders.replies["a/filter"] = extenders.replies["b/bind"] = lambda _: ExtenderError("dead")
+    extenders.replies["b/filter"] = only("n3")
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n3"
+    assert "b/bind" in extenders.paths
+
+
+def test_an_extender_that_binds_replaces_the_plugins(start: Start) -> None:
+    """It is told who and where; nobody else binds."""
+    extenders = FakeExtenders(a="bindVerb: bind")
+    harness = world(start, extenders, nodes=1)
+    extenders.replies["a/bind"] = binds_in(harness.cluster)
+    pod = harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n1"}
+    [asked] = extenders.asked
+    uid = pod.metadata.uid
+    assert asked.body == {"PodName": "p", "PodNamespace": "default", "PodUID": uid, "Node": "n1"}
+    assert [event.reason for event in harness.events.about("p")] == ["Scheduled"]
+
+
+@pytest.mark.parametrize("answer", [{"Error": "locked"}, ExtenderError("locked")])
+def test_a_binding_that_fails_is_given_back(start: Start, answer: Any) -> None:
+    """The pod is told, tried again, and bound by the extender then."""
+    extenders = FakeExtenders(a="bindVerb: bind")
+    extenders.replies["a/bind"] = lambda _: answer
+    harness = world(start, extenders, nodes=1)
+    harness.cluster.add(make_pod("p"))
+    harness.run_for(0.5)
+    assert message(harness) == ("SchedulerError", "locked")
+    assert harness.core.cluster.assumed_count == 0
+    extenders.replies["a/bind"] = binds_in(harness.cluster)
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n1"
+
+
+@pytest.mark.parametrize("where", ["containers", "initContainers"])
+def test_only_pods_that_ask_for_managed_resources_concern_it(start: Start, where: str) -> None:
+    """In requests or limits of any container; what the scheduler is to ignore does not make a pod unschedulable."""
+    managed = "managedResources: [{name: example.com/foo, ignoredByScheduler: true}]"
+    extenders = FakeExtenders(a=f"{NAMES}, bindVerb: bind, {managed}")
+    harness = world(start, extenders)
+    extenders.replies = {"a/filter": only("n2"), "a/bind": binds_in(harness.cluster)}
+    harness.cluster.add(make_pod("plain"))
+    harness.run_until_idle()
+    assert extenders.asked == []
+    resources = {"limits": {"example.com/foo": "1"}, "requests": {"example.com/foo": "1"}}
+    spec = {"containers": [{"name": "c"}]} | {where: [{"name": "x", "resources": resources}]}
+    harness.cluster.add(make_pod("p", spec=spec))
+    harness.run_until_idle()
+    assert extenders.paths == ["a/filter", "a/bind"]
+    assert harness.cluster.node_of("p") == "n2"
+
+
+def test_an_extender_that_filters_sees_all_nodes_without_score_plugins(start: Start) -> None:
+    """Where nothing was to be scored, one passing node would do, but not for whoever filters after the plugins."""
+    extenders = FakeExtenders(a="filterVerb: filter, nodeCacheCapable: true")
+    extenders.replies["a/filter"] = only("n3")
+    extenders.configuration += "profiles: [{plugins: {score: {disabled: [{name: '*'}]}}}]\n"
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n3"
+
+
+def test_as_many_nodes_are_sent_as_are_looked_for(start: Start) -> None:
+    """percentageOfNodesToScore holds; of nodes nobody looked at nothing is said, and preemption does not try them."""
+    extenders = FakeExtenders(a=NAMES)
+    extenders.replies["a/filter"] = lambda asked: {"NodeNames": [], "FailedNodes": dict.fromkeys(asked.nodes, "no")}
+    extenders.configuration += "percentageOfNodesToScore: 50\n"
+    harness = world(start, extenders, nodes=300)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert len(extenders.asked[0].nodes) == 150
+    assert message(harness)[1].startswith("0/300 nodes are available: 150 no.")
+
+
+def test_nothing_can_be_asked_without_a_way_to_ask(start: Start) -> None:
+    """A harness that is given no extenders says so."""
+    harness = start(f"{HEAD}extenders: [{{urlPrefix: 'http://x', filterVerb: f}}]")
+    harness.cluster.add(make_node("n1"))
+    harness.cluster.add(make_pod("p"))
+    harness.run_for(0.5)
+    assert message(harness) == ("SchedulerError", 'Post "http://x/f": there is no way to any extender')
+
+
+def test_outcomes_of_extenders_tell_errors_from_rejections(start: Start) -> None:
+    """An error is no rejection: there is no event to wait for."""
+    extenders = FakeExtenders(a=NAMES)
+    extenders.replies["a/filter"] = lambda _: ExtenderError("dead")
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_for(0.5)
+    outcome = harness.attempts.about("p")[0]
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.plugins) == (Code.ERROR, frozenset())

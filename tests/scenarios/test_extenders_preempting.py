@@ -1,0 +1,146 @@
+"""Preemption that extenders are asked about: they may leave candidates out and choose other victims."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.cycle.outcome import Failed
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios.extending import Asked, FakeExtenders, only
+
+Start = Callable[..., SchedulerHarness]
+
+UIDS = "preemptVerb: preempt, nodeCacheCapable: true"
+
+
+def full(start: Start, extenders: FakeExtenders) -> SchedulerHarness:
+    """Three nodes of two CPUs, each with two pods of low priority."""
+    harness = start(extenders.configuration, ask=extenders.ask)
+    for number in (1, 2, 3):
+        harness.cluster.add(make_node(f"n{number}", cpu="2"))
+        for which in "ab":
+            pod = make_pod(f"low{number}{which}", cpu="1", priority=0, node=f"n{number}", grace_seconds=0)
+            harness.cluster.add(pod)
+    harness.run_until_idle()
+    return harness
+
+
+def uid(harness: SchedulerHarness, name: str) -> str:
+    return harness.cluster.pod(name).metadata.uid
+
+
+def victims(harness: SchedulerHarness, **by_node: str) -> dict[str, Any]:
+    meta = {
+        node: {"Pods": [{"UID": uid(harness, name)} for name in names.split()], "NumPDBViolations": 0}
+        for node, names in by_node.items()
+    }
+    return {"NodeNameToMetaVictims": meta}
+
+
+def preempt(harness: SchedulerHarness, cpu: str = "1") -> Failed:
+    """What the first attempt comes to of a pod for which room must be made."""
+    harness.cluster.add(make_pod("vip", cpu=cpu, priority=10))
+    harness.run_until(lambda: bool(harness.attempts.about("vip")))
+    outcome = harness.attempts.about("vip")[0]
+    assert isinstance(outcome, Failed)
+    return outcome
+
+
+def test_candidates_go_from_one_extender_to_the_next(start: Start) -> None:
+    """The first is sent uids and leaves one node, the second is sent whole pods and chooses another victim there."""
+    extenders = FakeExtenders(a=UIDS, b="preemptVerb: preempt")
+    harness = full(start, extenders)
+    extenders.replies["a/preempt"] = lambda asked: {
+        "NodeNameToMetaVictims": {"n2": asked.body["NodeNameToMetaVictims"]["n2"]}
+    }
+    extenders.replies["b/preempt"] = lambda _: victims(harness, n2="low2a")
+    failed = preempt(harness)
+    first, second = extenders.asked
+    assert first.body["Pod"]["metadata"]["name"] == "vip"
+    assert first.body["NodeNameToVictims"] is None
+    assert set(first.body["NodeNameToMetaVictims"]) == {"n1", "n2", "n3"}
+    assert second.body["NodeNameToMetaVictims"] is None
+    [sent] = second.body["NodeNameToVictims"]["n2"]["Pods"]
+    assert sent["spec"]["nodeName"] == "n2"
+    assert (failed.nominated_node, [pod.name for pod in failed.victims]) == ("n2", ["low2a"])
+    harness.run_until_idle()
+    assert harness.cluster.node_of("vip") == "n2"
+
+
+def test_the_least_costly_of_what_is_left_is_chosen(start: Start) -> None:
+    """By budgets broken, as the extender counts them, then by priorities and number of victims."""
+    extenders = FakeExtenders(a=UIDS)
+    harness = full(start, extenders)
+
+    def reply(_: Asked) -> Any:
+        answer = victims(harness, n1="low1a", n2="low2a low2b", n3="low3b")
+        answer["NodeNameToMetaVictims"]["n1"]["NumPDBViolations"] = 1
+        return answer
+
+    extenders.replies["a/preempt"] = reply
+    failed = preempt(harness)
+    assert (failed.nominated_node, [pod.name for pod in failed.victims]) == ("n3", ["low3b"])
+
+
+def test_no_candidate_left(start: Start) -> None:
+    """Nobody is evicted, and the pod is told."""
+    extenders = FakeExtenders(a=UIDS)
+    harness = full(start, extenders)
+    extenders.replies["a/preempt"] = lambda _: {"NodeNameToMetaVictims": {}}
+    failed = preempt(harness)
+    assert failed.message.endswith(" preemption: no candidate node for preemption")
+    assert not failed.victims
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"no", 'Post "http://x/a/preempt": the answer cannot be understood'),
+        ({"NodeNameToMetaVictims": {"n1": {"Pods": []}}}, 'expected at least one victim pod on node "n1"'),
+        (
+            {"NodeNameToMetaVictims": {"n9": {"Pods": [{"UID": "u"}]}}},
+            'extender: http://x/a: nodeinfo not found for node name "n9"',
+        ),
+        (
+            {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u"}]}}},
+            "extender: http://x/a claims to preempt pod (UID: &{u}) on node: n1, but the pod is not found on that node",
+        ),
+    ],
+)
+def test_nobody_is_evicted_on_an_answer_that_cannot_be(start: Start, answer: Any, words: str) -> None:
+    """The pod is told why; unless the extender may be ignored, and the candidates are as they were."""
+    for ignorable in (False, True):
+        extenders = FakeExtenders(a=f"{UIDS}, ignorable: {str(ignorable).lower()}")
+        harness = full(start, extenders)
+        extenders.replies["a/preempt"] = lambda _: answer
+        failed = preempt(harness)
+        if not ignorable:
+            assert f"preemption: {words}" in failed.message
+        assert bool(failed.victims) is (ignorable and "expected" not in words)
+
+
+def test_more_important_pods_are_not_evicted_whatever_an_extender_says(start: Start) -> None:
+    """kube-scheduler would."""
+    extenders = FakeExtenders(a=UIDS)
+    harness = full(start, extenders)
+    harness.cluster.add(make_pod("peer", priority=10, node="n1"))
+    harness.run_until_idle()
+    extenders.replies["a/preempt"] = lambda _: victims(harness, n1="peer")
+    failed = preempt(harness)
+    assert failed.message.endswith("on node: n1, but the pod is not of lower priority")
+    assert not failed.victims
+
+
+def test_nodes_that_an_extender_gave_up_are_not_tried(start: Start) -> None:
+    """Where it says that preemption would not help, nobody is evicted; elsewhere somebody is."""
+    extenders = FakeExtenders(a="filterVerb: filter, nodeCacheCapable: true")
+    harness = start(extenders.configuration, ask=extenders.ask)
+    for name in ("n1", "n2"):
+        harness.cluster.add(make_node(name, cpu="2"))
+        harness.cluster.add(make_pod(f"low-{name}", cpu="2", priority=0, node=name, grace_seconds=0))
+    harness.cluster.add(make_node("n3", cpu="2"))
+    extenders.replies["a/filter"] = only(failed={"n3": "not yet"}, lost={"n1": "never"})
+    failed = preempt(harness)
+    assert failed.message.startswith("0/3 nodes are available: 1 Insufficient cpu, 1 never, 1 not yet.")
+    assert failed.nominated_node == "n2"
