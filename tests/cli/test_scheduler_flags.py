@@ -179,18 +179,6 @@ def test_a_file_wins_over_deprecated_flags_and_loses_to_leader_election_flags(tm
     assert written["leaderElection"]["retryPeriod"] == "3s"
 
 
-def test_extenders_are_refused_rather_than_ignored(tmp_path: Path) -> None:
-    """What an extender would forbid must not happen behind its back."""
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        "extenders: [{urlPrefix: http://127.0.0.1:1, filterVerb: filter, weight: 1}]\n"
-    )
-    result = _invoke(f"--config={file}", "--master=http://127.0.0.1:1")
-    assert result.exit_code == 1
-    assert f"{file}: extenders: HTTP extenders are not called" in result.output
-
-
 def test_without_a_file_deprecated_flags_count(tmp_path: Path) -> None:
     """All of them that stand in the configuration."""
     flags = (

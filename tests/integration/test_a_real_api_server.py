@@ -1,13 +1,16 @@
 """`kubestow scheduler` at a real kube-apiserver, with TLS, tokens and RBAC: every pod and every event is looked at."""
 
 import http.client
+import json
 import signal
 import ssl
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -415,3 +418,81 @@ def test_metrics_are_for_those_who_are_allowed(plane: RealControlPlane, start: C
     until(lambda: scheduler.get("/metrics", "monitor")[0] == 200, scheduler.said)
     assert "scheduler_pending_pods" in scheduler.get("/metrics", "monitor")[1]
     assert scheduler.get("/configz", "monitor")[0] == 403
+
+
+class Extender(ThreadingHTTPServer):
+    """Binds pods by the API server, and lets nobody be preempted but the pod that is called `chosen`."""
+
+    def __init__(self, plane: RealControlPlane) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        extender = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                args = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                extender.asked.append((self.path, args))
+                body = json.dumps(extender.answer(plane, self.path, args)).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        Thread(target=self.serve_forever, daemon=True).start()
+
+    def answer(self, plane: RealControlPlane, path: str, args: dict[str, Any]) -> dict[str, Any]:
+        if path == "/filter":
+            return {"Nodes": args["Nodes"]}
+        if path == "/bind":
+            meta = {"name": args["PodName"], "uid": args["PodUID"]}
+            target = {"apiVersion": "v1", "kind": "Node", "name": args["Node"]}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+            plane.create(f"{PODS}/{args['PodName']}/binding", binding)
+            return {"Error": ""}
+        found = {}
+        for name, victims in args["NodeNameToVictims"].items():
+            if any(victim["metadata"]["name"] == "chosen" for victim in victims["Pods"]):
+                pods = [{"UID": victim["metadata"]["uid"]} for victim in victims["Pods"]]
+                found[name] = {"Pods": pods, "NumPDBViolations": victims["NumPDBViolations"]}
+        return {"NodeNameToMetaVictims": found}
+
+
+def test_an_extender_filters_binds_and_preempts(
+    plane: RealControlPlane, start: Callable[..., Scheduler], tmp_path: Path
+) -> None:
+    """It gets nodes as the API server has them, binds every pod itself, and has its way with the victims."""
+    _ensure(plane, "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class("high", 1000))
+    for i in range(3):
+        plane.create("/api/v1/nodes", node(f"n{i}", cpu="1"))
+    extender = Extender(plane)
+    try:
+        verbs = {"filterVerb": "filter", "preemptVerb": "preempt", "bindVerb": "bind"}
+        kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+        file = tmp_path / "scheduler.yaml"
+        client = {"kubeconfig": str(plane.kubeconfig("system:kube-scheduler", ""))}
+        url = f"http://127.0.0.1:{extender.server_port}"
+        configuration = {**kind, "clientConnection": client, "extenders": [{"urlPrefix": url, **verbs}]}
+        file.write_text(yaml.safe_dump(configuration))
+        scheduler = start(f"--config={file}", "--leader-elect=false")
+        for name in ("one", "chosen", "two"):
+            plane.create(PODS, pod(name, cpu="800m"))
+        until(lambda: _all_bound(plane), scheduler.said)
+        where = _placed(plane)["chosen"]
+        [stored] = [item for item in plane.get("/api/v1/nodes")["items"] if item["metadata"]["name"] == where]
+        stored["metadata"].pop("managedFields", None)
+        sent = [item for path, args in extender.asked if path == "/filter" for item in args["Nodes"]["items"]]
+        assert stored in sent
+        plane.create(PODS, pod("vip", cpu="800m", priorityClassName="high"))
+        until(lambda: "chosen" not in _placed(plane) and _all_bound(plane, "vip"), scheduler.said)
+        assert _placed(plane)["vip"] == where
+        assert {"one", "two"} <= _placed(plane).keys()
+        assert sum(path == "/bind" for path, _ in extender.asked) == 4
+        _every_binding_is_told_once(plane, scheduler)
+    finally:
+        extender.shutdown()
+        extender.server_close()

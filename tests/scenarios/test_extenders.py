@@ -64,7 +64,7 @@ def test_each_extender_is_asked_about_what_the_last_one_left(start: Start) -> No
 
 
 def test_failed_nodes_are_in_the_message(start: Start) -> None:
-    """With the plugins' reasons; nodes that are not there do not count, and those left out without a word say nothing."""
+    """With the plugins' reasons; nodes that do not exist do not count, and those left out without a word stay so."""
     extenders = FakeExtenders(a=NAMES)
     failed = {"n1": "no licence", "ghost": "boo"}
     extenders.replies["a/filter"] = only(failed=failed, lost={"n2": "wrong site", "n1": "no licence at all"})

@@ -1,6 +1,7 @@
 """While a cycle waits for an extender all else goes on, but for what would change the cluster under it."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from kubestow.cycle.outcome import Placed
 from kubestow.extenders.extender import ExtenderError
@@ -31,6 +32,7 @@ def test_a_cycle_sees_one_state_of_the_cluster(start: Start) -> None:
     harness.cluster.add(make_node("n3", cpu="100"))
     harness.cluster.delete(harness.cluster.node("n1"))
     harness.run_for(1.0)
+    assert [call.verb for call in harness.core.scheduler.calls] == ["filter"]
     assert set(harness.core.cluster.nodes.row_of) == {"n1", "n2"}
     harness.run_until(lambda: bool(harness.attempts.about("p")))
     assert set(extenders.asked[1].nodes) == {"n1", "n2"}
@@ -86,7 +88,7 @@ def test_pods_are_scheduled_one_after_the_other_however_slow(start: Start) -> No
     assert len(harness.bindings) == 20
     assert extenders.paths.count("a/filter") == 20
     times = [asked.time for asked in extenders.asked if asked.path == "a/filter"]
-    assert all(later - earlier >= 1.0 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
 
 
 def test_an_end_in_the_middle_of_a_question(start: Start) -> None:

@@ -1,0 +1,125 @@
+"""The JSON of both directions: objects go out as the API server has them, answers are read as Go reads them."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kubestow import config
+from kubestow.client.watchlines import Added, LineDecoder
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config.configuration import Extender as ExtenderConfig
+from kubestow.extenders.answers import AnswerDecoder, FilterResult, HostPriority, PreemptionResult
+from kubestow.extenders.asking import whole_kinds
+from kubestow.extenders.extender import Call, Extender, ExtenderError
+from kubestow.extenders.messages import Messages, as_sent
+from kubestow.model.codec import decode
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.whole import WholeNode, WholePendingPod, WholePod
+from kubestow.testing import make_node, make_pod
+from scenarios.extending import HEAD
+
+CALL = Call(Extender(0, ExtenderConfig(urlPrefix="http://x/a/")), "filter", ())
+
+
+def manifest(**spec: Any) -> dict[str, Any]:
+    metadata = {"name": "p", "namespace": "d", "uid": "u", "managedFields": [{"manager": "x"}], "finalizers": ["f"]}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"dnsPolicy": "Default", **spec}}
+
+
+def test_objects_are_sent_as_they_came() -> None:
+    """Fields unknown here included; without what kube-scheduler drops."""
+    pod = decode(WholePod, json.dumps(manifest()).encode())
+    metadata = {"name": "p", "namespace": "d", "uid": "u", "finalizers": ["f"]}
+    assert json.loads(as_sent(pod)) == {"metadata": metadata, "spec": {"dnsPolicy": "Default"}}
+
+
+def test_an_assumed_pod_is_sent_with_its_node() -> None:
+    """The API server has not told of it yet."""
+    pod = decode(WholePod, json.dumps(manifest()).encode())
+    assert json.loads(as_sent(PodInfo(pod).placed_on("n1").pod))["spec"] == {"dnsPolicy": "Default", "nodeName": "n1"}
+
+
+def test_objects_that_came_from_nowhere_are_sent_as_far_as_known() -> None:
+    """As in simulations."""
+    assert json.loads(as_sent(make_pod("p")))["metadata"]["name"] == "p"
+
+
+def test_pods_that_have_a_node_need_not_be_kept_whole() -> None:
+    """They are most of all pods; only where victims are sent whole they are needed."""
+    pending, bound = (json.dumps(manifest(nodeName=name)).encode() for name in ("", "n1"))
+    assert len(decode(WholePendingPod, pending).source)
+    assert not len(decode(WholePendingPod, bound).source)
+    assert len(decode(WholePod, bound).source)
+
+
+def test_watches_keep_whole_objects() -> None:
+    """A line of a watch decodes to an object with its JSON."""
+    line = json.dumps({"type": "ADDED", "object": manifest()}).encode() + b"\n"
+    [event] = LineDecoder(WholePendingPod).feed(line)
+    assert isinstance(event, Added)
+    assert json.loads(bytes(event.object.source)) == manifest()
+
+
+@pytest.mark.parametrize(
+    ("fields", "kinds"),
+    [
+        ("bindVerb: b", {}),
+        ("filterVerb: f, nodeCacheCapable: true", {Pod: WholePendingPod}),
+        ("prioritizeVerb: p, weight: 1", {Pod: WholePendingPod, Node: WholeNode}),
+        ("preemptVerb: p, nodeCacheCapable: true", {Pod: WholePendingPod}),
+        ("preemptVerb: p", {Pod: WholePod}),
+    ],
+)
+def test_only_what_is_sent_is_kept(fields: str, kinds: dict[type, type]) -> None:
+    """What nobody asks for costs nothing."""
+    assert whole_kinds(config.load(f"{HEAD}extenders: [{{urlPrefix: 'http://a', {fields}}}]").extenders) == kinds
+
+
+def test_a_node_is_encoded_once_per_version() -> None:
+    """Lists of nodes are put together from what is known, and made anew when a node changes."""
+    cluster = Cluster()
+    for number in range(3):
+        cluster.set_node(make_node(f"n{number}"))
+    messages, rows, pod = Messages(cluster.nodes), np.arange(3), make_pod("p")
+    first = messages.about_nodes(pod, rows, names_only=False)
+    assert messages.about_nodes(pod, rows, names_only=False)[1] is first[1]
+    encoded = [messages._node(row) for row in range(3)]
+    cluster.set_node(make_node("n1", labels={"a": "b"}))
+    second = json.loads(b"".join(messages.about_nodes(pod, rows, names_only=False)))
+    assert second["Nodes"]["items"][1]["metadata"]["labels"]["a"] == "b"
+    assert [messages._node(row) is known for row, known in enumerate(encoded)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"NodeNames": ["a"], "FailedNodes": {"Error": "x"}}',
+        '{"nodenames": ["a"], "failedNodes": {"Error": "x"}, "nodes": null, "error": null, "whatever": 1}',
+        '{"NODENAMES": ["a"], "FAILEDNODES": {"Error": "x"}}',
+    ],
+)
+def test_names_of_fields_in_any_case(text: str) -> None:
+    """As Go reads them; names of nodes stay as they are."""
+    result = AnswerDecoder(FilterResult).decode(CALL, text.encode())
+    assert result == FilterResult(NodeNames=["a"], FailedNodes={"Error": "x"})
+
+
+def test_nodes_in_any_case() -> None:
+    """All the way down."""
+    result = AnswerDecoder(FilterResult).decode(CALL, b'{"nodes": {"Items": [{"metadata": {"Name": "a"}}]}}')
+    assert result.kept(names_only=True) == ["a"]
+    assert AnswerDecoder(list[HostPriority]).decode(CALL, b'[{"host": "a", "score": 3}]') == [HostPriority("a", 3)]
+    victims = b'{"nodeNameToMetaVictims": {"N": {"pods": [{"uid": "u"}], "numPDBViolations": 1}}}'
+    [(name, found)] = AnswerDecoder(PreemptionResult).decode(CALL, victims).NodeNameToMetaVictims.items()
+    assert (name, found.Pods[0].UID, found.NumPDBViolations) == ("N", "u", 1)
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[", b"\xff", b"[" * 100_000, b'{"NodeNames": [1]}', b'{"Error": 5}'])
+def test_what_is_no_answer(body: bytes) -> None:
+    """It is said so, with the URL."""
+    with pytest.raises(ExtenderError, match=r'^Post "http://x/a/filter": the answer cannot be understood: '):
+        AnswerDecoder(FilterResult).decode(CALL, body)
