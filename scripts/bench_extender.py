@@ -18,13 +18,14 @@ import msgspec
 import uvloop
 
 from bench_rows import MILLIS, Row
-from bench_scheduling import CycleTimes, InstantApi, run_to_the_end
+from bench_scheduling import InstantApi, run_to_the_end
 from kubestow import config
 from kubestow.extenders.asking import whole_kinds
 from kubestow.extenders.client import ExtenderClient
 from kubestow.model.codec import decode
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.handles import ListRecorder
 from kubestow.testing.harness import WallClock
 from kubestow.wiring.core import Outside, build_core
@@ -131,9 +132,10 @@ def extender() -> Iterator[str]:
 
 async def _measure(fields: str, nodes: int, pods: int) -> dict[str, Any]:
     configuration = config.load(HEAD + fields)
-    api, times, clock = InstantApi(), CycleTimes(), WallClock()
+    api, clock = InstantApi(), WallClock()
     client = ExtenderClient(configuration.extenders, clock, "kubestow/bench", lambda: True)
-    outside = Outside(clock, time.perf_counter, random.Random(0), api, ListRecorder(), times, client.ask)
+    chance, metrics = random.Random(0), SchedulerMetrics()
+    outside = Outside(clock, time.perf_counter, chance, api, ListRecorder(), metrics, lambda *_: None, client.ask)
     core = build_core(configuration, config.Features(), in_tree_registry(), outside)
     api.intake, api.wanted = core.intake, pods
     kinds = whole_kinds(configuration.extenders)

@@ -18,6 +18,7 @@ from kubestow.extenders.extender import Answer, Call
 from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.event_log import EventLog
 from kubestow.testing.observers import DecisionLog
 from kubestow.testing.virtual_loop import VirtualLoop
@@ -58,7 +59,8 @@ class Replay:
             random.Random(5),
             self,
             EventLog(self.loop.time),
-            self.attempts,
+            SchedulerMetrics(),
+            self.attempts.decided,
             self.ask,
         )
         self.core = build_core(configuration, config.Features(), in_tree_registry(), outside)
