@@ -141,7 +141,7 @@ async def _measure(fields: str, nodes: int, pods: int) -> dict[str, Any]:
     kinds = whole_kinds(configuration.extenders)
     for number in range(nodes):
         core.intake.added(decode(kinds.get(Node, Node), node(number)))
-    waiting = [decode(kinds.get(Pod, Pod), pod(number)) for number in range(pods)]
+    waiting: list[Pod] = [decode(kinds.get(Pod, Pod), pod(number)) for number in range(pods)]
     started, cpu_started = time.perf_counter(), time.process_time()
     for each in waiting:
         api.add(each)

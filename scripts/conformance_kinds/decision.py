@@ -19,7 +19,7 @@ from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import parse_time
 from kubestow.queue.nominator import Nominator
-from kubestow.testing.handles import StillClock, offline_handle
+from kubestow.testing.handles import StillClock, offline_handle, settled
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -161,7 +161,7 @@ class World:
 
 def _post_filter(profile: Profile, evaluation: Evaluation, recorded: list[dict[str, Any]]) -> str | None:
     """Whether what makes room is among the outcomes that were recorded."""
-    result = begin(run_post_filter(profile, evaluation, None))
+    result = settled(begin(run_post_filter(profile, evaluation, None)))
     found = {
         "status": result.code.label,
         "nominated": result.nominated_node or "",

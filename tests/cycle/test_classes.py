@@ -22,7 +22,7 @@ from kubestow.framework.results import Code, Rejection, Rejections, unschedulabl
 from kubestow.queue.nominator import Nominator
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import offline_handle
+from kubestow.testing.handles import offline_handle, settled
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -65,7 +65,7 @@ def cycles_on(cluster: Cluster, **how: Any) -> SchedulingCycles:
 
 
 def run(cycles: SchedulingCycles, profile: Profile, name: str, **pod: Any) -> Outcome:
-    return cycles.run(profile, PodInfo(make_pod(name, **pod)))
+    return settled(cycles.run(profile, PodInfo(make_pod(name, **pod))))
 
 
 def default_profile(cluster: Cluster) -> Profile:

@@ -11,7 +11,7 @@ from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.scheduling import LONGEST_PERMIT_WAIT, SchedulingCycles
 from kubestow.framework.results import Code, PostFilterResult, Rejection, Wait, unresolvable, unschedulable
 from kubestow.testing.builders import make_pod
-from kubestow.testing.handles import NoNominations
+from kubestow.testing.handles import NoNominations, settled
 
 
 class Takes:
@@ -56,7 +56,7 @@ class MakesRoom:
 
 def run(cluster: Cluster, *plugins: Any, **pod: Any) -> Outcome:
     cycles = SchedulingCycles(cluster, NoNominations(), lambda best: int(best[0]))
-    return cycles.run(profile_of(*plugins, cluster=cluster), PodInfo(make_pod("p", **pod)))
+    return settled(cycles.run(profile_of(*plugins, cluster=cluster), PodInfo(make_pod("p", **pod))))
 
 
 def test_a_pod_is_placed_on_the_best_node() -> None:

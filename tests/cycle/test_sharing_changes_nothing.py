@@ -24,6 +24,7 @@ from kubestow.framework.results import SKIP
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.queue.nominator import Nominator
+from kubestow.testing.handles import settled
 
 
 class Schedule(NamedTuple):
@@ -179,7 +180,7 @@ class World:
     def _schedule(self, pod: PodInfo, timed: bool) -> Any:
         self.profile.caller.timing = timed and self._sharing
         self.cycles.totals = None
-        outcome = self.cycles.run(self.profile, pod)
+        outcome = settled(self.cycles.run(self.profile, pod))
         if isinstance(outcome, Placed):
             self._placed.append(outcome)
         return told(outcome), self.cycles.totals

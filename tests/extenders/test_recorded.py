@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kubestow import config
+from kubestow.cycle.outcome import Failed
 from kubestow.extenders.asking import whole_kinds
 from kubestow.extenders.extender import Answer, Call
 from kubestow.model.codec import convert
@@ -53,11 +54,12 @@ class Replay:
         configuration = config.load(CONFIGURATION)
         self.kinds = whole_kinds(configuration.extenders)
         self.attempts = DecisionLog()
+        api: Any = self
         outside = Outside(
             self.loop.clock,
             self.loop.time,
             random.Random(5),
-            self,
+            api,
             EventLog(self.loop.time),
             SchedulerMetrics(),
             self.attempts.decided,
@@ -90,7 +92,8 @@ class Replay:
     def see(self, kind: type, manifest: dict[str, Any]) -> None:
         """The API server has a new version of an object."""
         name = manifest["metadata"]["name"]
-        new, old = convert(self.kinds[kind], manifest), self.known.get(name)
+        new: Any = convert(self.kinds[kind], manifest)
+        old = self.known.get(name)
         self.known[name] = new
         if old is None:
             self.core.intake.added(new)
@@ -129,6 +132,7 @@ def test_the_same_requests_and_the_same_outcome() -> None:
 
         replay.see(Pod, pods["vip"][0])
         failed = replay.attempts.about("vip")[0]
+        assert isinstance(failed, Failed)
         [condition] = pods["vip"][1]["status"]["conditions"]
         assert failed.message == condition["message"]
         assert failed.nominated_node == pods["vip"][1]["status"]["nominatedNodeName"] == "n1"

@@ -19,7 +19,7 @@ from kubestow.model.timestamps import format_time
 from kubestow.model.workloads import PodDisruptionBudget
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import StillClock, offline_handle
+from kubestow.testing.handles import StillClock, offline_handle, settled
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
@@ -80,7 +80,7 @@ class World:
 
     def preempt(self, pod: Pod) -> PostFilterResult:
         """What makes room for a pod."""
-        return begin(run_post_filter(self.profile, self.evaluate(pod), None))
+        return settled(begin(run_post_filter(self.profile, self.evaluate(pod), None)))
 
     def victims(self, pod: Pod) -> list[str]:
         """Who must leave for a pod, most important first."""

@@ -13,6 +13,7 @@ from kubestow.model.pod import Pod
 from kubestow.plugins.default_preemption import memory, search
 from kubestow.plugins.default_preemption.dry_run import DryRun, reprieve
 from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import settled
 from plugins.preemption_world import World
 
 ZONE = "topology.kubernetes.io/zone"
@@ -188,7 +189,7 @@ class Told:
         pod = make_pod(name, status=status, **SHAPES[what.shape])
         if what.nominated:
             self._nominate(pod, what.nominated)
-        outcome = self.cycles.run(self.world.profile, PodInfo(pod))
+        outcome = settled(self.cycles.run(self.world.profile, PodInfo(pod)))
         if what.acts and not isinstance(outcome, Placed) and outcome.nominated_node:
             self._nominate(pod, outcome.nominated_node)
             for victim in outcome.victims:

@@ -15,6 +15,7 @@ from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_start_time
 from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.handles import settled
 from plugins.preemption_world import NOW, World
 
 HOST = "kubernetes.io/hostname"
@@ -147,7 +148,7 @@ def test_in_step_is_the_same_as_one_by_one(data: st.DataObject) -> None:
     evaluation = Evaluation(world.profile, world.cluster, world.nominator, PodInfo(pod))
     if not evaluation.pre_filter() or len(evaluation.filter()):
         return
-    result = begin(run_post_filter(world.profile, evaluation, None))
+    result = settled(begin(run_post_filter(world.profile, evaluation, None)))
     candidates = one_by_one(world, evaluation, allowed)
     assert (result.code is Code.SUCCESS) == bool(candidates)
     if candidates:

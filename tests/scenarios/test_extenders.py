@@ -141,8 +141,8 @@ def test_who_cannot_score_is_left_out(start: Start, answer: Any) -> None:
 
 def test_scores_beyond_measure_are_kept_within_bounds(start: Start) -> None:
     """The largest numbers there are neither overflow nor turn round."""
-    extenders = FakeExtenders(a=NAMES.replace("weight: 1", f"weight: {2**40}"), b=NAMES)
     top = 2**63 - 1
+    extenders = FakeExtenders(a=NAMES.replace("weight: 1", f"weight: {top}"), b=NAMES)
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": -top}, {"Host": "n2", "Score": top}]
     harness = world(start, extenders)
     harness.cluster.add(make_pod("p"))

@@ -139,12 +139,16 @@ class Extenders:
 
     def _scores(self, call: Call, answer: Answer, rows: IntArray) -> IntArray:
         priorities = _priorities.decode(call, answer)
-        position_of = self._messages.nodes(rows).position_of
-        factor = call.extender.config.weight * (MAX_SCORE // MAX_PRIORITY)
+        sent, hosts = self._messages.nodes(rows), [priority.Host for priority in priorities]
+        factor = min(call.extender.config.weight * (MAX_SCORE // MAX_PRIORITY), _LARGEST)
         most = _LARGEST // factor
         # One on top for the hosts that nobody asked about.
         scores: IntArray = np.zeros(len(rows) + 1, np.int64)
-        positions = [position_of.get(priority.Host, -1) for priority in priorities]
+        # Most often the answer is in the order of the question.
+        if hosts == sent.names:
+            positions = np.arange(len(rows))
+        else:
+            positions = np.array([sent.position_of.get(host, -1) for host in hosts], np.int64)
         given = np.array([priority.Score for priority in priorities], np.int64)
         np.add.at(scores, positions, np.clip(given, -most, most) * factor)
         return scores[:-1]

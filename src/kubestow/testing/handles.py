@@ -2,14 +2,17 @@
 
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, overload
 
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.nominated import NominatedPods
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
+from kubestow.cycle.outcome import Outcome
+from kubestow.extenders.extender import Asking
 from kubestow.framework.handle import ApiPort, Handle
+from kubestow.framework.results import PostFilterResult
 from kubestow.model.pod import Pod
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
@@ -99,3 +102,17 @@ def offline_handle(cluster: Cluster, features: Features | None = None, **parts: 
     for name, part in parts.items():
         setattr(handle, name, part)
     return handle
+
+
+@overload
+def settled(result: Outcome | Asking[Outcome]) -> Outcome: ...
+
+
+@overload
+def settled(result: PostFilterResult | Asking[PostFilterResult]) -> PostFilterResult: ...
+
+
+def settled(result: Any) -> Any:
+    """What a cycle, or a part of it, came to that had no extenders to ask."""
+    assert not isinstance(result, Asking)
+    return result
