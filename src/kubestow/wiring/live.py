@@ -107,9 +107,7 @@ class LiveScheduler:
             longest_unschedulable=options.longest_unschedulable,
         )
         self.informers = Informers(clients.watches, chance.random)
-        stores = watch_everything(
-            self.informers, core.intake, options.features, whole_kinds(configuration.extenders)
-        )
+        stores = watch_everything(self.informers, core.intake, options.features, whole_kinds(configuration.extenders))
         self.reloader = None
         if options.reload is not None:
             self.reloader = Reloader(
