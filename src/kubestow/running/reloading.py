@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from kubestow.cluster.gate import Gate
 from kubestow.cluster.state import Cluster
 from kubestow.config import SchedulerConfiguration, configuration
 from kubestow.config.expansion import enabled_names
@@ -78,6 +79,8 @@ class Running(Protocol):
     @property
     def intake(self) -> Intake: ...
     @property
+    def gate(self) -> Gate: ...
+    @property
     def scheduler(self) -> Scheduler: ...
 
 
@@ -124,7 +127,7 @@ class Reloader:
             try:
                 async with asyncio.timeout(LOADING_SECONDS):
                     setup = await self._load()
-                changed = self._take(setup)
+                changed = await self._between_cycles(self._take, setup)
             except Exception as error:
                 late = f"loading takes longer than {LOADING_SECONDS:g} seconds"
                 words = late if isinstance(error, TimeoutError) else str(error) or repr(error)
@@ -139,6 +142,20 @@ class Reloader:
         self._metrics.succeeded_at.set(self._now())
         self._announce("Normal", "Reloaded", f"reloaded its configuration; {words}")
         return True
+
+    async def _between_cycles(self, change: Callable[[Setup], list[str]], setup: Setup) -> list[str]:
+        """Make a change now, or when a cycle that waits for an extender is over."""
+        done: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+
+        def make() -> None:
+            try:
+                done.set_result(change(setup))
+            except Exception as error:
+                done.set_exception(error)
+
+        if not self._core.gate.holds(make):
+            make()
+        return await done
 
     def _take(self, setup: Setup) -> list[str]:
         """Put a setup in the place of the current one; returns the names of profiles that came, changed or went."""
@@ -212,7 +229,7 @@ class Reloader:
             forget_modules((self._current.setup.plugins,))
 
     def _roll_back(self, version: _Version, words: str) -> None:
-        if self._current is version:
+        if self._current is version and not self._core.gate.holds(self._roll_back, version, words):
             self._swap(self._proven)
             log.error("Configuration rolled back; the one before is in use", err=words)
             self._went_wrong("rollback", "RolledBack", words)

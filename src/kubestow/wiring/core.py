@@ -64,6 +64,7 @@ class Core:
     dispatcher: Dispatcher
     intake: Intake
     scheduler: Scheduler
+    gate: Gate
 
 
 def build_core(
@@ -154,4 +155,4 @@ def build_core(
         announces_expectation=features.nominated_node_name_for_expectation,
         extender_binding=None if extenders is None else ExtenderBinding(extenders, outside.ask),
     )
-    return Core(cluster, queue, profiles, handle, build, cycles, waiting, dispatcher, intake, scheduler)
+    return Core(cluster, queue, profiles, handle, build, cycles, waiting, dispatcher, intake, scheduler, gate)
