@@ -19,7 +19,9 @@ from msgspec.structs import replace
 from bench_rows import MILLIS, Row, peak_memory
 from kubestow import config
 from kubestow.client.writes import merged
+from kubestow.config.configuration import Plugin
 from kubestow.cycle.outcome import Outcome
+from kubestow.framework.registry import Registry
 from kubestow.intake import Intake
 from kubestow.model.codec import convert
 from kubestow.model.devices import ResourceClaim
@@ -128,12 +130,27 @@ class Churn:
         await self._api.delete_pod(next(pod for pod in self._api.pods.values() if pod.spec.nodeName))
 
 
-def measure(name: str, nodes: int = NODES, pods: int = PODS, seed: int = 0) -> dict[str, Any]:
-    """Run a workload; the figures are those of the pods that were scheduled."""
-    return uvloop.run(_measure(name, nodes, pods, seed))
+def measure(
+    name: str, nodes: int = NODES, pods: int = PODS, seed: int = 0, plugin: type | None = None
+) -> dict[str, Any]:
+    """Run a workload, with a plugin beside the default ones; the figures are those of the pods that were scheduled."""
+    return uvloop.run(_measure(name, nodes, pods, seed, plugin))
 
 
-async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any]:
+def _with(plugin: Any) -> tuple[config.SchedulerConfiguration, Registry]:
+    """The default configuration and the registry, with a plugin in both."""
+    configuration, registry = config.default(), in_tree_registry()
+    if plugin is not None:
+        registry.register(plugin.name, plugin)
+        (profile,) = configuration.profiles
+        multi = profile.plugins.multiPoint
+        multi = replace(multi, enabled=(*multi.enabled, Plugin(plugin.name)))
+        profile = replace(profile, plugins=replace(profile.plugins, multiPoint=multi))
+        configuration = replace(configuration, profiles=(profile,))
+    return configuration, registry
+
+
+async def _measure(name: str, nodes: int, pods: int, seed: int, plugin: type | None) -> dict[str, Any]:
     workload, api, times = WORKLOADS[name], InstantApi(), list[float]()
 
     def decided(_pod: Pod, _outcome: Outcome, seconds: float) -> None:
@@ -141,7 +158,8 @@ async def _measure(name: str, nodes: int, pods: int, seed: int) -> dict[str, Any
 
     chance, metrics = random.Random(seed), SchedulerMetrics()
     outside = Outside(WallClock(), time.perf_counter, chance, api, ListRecorder(), metrics, decided)
-    core = build_core(config.default(), config.Features(), in_tree_registry(), outside)
+    configuration, registry = _with(plugin)
+    core = build_core(configuration, config.Features(), registry, outside)
     api.intake = core.intake
     for node in workload.nodes(nodes):
         core.intake.added(node)

@@ -1,0 +1,136 @@
+"""Every command of the documentation is run, and answers what the page shows; or it is said here why it is not."""
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pytest
+
+from docs.pages import PAGES, ROOT, File, Typed, commands, name_of, steps
+from docs.reader import Reader, says, server_arguments
+from kubestow.cli import main
+
+NOT_RUN = {
+    "make test": "these are the tests",
+    "docker ": "needs Docker; tests/cli/test_deploy_files.py reads the Dockerfile",
+    "helm ": "needs Helm; tests/cli/test_deploy_files.py reads the chart",
+    "go run ": "needs Go and the network",
+    "KUBEBUILDER_ASSETS=": "needs kube-apiserver; tests marked `real` are what it runs",
+    "kube-scheduler ": "needs the program; tests/apiserver/test_kubernetes_programs.py runs it",
+    "kube-controller-manager ": "needs the program; tests/apiserver/test_kubernetes_programs.py runs it",
+    "curl -k -H ": "needs a scheduler in a cluster; tests/server/test_who_may_read.py asks in its place",
+    "kubectl -n kube-system ": "needs a scheduler in a cluster; tests/cli/test_deploy_files.py reads the manifests",
+    "kubectl apply -f deploy/": "needs a registry with the image; tests/cli/test_deploy_files.py reads the manifests",
+    "kubectl get events -A ": "needs a scheduler in a cluster",
+    "kubectl get pods -w": "watches until it is stopped",
+}
+"""How commands begin that no test types, and why."""
+TESTED_APART = {"docs/how-to/migrate-from-policy.md": "tests/cli/test_migrate_from_policy.py"}
+"""Pages with a test of their own."""
+
+_RUNS = ("kubestow config ", "kubestow plugin ", "kubestow scheduler ", "pytest ", "cat ", "sed ", "echo ", "export ")
+_TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+with_commands = pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page) and name_of(page) not in TESTED_APART], ids=name_of
+)
+
+
+def reason_not_to(command: str) -> str | None:
+    return next((why for start, why in NOT_RUN.items() if command.startswith(start)), None)
+
+
+def plain(command: str) -> str:
+    return command.removeprefix(".venv/bin/")
+
+
+@with_commands
+def test_every_command_is_accounted_for(page: Path) -> None:
+    """It is run by a test below, or there is a reason why not."""
+    for command, _ in commands(page):
+        known = plain(command).startswith((*_RUNS, "kubectl ")) or server_arguments(command) is not None
+        assert known or reason_not_to(command), f"{command}: neither run nor listed with a reason"
+
+
+def test_no_reason_is_left_over() -> None:
+    """Every reason is about a command that is there."""
+    every = [command for page in PAGES for command, _ in commands(page)]
+    assert [start for start in NOT_RUN if not any(command.startswith(start) for command in every)] == []
+    for page, test in TESTED_APART.items():
+        assert page in (ROOT / test).read_text()
+
+
+@with_commands
+def test_make_has_the_targets(page: Path) -> None:
+    """Also those that are only mentioned in the text."""
+    mentioned = re.findall(r"`make ([a-z-]+)", page.read_text())
+    typed = [command.split()[1] for command, _ in commands(page) if command.startswith("make ")]
+    assert {*mentioned, *typed} - _TARGETS == set()
+
+
+@with_commands
+def test_commands_answer_what_is_shown(page: Path, tmp_path: Path) -> None:
+    """In one shell, from top to bottom; without what needs kubectl."""
+    todo = list(steps(page))
+    run = [step for step in todo if isinstance(step, File) or plain(step.command).startswith(_RUNS)]
+    if not any(isinstance(step, Typed) for step in run):
+        pytest.skip("nothing but servers and kubectl")
+    _read(tmp_path, run)
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH")
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if any(command.startswith("kubectl ") for command, _ in commands(page))],
+    ids=name_of,
+)
+def test_kubectl_answers_what_is_shown(page: Path, tmp_path: Path) -> None:
+    """Everything that the page tells, with the clusters that it starts."""
+    todo = [step for step in steps(page) if not (isinstance(step, Typed) and reason_not_to(step.command))]
+    if not any(isinstance(step, Typed) and step.command.startswith("kubectl ") for step in todo):
+        pytest.skip("nothing that can be run here")
+    _read(tmp_path, todo)
+
+
+def _read(folder: Path, todo: Sequence[Typed | File]) -> None:
+    reader = Reader(folder)
+    try:
+        for number, step in enumerate(todo):
+            following = todo[number + 1] if number + 1 < len(todo) else None
+            asks = isinstance(following, Typed) and following.command == "echo $?"
+            reader.do(step, may_fail=asks)
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        (name_of(page), command)
+        for page in PAGES
+        for command, _ in commands(page)
+        if plain(command).startswith(("kubestow ", "make up"))
+    ],
+)
+def test_options_are_known(page: str, command: str) -> None:
+    """Also of commands that need a cluster, or go on running."""
+    words = server_arguments(command) or plain(command).split()[1:]
+    found: click.Command | None = main
+    with click.Context(main) as context:
+        while isinstance(found, click.Group):
+            found = found.get_command(context, words.pop(0))
+    assert found is not None, f"{page}: {command}"
+    known = {name for parameter in found.params for name in parameter.opts + parameter.secondary_opts}
+    used = {word.partition("=")[0] for word in words if word.startswith("-")}
+    assert used - known == set(), f"{page}: {command}"
+
+
+def test_a_wrong_answer_is_noticed() -> None:
+    """The comparison can fail."""
+    assert says(Typed("kubectl get x", ["web-0123456789-abcde  1s"]), ["web-9876543210-xyzxy 12s"])
+    assert not says(Typed("kubectl get x", ["pod/a created"]), ["pod/b created"])
+    assert says(Typed("kubestow x", ["a", "...", "b ... d"]), ["a", "1", "2", "b c d"])
+    assert not says(Typed("kubestow x", ["a", "..."]), ["b"])
