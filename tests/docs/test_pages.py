@@ -14,7 +14,7 @@ CONFIGURATIONS = [
     (page, text)
     for page in PAGES
     for language, text in blocks(page)
-    if language == "yaml" and "kind: KubeSchedulerConfiguration" in text
+    if language == "yaml" and "kind: KubeSchedulerConfiguration" in text and not text.startswith("# bad.yaml")
 ]
 WITH_EXAMPLES = [page for page in PAGES if ">>> " in page.read_text()]
 
@@ -49,3 +49,42 @@ def test_configurations_are_valid(page: Path, text: str, tmp_path: Path) -> None
     for command in ("validate", "complete"):
         result = CliRunner().invoke(main, ["config", command, *given, str(path)])
         assert result.exit_code == 0, result.output
+
+
+def test_the_index_has_every_page() -> None:
+    """docs/README.md links to all of them; those of plugins are in a list of their own."""
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("**/*.md")}
+    plugins = {page for page in pages if page.startswith("reference/plugins/") and not page.endswith("README.md")}
+    assert pages - plugins - {"README.md"} - set(re.findall(r"\]\(([^)]+)\)", index)) == set()
+
+
+def test_every_package_is_described() -> None:
+    """The table of folders has all of them."""
+    rows = re.findall(r"^\| (`.*?`) \|", (ROOT / "docs/explanation/architecture.md").read_text(), re.MULTILINE)
+    told = set(re.findall(r"`(\w+)`", " ".join(rows)))
+    packages = {path.stem for path in (ROOT / "src" / "kubestow").iterdir() if not path.name.startswith("__")}
+    assert told == packages
+
+
+def _anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_into_pages_name_a_title(page: Path) -> None:
+    """What comes after # in a link is a title of the page it leads to."""
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text())
+    assert [(to, title) for to, title in links if title not in _anchors(page.parent / to if to else page)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_blocks_are_run(page: Path) -> None:
+    """A block of Python is a session, a file that the page has its reader save, or an example that has a test."""
+    examples = "\n".join(file.read_text() for file in ROOT.glob("examples/*.py"))
+    saved = {step.text for step in steps(page) if isinstance(step, File)}
+    blocks_of_python = [text for language, text in blocks(page) if language in ("python", "pycon")]
+    assert [
+        text for text in blocks_of_python if ">>> " not in text and text not in saved and text.strip() not in examples
+    ] == []
