@@ -1,9 +1,11 @@
 """A reader who does what a page says: types its commands into one shell, saves its files, leaves its servers running.
 
 `kubestow up` and `kubestow apiserver` go on until the end of the page, or until the page starts the next one; `make up`
-is `kubestow up` as the Makefile starts it. `kubestow scheduler` reads all it is given, and ends. Where a page shows an answer, it must come: `...` stands for anything, on a
-line of its own for any lines. Of what kubectl shows, names that are made up and their nodes, addresses, ages, the order of
-lines and the width of columns may differ; what it reads may also take a moment to become true.
+is `kubestow up` as the Makefile starts it. `kubestow scheduler` reads all that it is given, and ends.
+
+Where a page shows an answer, it must come: `...` stands for anything, on a line of its own for any lines. Of what
+kubectl shows, names that are made up and their nodes, addresses, ages, the order of lines and the width of columns may
+differ; what it reads may also take a moment to become true.
 """
 
 import os
