@@ -3,7 +3,7 @@
 Plain pods on 5,000 nodes, of which a cycle looks at 500, in memory as in `bench_scheduling`; first without a plugin.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,7 @@ def _example(name: str) -> Any:
 
 def _forms() -> Iterator[tuple[str, Any]]:
     zone, spare = _example("01_prefer_zone"), _example("06_spare_memory")
-
-    class SignedZone(zone):  # type: ignore[misc]
-        reads_pods = PodsRead.NOTHING
-
-        def sign(self, _pod: Any) -> Hashable:
-            return ()
+    signed_zone = type("SignedZone", (zone,), {"reads_pods": PodsRead.NOTHING, "sign": lambda _self, _pod: ()})
 
     class PlainSpare:
         name, __init__, pre_filter, filter = spare.name, spare.__init__, spare.pre_filter, spare.filter
@@ -41,7 +36,7 @@ def _forms() -> Iterator[tuple[str, Any]]:
 
     yield "no plugin", None
     yield "PreferZone, plain", zone
-    yield "PreferZone, plain, signs, reads no pods", SignedZone
+    yield "PreferZone, plain, signs, reads no pods", signed_zone
     yield "SpareMemory, plain", PlainSpare
     yield "SpareMemory, plain, signs, reads sums", SignedPlainSpare
     yield "SpareMemory, vector", UnsignedSpare

@@ -1,0 +1,27 @@
+"""docs/reference/plugin-api.md lists what there is."""
+
+import dataclasses
+
+from docs.pages import ROOT
+from kubestow.framework.contract import CONTRACT
+from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import POINTS
+
+PAGE = (ROOT / "docs/reference/plugin-api.md").read_text()
+
+
+def test_every_method_is_described() -> None:
+    """With its parameters."""
+    assert [method for method in CONTRACT if method != "hint" and f"{method}(" not in PAGE] == []
+
+
+def test_every_extension_point_has_a_row() -> None:
+    """Under the name that messages use."""
+    assert [point for point in POINTS if f"\n| {point[0].upper()}{point[1:]} |" not in PAGE] == []
+
+
+def test_every_part_of_the_handle_is_described() -> None:
+    """All that a plugin is given."""
+    described = PAGE.partition("## The handle")[2].partition("## ")[0]
+    names = [field.name for field in dataclasses.fields(Handle)]
+    assert [name for name in names if f"`{name}" not in described] == []
