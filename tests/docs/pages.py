@@ -12,6 +12,12 @@ PAGES = [
     *(ROOT / folder / "README.md" for folder in ("deploy", "examples", "tests")),
 ]
 
+TESTED_APART = {
+    "docs/how-to/migrate-from-policy.md": "tests/cli/test_migrate_from_policy.py",
+    "docs/how-to/use-an-extender.md": "tests/integration/test_extenders.py",
+}
+"""Pages with a test of their own, which runs what they show."""
+
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FILE = re.compile(r"\A# (\S+\.(?:py|yaml|json|csv))\n")
 
