@@ -10,15 +10,15 @@ from kubestow.extenders.extender import Answer, Call, ExtenderError
 Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
-class _Meta(Struct, frozen=True):
+class _Meta(Struct, frozen=True, gc=False):
     name: str = ""
 
 
-class _Node(Struct, frozen=True):
+class _Node(Struct, frozen=True, gc=False):
     metadata: _Meta = _Meta()
 
 
-class _Nodes(Struct, frozen=True):
+class _Nodes(Struct, frozen=True, gc=False):
     items: list[_Node] = []
 
 
@@ -36,7 +36,7 @@ class FilterResult(Struct, frozen=True, forbid_unknown_fields=True):
         return [] if self.Nodes is None else [node.metadata.name for node in self.Nodes.items]
 
 
-class HostPriority(Struct, frozen=True, forbid_unknown_fields=True):
+class HostPriority(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     Host: str = ""
     Score: Int64 = 0
 

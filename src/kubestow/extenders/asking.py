@@ -142,15 +142,14 @@ class Extenders:
         sent, hosts = self._messages.nodes(rows), [priority.Host for priority in priorities]
         factor = min(call.extender.config.weight * (MAX_SCORE // MAX_PRIORITY), _LARGEST)
         most = _LARGEST // factor
+        given = np.array([priority.Score for priority in priorities], np.int64)
+        added: IntArray = np.clip(given, -most, most) * factor
+        if hosts == sent.names:
+            # Most often the answer is in the order of the question.
+            return added
         # One on top for the hosts that nobody asked about.
         scores: IntArray = np.zeros(len(rows) + 1, np.int64)
-        # Most often the answer is in the order of the question.
-        if hosts == sent.names:
-            positions = np.arange(len(rows))
-        else:
-            positions = np.array([sent.position_of.get(host, -1) for host in hosts], np.int64)
-        given = np.array([priority.Score for priority in priorities], np.int64)
-        np.add.at(scores, positions, np.clip(given, -most, most) * factor)
+        np.add.at(scores, [sent.position_of.get(host, -1) for host in hosts], added)
         return scores[:-1]
 
     # Preempt
