@@ -45,7 +45,7 @@ def test_new_overwrites_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "mine.py").read_text() == "precious"
 
 
-@pytest.mark.parametrize("name", ["", "9lives", "a b", "../x", "NodePorts", "node-ports"])
+@pytest.mark.parametrize("name", ["", "9lives", "a b", "../x", "NodePorts", "node-ports", "class", "json", "numpy"])
 def test_new_refuses_names(tmp_path: Path, name: str) -> None:
     """What is no name, and names of the scheduler's own plugins."""
     assert invoke("new", name, "--dir", str(tmp_path))[0] == 2
@@ -76,6 +76,22 @@ def test_check_shows_what_a_pod_costs() -> None:
         (("from dataclasses import dataclass\n@dataclass\nclass A:\n    zone: str\nclass P:\n    name = 'P'\n"
          "    def __init__(self, args: A, handle): ...\n    def score(self, state, pod, node): return 1\n"),
          "args: object missing required field `zone`"),
+        ("class P:\n    name = 'P'\n    def reserve(self, state, pod, node): ...\n", "its constructor must take"),
+        (
+            ("class P:\n    name = 'P'\n    def __init__(self, args, handle): ...\n"
+            "    def reserve(self, state, pod, node): ...\n"),
+            "plugin P has reserve but lacks unreserve",
+        ),
+        (
+            ("class P:\n    name = 'P'\n    def __init__(self, args, handle): raise OSError('no disk')\n"
+            "    def score(self, state, pod, node): return 1\n"),
+            "its constructor raises OSError: no disk",
+        ),
+        (
+            ("class P:\n    name = 'NodeName'\n    def __init__(self, args, handle): ...\n"
+            "    def score(self, state, pod, node): return 1\n"),
+            "plugin NodeName is named like one of the scheduler's own",
+        ),
         ("x = 1\n", "defines no plugin"),
         ("class P:\n", "line 1: expected an indented block"),
         ("import nosuchthing\n", "cannot be loaded: ModuleNotFoundError"),

@@ -1,5 +1,7 @@
 """`kubestow plugin`: make a plugin, check one, list those there are."""
 
+import importlib.util
+import keyword
 import re
 import sys
 from pathlib import Path
@@ -30,6 +32,8 @@ def new(name: str, folder: Path) -> None:
         raise click.BadParameter(f"{name!r}: letters and digits, with dashes between words", param_hint="NAME")
     words = [word for part in name.split("-") for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", part)]
     title, module = "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
+    if keyword.iskeyword(module) or importlib.util.find_spec(module) is not None:
+        raise click.BadParameter(f"{module} is a word or a module of Python already", param_hint="NAME")
     if title in IN_TREE:
         raise click.BadParameter(f"{title} is one of the scheduler's own plugins", param_hint="NAME")
     files = {folder / f"{module}.py": PLUGIN, folder / f"test_{module}.py": TEST}

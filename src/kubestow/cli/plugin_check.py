@@ -48,9 +48,11 @@ class Cost(NamedTuple):
 def check_args(loaded: Loaded, args: Any) -> str:
     """The arguments are what the constructor takes."""
     try:
-        decode_args(loaded.plugin, args)
+        loaded.plugin(decode_args(loaded.plugin, args), offline_handle(Cluster()))
     except ArgsError as error:
         raise Found(str(error)) from None
+    except Exception as error:
+        raise Found(f"its constructor raises {type(error).__name__}: {error}") from error
     return f"takes the arguments {'of pluginConfig' if args else 'that it has by default'}"
 
 

@@ -25,8 +25,10 @@ class ArgsError(ValueError):
 def decode_args(plugin: Any, raw: Any) -> Any:
     """The arguments for a plugin's constructor; raises ArgsError."""
     wanted = _annotation(plugin)
-    if wanted is None or not isinstance(raw, dict | None):
+    if wanted is None:
         return raw
+    if not isinstance(raw, dict | None):
+        raise ArgsError(f"args: must be a mapping, not {type(raw).__name__}")
     given: dict[str, Any] = {} if raw is None else raw
     try:
         decoded = msgspec.convert(given, wanted)

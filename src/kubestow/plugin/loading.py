@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from kubestow.config.plugin_points import IN_TREE
+from kubestow.framework.contract import CONTRACT
 from kubestow.framework.registry import Registry, RegistryError, check_class, points_of
 
 ENTRY_POINTS = "kubestow.plugins"
@@ -50,8 +51,6 @@ class PluginCollection(Mapping[str, frozenset[str]]):
 
     def _add(self, loaded: Loaded) -> None:
         known = self._loaded.get(loaded.name)
-        if loaded.name in IN_TREE:
-            raise PluginLoadError(f"{loaded.source}: plugin {loaded.name} is named like one of the scheduler's own")
         if known is not None:
             raise PluginLoadError(f"{loaded.source}: plugin {loaded.name} is already loaded from {known.source}")
         self._loaded[loaded.name] = loaded
@@ -163,7 +162,8 @@ def _from_file(path: Path) -> tuple[ModuleType, str]:
     try:
         texts = {source: source.read_bytes() for source in (file, *sources_of(path))}
     except OSError as error:
-        raise PluginLoadError(f"{path}: cannot be read: {error.strerror}") from None
+        what = f"{error.strerror}: {file.name}" if path.is_dir() else error.strerror
+        raise PluginLoadError(f"{path}: cannot be read: {what}") from None
     digest = hashlib.sha256(b"".join(texts.values())).hexdigest()
     # A name of its own for every version, so that one that is being tried out does not replace the one in use.
     name = f"{_PREFIX}{path.stem}_{digest[:12]}"
@@ -188,11 +188,18 @@ def _plugins_in(module: ModuleType) -> Iterator[Any]:
     """The classes that are meant as plugins: defined in the module, with a name and something to do."""
     for name, member in vars(module).items():
         is_own = inspect.isclass(member) and member.__module__.startswith(module.__name__)
-        if is_own and not name.startswith("_") and isinstance(getattr(member, "name", None), str) and points_of(member):
+        if is_own and not name.startswith("_") and isinstance(getattr(member, "name", None), str) and _acts(member):
             yield member
 
 
+def _acts(plugin: Any) -> bool:
+    """Whether a class has any method that is called of plugins; whether all that belong together, is checked later."""
+    return any(hasattr(plugin, method) for method in (*CONTRACT, "filter", "score"))
+
+
 def _checked(plugin: Any, source: str, digest: str) -> Loaded:
+    if plugin.name in IN_TREE:
+        raise PluginLoadError(f"{source}: plugin {plugin.name} is named like one of the scheduler's own")
     try:
         check_class(plugin)
     except RegistryError as error:
