@@ -142,3 +142,53 @@ def test_a_pod_that_is_done_frees_its_claims(world: World, finished: bool) -> No
     (left,) = world.all(DEVICES)
     assert left["metadata"]["name"] == "shared"
     assert {"reservedFor", "allocation"} & left.get("status", {}).keys() == set()
+
+
+PROTECTION = "resource.kubernetes.io/delete-protection"
+
+
+def reserve(world: World, name: str, pod: str) -> None:
+    """What the scheduler does to a claim."""
+    reserved = {"resource": "pods", "name": pod, "uid": world.get("pods", pod)["metadata"]["uid"]}
+    world.update(DEVICES, name, lambda claim: claim["metadata"].update(finalizers=[PROTECTION]))
+    status = {"allocation": {"devices": {"results": []}}, "reservedFor": [reserved]}
+    world.update(DEVICES, name, lambda claim: claim.update(status=status), sub="status")
+
+
+def test_a_claim_in_use_goes_when_its_last_pod_is_done(world: World) -> None:
+    """Deletion waits for the reservation; then the claim loses devices and protection, and is gone."""
+    world.create(DEVICES, "c", REQUEST)
+    claims = [{"name": "gpu", "resourceClaimName": "c"}]
+    world.create("pods", "p", template(resourceClaims=claims)["spec"])
+    reserve(world, "c", "p")
+    world.delete(DEVICES, "c")
+    world.run(5)
+    assert world.get(DEVICES, "c")["status"]["reservedFor"][0]["name"] == "p"
+    world.delete("pods", "p")
+    world.run(5)
+    assert world.all(DEVICES) == []
+
+
+def test_a_claim_that_nobody_holds_is_not_protected(world: World) -> None:
+    """The scheduler may have allocated it for nobody; it goes at once."""
+    world.create(DEVICES, "c", REQUEST, metadata={"finalizers": [PROTECTION]})
+    allocation: dict[str, Any] = {"allocation": {"devices": {"results": []}}}
+    world.update(DEVICES, "c", lambda claim: claim.update(status=allocation), sub="status")
+    world.delete(DEVICES, "c")
+    world.run(1)
+    assert world.all(DEVICES) == []
+
+
+def test_a_claim_for_extended_resources_goes_with_its_pod(world: World) -> None:
+    """Only the status of the pod names it."""
+    world.create("pods", "p", template()["spec"])
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": world.get("pods", "p")["metadata"]["uid"]}
+    world.create(DEVICES, "c", REQUEST, metadata={"ownerReferences": [owner]})
+    reserve(world, "c", "p")
+    told = {"resourceClaimName": "c", "requestMappings": []}
+    world.update("pods", "p", lambda pod: pod["status"].update(extendedResourceClaimStatus=told), sub="status")
+    world.run(3)
+    assert world.all(DEVICES)
+    world.delete("pods", "p")
+    world.run(5)
+    assert world.all(DEVICES) == []

@@ -13,6 +13,7 @@ _CLAIMS = "resourceclaims.resource.k8s.io"
 _TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
 _POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 _COMPONENT = "resource_claim"
+_FINALIZER = "resource.kubernetes.io/delete-protection"
 _CLAIM = "claim:"
 
 
@@ -30,18 +31,21 @@ class ResourceClaims:
 
     def _of_pod(self, change: Change) -> Iterable[Key]:
         record = change.record
-        if b'"resourceClaims":[' not in record.body:
+        if b'"resourceClaims":[' not in record.body and b'"extendedResourceClaimStatus":{' not in record.body:
             return
         if change.type != "DELETED" and record.fields[PHASE] not in DONE:
             yield record.namespace, record.name
             return
         pod = record.object()
-        for one in (*pod["spec"]["resourceClaims"], *pod.get("status", {}).get("resourceClaimStatuses", ())):
+        status = pod.get("status", {})
+        extended = status.get("extendedResourceClaimStatus", {})
+        for one in (*pod["spec"].get("resourceClaims", ()), *status.get("resourceClaimStatuses", ()), extended):
             if one.get("resourceClaimName"):
                 yield f"{_CLAIM}{record.namespace}", one["resourceClaimName"]
 
     def _of_claim(self, change: Change) -> Iterable[Key]:
-        if change.type == "DELETED" or b'"reservedFor":[' not in change.record.body:
+        body = change.record.body
+        if change.type == "DELETED" or (b'"reservedFor":[' not in body and b'"deletionTimestamp":"' not in body):
             return ()
         return ((f"{_CLAIM}{change.record.namespace}", change.record.name),)
 
@@ -100,23 +104,32 @@ class ResourceClaims:
             raise
 
     def _release(self, namespace: str, name: str) -> None:
-        """Drops the reservations of pods that are done; a claim made for a pod that is done goes itself."""
+        """Drops the reservations of pods that are done; a claim that nobody holds loses its devices and protection.
+
+        One made for a pod that is done goes itself.
+        """
         claim = self._api.read(_CLAIMS, namespace, name)
         if claim is None:
             return
         status = dict(claim.get("status", {}))
         reserved = status.pop("reservedFor", [])
         kept = [one for one in reserved if one.get("resource") != "pods" or self._is_alive(one["uid"])]
-        if len(kept) < len(reserved):
-            if kept:
-                status["reservedFor"] = kept
-            else:
-                status.pop("allocation", None)
+        if kept:
+            self._api.set_status(_CLAIMS, claim, {**status, "reservedFor": kept})
+            return
+        if reserved or "deletionTimestamp" in claim["metadata"]:
+            status.pop("allocation", None)
             self._api.set_status(_CLAIMS, claim, status)
+            if _FINALIZER in claim["metadata"].get("finalizers", ()):
+                self._api.update(_CLAIMS, namespace, name, _unprotect)
         owner = next((one for one in claim["metadata"].get("ownerReferences", ()) if one["kind"] == "Pod"), None)
-        if owner is not None and not kept and not self._is_alive(owner["uid"]):
+        if owner is not None and not self._is_alive(owner["uid"]):
             self._api.delete(_CLAIMS, namespace, name)
 
     def _is_alive(self, uid: str) -> bool:
         entry = self._store.by_uid.get(uid)
         return entry is not None and entry[1].fields[PHASE] not in DONE
+
+
+def _unprotect(claim: Object) -> None:
+    claim["metadata"]["finalizers"].remove(_FINALIZER)

@@ -92,12 +92,19 @@ KINDS = (
         "resource.k8s.io/v1",
         "ResourceClaim resourceclaims",
         "status",
-        rules=Rules(devices.default_claim),
+        rules=Rules(
+            devices.default_claim,
+            validate=devices.validate_claim,
+            validate_update=devices.keep_spec,
+            validate_status=devices.validate_claim_status,
+        ),
         columns=printed(("State", cells.claim_state)),
         kept_with_status=None,
     ),
     Resource(
-        "resource.k8s.io/v1", "ResourceClaimTemplate resourceclaimtemplates", rules=Rules(devices.default_template)
+        "resource.k8s.io/v1",
+        "ResourceClaimTemplate resourceclaimtemplates",
+        rules=Rules(devices.default_template, validate=devices.validate_template, validate_update=devices.keep_spec),
     ),
     Resource(
         "resource.k8s.io/v1",
@@ -105,9 +112,16 @@ KINDS = (
         cluster=True,
         generation=True,
         selectable="spec.nodeName spec.driver",
+        rules=Rules(validate=devices.validate_slice, validate_update=devices.keep_slice),
         columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),
     ),
-    Resource("resource.k8s.io/v1", "DeviceClass deviceclasses", cluster=True, generation=True),
+    Resource(
+        "resource.k8s.io/v1",
+        "DeviceClass deviceclasses",
+        cluster=True,
+        generation=True,
+        rules=Rules(validate=devices.validate_class),
+    ),
     Resource("node.k8s.io/v1", "RuntimeClass runtimeclasses", cluster=True, columns=printed(("Handler", "handler"))),
     Resource(
         "networking.k8s.io/v1",

@@ -43,6 +43,8 @@ class Rules:
     validate: Callable[[Object], Iterator[Cause]] = _no_complaint
     prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection
+    validate_status: Callable[[Object, Object], Iterator[Cause]] = _no_objection
+    """What may become of the status, written by itself."""
     valid_name: names.Wrong = names.dns_subdomain
     warn: Callable[[Object], Iterator[str]] | None = None
     """What its author should know, though it is accepted."""

@@ -182,8 +182,11 @@ class Writer:
             self._demand_valid(resource, new, causes)
             if resource.counts_generation and _wanted(new) != _wanted(old):
                 metadata["generation"] = metadata.get("generation", 0) + 1
-        elif wrong or metadata != old["metadata"]:
-            self._demand_valid(resource, new, [*wrong_metadata(metadata), *wrong])
+        else:
+            wrong += rules.validate_status(new, old)
+            if metadata != old["metadata"]:
+                wrong += wrong_metadata(metadata)
+            self._demand_valid(resource, new, wrong)
         if new == old:
             return current
         if rules.warn is not None and part.has_rules:

@@ -1,0 +1,268 @@
+"""What may be written of devices: claims, their allocations and reservations, templates, classes and slices."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.running import Client, pod
+
+GROUP = "/apis/resource.k8s.io/v1"
+CLAIMS = f"{GROUP}/namespaces/default/resourceclaims"
+TEMPLATES = f"{GROUP}/namespaces/default/resourceclaimtemplates"
+SLICES = f"{GROUP}/resourceslices"
+CLASSES = f"{GROUP}/deviceclasses"
+REQUEST = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+EITHER = {"name": "e", "firstAvailable": [{"name": "a", "deviceClassName": "gpu"}]}
+POOL = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
+SLICE = {"driver": "gpu.example.com", "nodeName": "node-1", "pool": POOL}
+HOLDER = {"resource": "pods", "name": "p", "uid": "uid-1"}
+OTHER = {"resource": "pods", "name": "q", "uid": "uid-2"}
+
+
+def result(request: str = "r", device: str = "gpu-0") -> dict[str, Any]:
+    """A device that was given to a request."""
+    return {"request": request, "driver": "gpu.example.com", "pool": "node-1", "device": device}
+
+
+def allocation(*results: dict[str, Any]) -> dict[str, Any]:
+    """Devices given to a claim."""
+    return {"devices": {"results": list(results or (result(),))}}
+
+
+def selecting(expression: str) -> dict[str, Any]:
+    """A request with a selector."""
+    selector = {"cel": {"expression": expression}}
+    return {"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": [selector]}}
+
+
+def requesting(*requests: Any, **more: Any) -> dict[str, Any]:
+    """The spec of a claim."""
+    return {"devices": {"requests": list(requests), **more}}
+
+
+def a_claim(client: Client, **status: Any) -> dict[str, Any]:
+    """A claim with a status."""
+    claim = client.create(CLAIMS, {"metadata": {"name": "c"}, "spec": requesting(REQUEST, EITHER)})
+    code, written = client.call("PUT", f"{CLAIMS}/c/status", {**claim, "status": status})
+    assert code == 200, written
+    return dict(written)
+
+
+def refusal(client: Client, method: str, path: str, body: Any, **more: Any) -> dict[str, str]:
+    """Field and message of each thing that is wrong."""
+    status, refused = client.call(method, path, body, **more)
+    assert (status, refused["reason"]) == (422, "Invalid"), refused
+    return {cause["field"]: cause["message"] for cause in refused["details"]["causes"]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        (requesting(REQUEST, REQUEST), "requests[1].name", 'Duplicate value: "r"'),
+        (requesting({**REQUEST, "name": "R"}), "requests[0].name", 'Invalid value: "R": a lowercase RFC 1123 label'),
+        (requesting({"name": "r"}), "requests[0]", "Required value: exactly one of `exactly` or `firstAvailable`"),
+        (requesting({**EITHER, **REQUEST}), "requests[0]", "Invalid value: exactly one of `exactly` or"),
+        (requesting({"name": "r", "exactly": {}}), "requests[0].exactly.deviceClassName", "Required value"),
+        (
+            requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "Some"}}),
+            "requests[0].exactly.allocationMode",
+            'Unsupported value: "Some": supported values: "All", "ExactCount"',
+        ),
+        (
+            requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "All", "count": 2}}),
+            "requests[0].exactly.count",
+            "Invalid value: 2: must not be specified when allocationMode is 'All'",
+        ),
+        (
+            requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "count": -1}}),
+            "requests[0].exactly.count",
+            "Invalid value: -1: must be greater than zero",
+        ),
+        (
+            requesting(selecting("device.driver ==")),
+            "requests[0].exactly.selectors[0].cel.expression",
+            'Invalid value: "device.driver ==": compilation failed: ERROR: <input>:1:17: Syntax error',
+        ),
+        (
+            requesting(selecting("x" * 10_241)),
+            "requests[0].exactly.selectors[0].cel.expression",
+            "Too long: may not be more than 10240 bytes",
+        ),
+        (
+            requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": [{}]}}),
+            "requests[0].exactly.selectors[0].cel",
+            "Required value",
+        ),
+        (
+            requesting(*({**REQUEST, "name": f"r{number}"} for number in range(33))),
+            "requests",
+            "Too many: 33: must have at most 32 items",
+        ),
+        (
+            requesting(EITHER, constraints=[{"requests": ["e/b"], "matchAttribute": "example.com/a"}]),
+            "constraints[0].requests[0]",
+            'Invalid value: "e/b": must be the name of a request',
+        ),
+        (requesting(REQUEST, constraints=[{"requests": ["r"]}]), "constraints[0].matchAttribute", "Required value"),
+    ],
+)
+def test_a_claim_that_cannot_be_meant_is_refused(
+    client: Client, spec: dict[str, Any], field: str, message: str
+) -> None:
+    """By itself, and in a template."""
+    told = refusal(client, "POST", CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
+    assert list(told) == [f"spec.devices.{field}"]
+    assert told[f"spec.devices.{field}"].startswith(message)
+    told = refusal(client, "POST", TEMPLATES, {"metadata": {"name": "t"}, "spec": {"spec": spec}})
+    assert list(told) == [f"spec.spec.devices.{field}"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        ({"selectors": [{"cel": {"expression": "device.drive"}}]}, "spec.selectors[0].cel.expression", "Invalid value"),
+        ({"extendedResourceName": "cpu"}, "spec.extendedResourceName", 'Invalid value: "cpu": must be a valid'),
+    ],
+)  # fmt: skip
+def test_a_class_that_selects_nothing_is_refused(
+    client: Client, spec: dict[str, Any], field: str, message: str
+) -> None:
+    """Its expressions compile, and what it stands for can be requested."""
+    told = refusal(client, "POST", CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
+    assert list(told) == [field]
+    assert told[field].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "message"),
+    [
+        ({"driver": ""}, "spec.driver", "Required value"),
+        ({"pool": {**POOL, "name": "a//b"}}, "spec.pool.name", "Required value"),
+        ({"pool": {**POOL, "generation": -1}}, "spec.pool.generation", "Invalid value: -1: must be greater than or"),
+        ({"pool": {**POOL, "resourceSliceCount": 0}}, "spec.pool.resourceSliceCount", "Invalid value: 0: must be"),
+        ({"nodeName": None}, "spec", "Required value: exactly one of `nodeName`, `nodeSelector`, `allNodes`,"),
+        ({"allNodes": True}, "spec", 'Invalid value: "{`nodeName`, `allNodes`}": exactly one of'),
+        ({"devices": [{"name": "a"}, {"name": "a"}]}, "spec.devices[1].name", 'Duplicate value: "a"'),
+        ({"devices": [{"name": "a.b"}]}, "spec.devices[0].name", 'Invalid value: "a.b": a lowercase RFC 1123 label'),
+        (
+            {"devices": [{"name": f"d{number}"} for number in range(129)]},
+            "spec.devices",
+            "Too many: 129: must have at most 128 items",
+        ),
+        (
+            {"devices": [{"name": "a"}], "sharedCounters": [{"name": "s", "counters": {"c": {"value": "1"}}}]},
+            "spec",
+            'Invalid value: "": only one of `sharedCounters` or `devices` is allowed',
+        ),
+    ],
+)
+def test_a_slice_that_cannot_be_meant_is_refused(
+    client: Client, change: dict[str, Any], field: str, message: str
+) -> None:
+    """One driver, one pool, one way to say which nodes, and devices with names of their own."""
+    told = refusal(client, "POST", SLICES, {"metadata": {"name": "s"}, "spec": {**SLICE, **change}})
+    assert list(told) == [field]
+    assert told[field].startswith(message)
+
+
+def test_what_was_asked_for_and_offered_stays(client: Client) -> None:
+    """The spec of claims and templates, and the driver, pool and node of a slice."""
+    claim = client.create(CLAIMS, {"metadata": {"name": "c"}, "spec": requesting(REQUEST)})
+    claim["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
+    assert refusal(client, "PUT", f"{CLAIMS}/c", claim) == {"spec": "Invalid value: field is immutable"}
+    template = client.create(TEMPLATES, {"metadata": {"name": "t"}, "spec": {"spec": requesting(REQUEST)}})
+    template["spec"]["spec"] = requesting(EITHER)
+    assert list(refusal(client, "PUT", f"{TEMPLATES}/t", template)) == ["spec"]
+    offered = client.create(SLICES, {"metadata": {"name": "s"}, "spec": SLICE})
+    changed = {"driver": "other.example.com", "nodeName": "node-2", "pool": {**POOL, "name": "node-2"}}
+    told = refusal(client, "PUT", f"{SLICES}/s", {**offered, "spec": changed})
+    assert sorted(told) == ["spec.driver", "spec.nodeName", "spec.pool.name"]
+    more = {**offered, "spec": {**SLICE, "pool": {**POOL, "generation": 2}, "devices": [{"name": "gpu-0"}]}}
+    assert client.call("PUT", f"{SLICES}/s", more)[1]["metadata"]["generation"] == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "field", "message"),
+    [
+        ({"reservedFor": [HOLDER]}, "reservedFor", "Forbidden: may not be specified when `allocated` is not set"),
+        (
+            {"allocation": allocation(), "reservedFor": [HOLDER, HOLDER]},
+            "reservedFor[1]",
+            'Duplicate value: "uid-1"',
+        ),
+        ({"allocation": allocation(), "reservedFor": [{**HOLDER, "name": ""}]}, "reservedFor[0].name", "Required"),
+        (
+            {"allocation": allocation(), "reservedFor": [{**HOLDER, "uid": f"u{number}"} for number in range(257)]},
+            "reservedFor",
+            "Too many: 257: must have at most 256 items",
+        ),
+        (
+            {"allocation": allocation(*(result(device=f"d{number}") for number in range(33)))},
+            "allocation.devices.results",
+            "Too many: 33: must have at most 32 items",
+        ),
+        (
+            {"allocation": allocation(result("e/b"))},
+            "allocation.devices.results[0].request",
+            'Invalid value: "e/b": must be the name of a request',
+        ),
+        (
+            {"allocation": allocation(result(device="a.b"))},
+            "allocation.devices.results[0].device",
+            'Invalid value: "a.b": a lowercase RFC 1123 label',
+        ),
+    ],
+)
+def test_an_allocation_that_cannot_be_is_refused(
+    client: Client, status: dict[str, Any], field: str, message: str
+) -> None:
+    """Devices for requests of the claim, and reservations of what is allocated."""
+    claim = a_claim(client)
+    told = refusal(client, "PUT", f"{CLAIMS}/c/status", {**claim, "status": status})
+    assert list(told) == [f"status.{field}"]
+    assert told[f"status.{field}"].startswith(message)
+
+
+def test_an_allocation_is_written_once_and_taken_back_as_a_whole(client: Client) -> None:
+    """Not changed, not taken from those who hold a reservation; reservations come and go."""
+    claim = a_claim(client, allocation=allocation(result("e/a")), reservedFor=[HOLDER])
+    status, path = claim["status"], f"{CLAIMS}/c/status"
+    told = refusal(client, "PUT", path, {**claim, "status": {**status, "allocation": allocation()}})
+    assert told == {"status.allocation": "Invalid value: field is immutable"}
+    assert list(refusal(client, "PUT", path, {**claim, "status": {"reservedFor": [HOLDER]}})) == ["status.reservedFor"]
+    code, claim = client.call("PUT", path, {**claim, "status": {**status, "reservedFor": [HOLDER, OTHER]}})
+    assert code == 200
+    code, claim = client.call("PUT", path, {**claim, "status": {}})
+    assert (code, claim.get("status", {})) == (200, {})
+
+
+def test_a_reservation_is_dropped_by_its_uid(client: Client) -> None:
+    """With a strategic merge patch, which answers with the claim."""
+    a_claim(client, allocation=allocation(), reservedFor=[HOLDER, OTHER])
+    drop = {"status": {"reservedFor": [{"$patch": "delete", "uid": "uid-1"}]}}
+    left = client.patch(f"{CLAIMS}/c/status", drop, "strategic-merge-patch+json")
+    assert left["status"] == {"allocation": allocation(), "reservedFor": [OTHER]}
+
+
+def test_a_claim_that_goes_takes_no_new_reservations(client: Client) -> None:
+    """It stays while it is protected."""
+    claim = a_claim(client, allocation=allocation(), reservedFor=[HOLDER])
+    claim["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    assert client.call("PUT", f"{CLAIMS}/c", claim)[0] == 200
+    client.delete(f"{CLAIMS}/c")
+    more = {"status": {"reservedFor": [HOLDER, OTHER]}}
+    told = refusal(client, "PATCH", f"{CLAIMS}/c/status", more, content_type="application/merge-patch+json")
+    assert told["status.reservedFor"].startswith("Forbidden: new entries may not be added while")
+
+
+def test_a_claim_for_an_extended_resource_is_named_in_its_pod(client: Client) -> None:
+    """The name is made up by the server, and patched into the status of the pod."""
+    made = client.create(CLAIMS, {"metadata": {"generateName": "p-extended-"}, "spec": requesting(REQUEST)})
+    name = made["metadata"]["name"]
+    assert name.startswith("p-extended-")
+    client.create("/api/v1/namespaces/default/pods", pod("p"))
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
+    told = {"resourceClaimName": name, "requestMappings": [mapping]}
+    patch = {"status": {"extendedResourceClaimStatus": told}}
+    written = client.patch("/api/v1/namespaces/default/pods/p/status", patch, "strategic-merge-patch+json")
+    assert written["status"]["extendedResourceClaimStatus"] == told
