@@ -28,6 +28,7 @@ from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.driver import Driver
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.description import NodesFileError
+from kubestow.apiserver.kubelets.devices import DeviceDriver, Devices, DevicesError
 from kubestow.apiserver.kubelets.fleet import Fleet
 from kubestow.apiserver.kubelets.scripts import Pace
 from kubestow.apiserver.objects.removal import Remover
@@ -65,6 +66,8 @@ class Options:
     """How many plain nodes to create if there is no node at all."""
     nodes_file: Path | None = None
     """Nodes to create: Node manifests, or a description of groups of nodes."""
+    devices: str = ""
+    """What each node offers: a number of GPUs, `gpus` or `partitionable-gpus`; or a file of ResourceSlices."""
     pace: Pace = field(default_factory=Pace)
     """How fast nodes act."""
     retained_changes: int = DEFAULT_RETAIN
@@ -123,6 +126,7 @@ class ControlPlane:
             ListenError,
             TokenFileError,
             NodesFileError,
+            DevicesError,
             AdmissionError,
             ControllersError,
         ) as error:
@@ -140,6 +144,7 @@ class ControlPlane:
         described = description.plain(options.nodes)
         if options.nodes_file is not None:
             described += description.read(options.nodes_file)
+        devices = Devices(options.devices)
         folder = self._folder()
         addresses = options.extra_names
         if options.bind_address not in ("0.0.0.0", "::"):  # noqa: S104
@@ -170,7 +175,8 @@ class ControlPlane:
         bootstrap.add_nodes(writer, described)
         if not self.store.collection("nodes").objects:
             bootstrap.add_nodes(writer, description.plain(options.nodes_if_none))
-        self._driver = Driver(Controllers(self.store, self._acting(writer, remover)), self.store.clock)
+        devices.add(writer)
+        self._driver = Driver(Controllers(self.store, self._acting(writer, remover, devices)), self.store.clock)
         flag = "--port, 0 for any that is free"
         self._server = Server(self.application, options.limits, port_flag=flag)
         self.port = await self._server.start(options.bind_address, options.port, self._certificates.server_context())
@@ -179,11 +185,15 @@ class ControlPlane:
         self.url = f"https://[{host}]:{self.port}" if ":" in host else f"https://{host}:{self.port}"
         await asyncio.to_thread(kubeconfig.write, self.kubeconfig_path, self.url, self._certificates, self.admin_token)
 
-    def _acting(self, writer: Writer, remover: Remover) -> list[Controller]:
+    def _acting(self, writer: Writer, remover: Remover, devices: Devices) -> list[Controller]:
         """All that acts by itself: the server's own house-keeping, controllers and nodes."""
         pods = Pods(Api(writer, remover))
         authority = self._certificates.ca.read_text(encoding="ascii")
-        acting: list[Controller] = [Events(self.store), *standard.controllers(pods, authority, self._chosen())]
+        acting: list[Controller] = [
+            Events(self.store),
+            DeviceDriver(pods.api, devices),
+            *standard.controllers(pods, authority, self._chosen()),
+        ]
         if self.options.kubelets:
             acting.append(Fleet(pods, self.options.pace))
         return acting

@@ -9,6 +9,7 @@ import click
 import uvloop
 
 from kubestow.apiserver import ControlPlane, Options, Pace, StartError
+from kubestow.cli.devices_option import devices_option
 from kubestow.cli.log_flags import log_flags
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 
@@ -19,6 +20,7 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep objects here; else in memory.")
 @click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="Plain nodes to create.")
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
+@devices_option
 @click.option("--kubelets/--no-kubelets", default=True, show_default=True, help="Let nodes act.")
 @click.option(
     "--controllers",
@@ -44,6 +46,7 @@ def command(
     data_dir: Path | None,
     nodes: int,
     nodes_file: Path | None,
+    devices: str,
     kubelets: bool,
     controllers: str,
     pod_start_seconds: float,
@@ -72,6 +75,7 @@ def command(
         kubelets=kubelets,
         nodes=nodes,
         nodes_file=nodes_file,
+        devices=devices,
         pace=Pace(start=pod_start_seconds, run=pod_run_seconds),
         extra_names=names,
         audit_log=audit_log,

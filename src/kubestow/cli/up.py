@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubestow.cli.devices_option import devices_option
 from kubestow.cli.log_flags import log_flags
 from kubestow.cli.plugin_option import plugin_option
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 @click.command("up", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--nodes", type=click.IntRange(0), help="Plain nodes to create. [default: 10, unless there are others]")
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
+@devices_option
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep objects here; else in memory.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @plugin_option
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 def command(
     nodes: int | None,
     nodes_file: Path | None,
+    devices: str,
     data_dir: Path | None,
     configuration: str | None,
     plugins: "PluginCollection",
@@ -57,8 +60,8 @@ def command(
     try:
         run(
             Settings(
-                nodes, nodes_file, data_dir, configuration, plugins, policy, port, kubeconfig, controllers, manifests,
-                logs,
+                nodes, nodes_file, devices, data_dir, configuration, plugins, policy, port, kubeconfig, controllers,
+                manifests, logs,
             )
         )  # fmt: skip
     except UpError as error:

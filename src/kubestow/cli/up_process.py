@@ -64,6 +64,7 @@ class Settings:
 
     nodes: int | None
     nodes_file: Path | None
+    devices: str
     data_dir: Path | None
     configuration: str | None
     plugins: PluginCollection
@@ -207,6 +208,7 @@ def _options(settings: Settings, manifests: list[Manifest]) -> Options:
         nodes=settings.nodes or 0,
         nodes_if_none=0 if chosen or brings_nodes else DEFAULT_NODES,
         nodes_file=settings.nodes_file,
+        devices=settings.devices,
     )
 
 

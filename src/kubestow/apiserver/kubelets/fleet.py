@@ -15,7 +15,7 @@ from functools import partial
 from kubestow.apiserver.controllers.api import Object
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
-from kubestow.apiserver.kubelets import lives, resizing, statuses
+from kubestow.apiserver.kubelets import claims, lives, resizing, statuses
 from kubestow.apiserver.kubelets.lives import NEVER, Life
 from kubestow.apiserver.kubelets.scripts import Pace, Script
 from kubestow.apiserver.rules.pods import set_condition
@@ -63,8 +63,8 @@ class Fleet:
         self._slice = 0
 
     def sources(self) -> dict[str, KeysOf]:
-        """Follows nodes and the pods bound to them."""
-        return {"nodes": self._of_node, "pods": self._of_pod}
+        """Follows nodes, the pods bound to them, and claims that pods wait for."""
+        return {"nodes": self._of_node, "pods": self._of_pod, claims.CLAIMS: self._of_claim}
 
     def visit(self, key: Key) -> float | None:
         """Acts for one pod or one node."""
@@ -153,6 +153,12 @@ class Fleet:
             self._held.setdefault(record.uid, resizing.resources(previous.object()))
         return ((record.namespace, record.name),)
 
+    def _of_claim(self, change: Change) -> Iterable[Key]:
+        record = change.record
+        if change.type == "DELETED" or b'"reservedFor":[' not in record.body:
+            return ()
+        return [(record.namespace, one["name"]) for one in record.object()["status"]["reservedFor"]]
+
     def _visit_pod(self, key: Key) -> float | None:
         record = self._store.get("pods", *key)
         node = record.fields[NODE] if record is not None else ""
@@ -173,6 +179,8 @@ class Fleet:
             self._lives.pop(record.uid, None)
             return None
         if life is None:
+            if claims.has_claims(record) and not self._prepare(pod):
+                return None
             life = self._lives[record.uid] = lives.born(pod, Script(pod, self._pace), now)
         seconds = pod["spec"].get("activeDeadlineSeconds")
         life.deadline = life.seen + seconds if seconds is not None else NEVER
@@ -190,6 +198,16 @@ class Fleet:
         self._settled[record.uid] = life.rv
         del self._lives[record.uid]
         return None
+
+    def _prepare(self, pod: Object) -> bool:
+        """Whether a pod that is to start has its devices; if not, it is visited again when a claim changes."""
+        if "deletionTimestamp" in pod["metadata"] or pod["status"].get("startTime"):
+            return True
+        trouble = claims.trouble(pod, self._api)
+        if trouble:
+            message = f"Failed to prepare dynamic resources: {trouble}"
+            self._api.event("kubelet", pod, "FailedPrepareDynamicResources", message, "Warning")
+        return not trouble
 
     def _ask_to_stop(self, pod: Object, life: Life, *, shutdown: bool) -> None:
         metadata, now = pod["metadata"], self._api.now()

@@ -1,0 +1,152 @@
+"""The devices of stand-in nodes: what a driver on each of them offers, or what a file says.
+
+A driver here is one more controller. For a node that appears it publishes the slices of a pool named for the node; they
+belong to the node and go with it. The ready-made kinds:
+
+- `gpus`: four whole GPUs, or as many as a number says;
+- `partitionable-gpus`: four, each to be had whole, in halves or in quarters, which share its memory.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubestow.apiserver.controllers.api import Api, Object
+from kubestow.apiserver.controllers.queue import KeysOf
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.collection import Key
+from kubestow.apiserver.store.records import Change
+
+DRIVER = "gpu.kubestow.dev"
+RESOURCE = "example.com/gpu"
+_SLICES, _CLASSES = "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io"
+_STORAGES = {"ResourceSlice": _SLICES, "DeviceClass": _CLASSES}
+_GPUS = 4
+_MOST = 128
+_GIBIBYTES = 40
+_QUARTERS = 4
+_PROFILES = {"whole": 4, "half": 2, "quarter": 1}
+"""How many quarters of a GPU each kind of partition takes."""
+_SHARES = {"partitionable-gpus": True, "gpus": False}
+
+
+class DevicesError(ValueError):
+    """Devices that cannot be offered; the message names the flag or the file and the object."""
+
+
+class Devices:
+    """What --devices asks for: nothing, a kind, a number, or a file."""
+
+    def __init__(self, wanted: str) -> None:
+        self._objects: list[Object] = []
+        self._count, self._partitionable = 0, _SHARES.get(wanted, False)
+        if wanted in _SHARES:
+            self._count = _GPUS
+        elif wanted.isdecimal():
+            self._count = int(wanted)
+            if not 1 <= self._count <= _MOST:
+                raise DevicesError(f"--devices: {wanted}: a node can have 1 to {_MOST} devices")
+        elif wanted:
+            self._objects = _read(Path(wanted))
+        if self._count:
+            selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
+            spec = {"selectors": selectors, "extendedResourceName": RESOURCE}
+            self._objects = [{"kind": "DeviceClass", "metadata": {"name": DRIVER}, "spec": spec}]
+
+    def add(self, writer: Writer) -> None:
+        """Creates what does not depend on nodes, where it is missing."""
+        for obj in self._objects:
+            storage, name = _STORAGES[obj["kind"]], obj["metadata"]["name"]
+            if writer.store.get(storage, "", name) is None:
+                try:
+                    writer.create(BY_STORAGE[storage], "", obj, Intent(manager="kubestow", validation="Strict"))
+                except ApiError as error:
+                    raise DevicesError(f"--devices: {error.message}") from error
+
+    def slices(self, node: str) -> list[Object]:
+        """The specs of the slices for a node."""
+        if not self._count:
+            return []
+        place = {"driver": DRIVER, "nodeName": node}
+        pool = {"name": node, "generation": 1}
+        if not self._partitionable:
+            devices = [_gpu(f"gpu-{number}", number, "whole") for number in range(self._count)]
+            return [{**place, "pool": {**pool, "resourceSliceCount": 1}, "devices": devices}]
+        both = {**place, "pool": {**pool, "resourceSliceCount": 2}}
+        counters = [{"name": f"gpu-{number}", "counters": _quarters(0, _QUARTERS)} for number in range(self._count)]
+        return [{**both, "sharedCounters": counters}, {**both, "devices": _partitions(self._count)}]
+
+
+def _partitions(gpus: int) -> list[Object]:
+    found = []
+    for number in range(gpus):
+        for profile, size in _PROFILES.items():
+            for index, first in enumerate(range(0, _QUARTERS, size)):
+                name = f"gpu-{number}" if profile == "whole" else f"gpu-{number}-{profile}-{index}"
+                taken = {"counterSet": f"gpu-{number}", "counters": _quarters(first, size)}
+                found.append({**_gpu(name, number, profile), "consumesCounters": [taken]})
+    return found
+
+
+def _gpu(name: str, number: int, profile: str) -> Object:
+    attributes = {"model": {"string": "a100"}, "profile": {"string": profile}, "index": {"int": number}}
+    memory = f"{_GIBIBYTES * _PROFILES[profile] // _QUARTERS}Gi"
+    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": memory}}}
+
+
+def _quarters(first: int, size: int) -> Object:
+    return {f"quarter-{number}": {"value": "1"} for number in range(first, first + size)}
+
+
+def _read(path: Path) -> list[Object]:
+    kinds = f"expected a number, {' or '.join(sorted(_SHARES))}, or a file of ResourceSlices and DeviceClasses"
+    try:
+        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise DevicesError(f"--devices: cannot read {path}: {error.strerror}; {kinds}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DevicesError(f"{path} is not valid YAML: {error}") from error
+    found: list[Any] = []
+    for document in documents:
+        is_list = isinstance(document, dict) and document.get("kind") == "List"
+        found += document.get("items") or () if is_list else () if document is None else (document,)
+    for number, obj in enumerate(found, start=1):
+        metadata = obj.get("metadata") if isinstance(obj, dict) else None
+        if not isinstance(metadata, dict) or not metadata.get("name") or obj.get("kind") not in _STORAGES:
+            raise DevicesError(f"{path}: object {number}: is not a ResourceSlice or DeviceClass with a name")
+    if not found:
+        raise DevicesError(f"{path}: has no ResourceSlices")
+    return found
+
+
+class DeviceDriver:
+    """Publishes the devices of every node; keys are nodes."""
+
+    def __init__(self, api: Api, devices: Devices) -> None:
+        self._api = api
+        self._devices = devices
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows nodes that appear."""
+        return {"nodes": self._of_node}
+
+    def _of_node(self, change: Change) -> Iterable[Key]:
+        return (("", change.record.name),) if change.previous is None and change.type != "DELETED" else ()
+
+    def visit(self, key: Key) -> float | None:
+        """Creates the slices a node lacks."""
+        node = self._api.store.get("nodes", *key)
+        if node is None:
+            return None
+        owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
+        have = {one.name for one in self._api.owned(node.uid, _SLICES)}
+        for number, spec in enumerate(self._devices.slices(node.name)):
+            name = f"{node.name}-{DRIVER}-{number}"
+            if name not in have:
+                self._api.create(_SLICES, "", {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
+        return None

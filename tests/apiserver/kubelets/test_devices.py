@@ -1,0 +1,143 @@
+"""Devices of stand-in nodes: what is offered, and pods that wait for their claims."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.world import World, template
+from kubestow.apiserver.controllers.api import Api
+from kubestow.apiserver.kubelets.devices import DRIVER, DeviceDriver, Devices, DevicesError
+
+SLICES, CLASSES = "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io"
+CLAIMS = "resourceclaims.resource.k8s.io"
+REQUEST = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": DRIVER}}]}}
+FILE = """
+kind: DeviceClass
+apiVersion: resource.k8s.io/v1
+metadata: {name: nic}
+spec: {}
+---
+kind: List
+items:
+  - kind: ResourceSlice
+    apiVersion: resource.k8s.io/v1
+    metadata: {name: nics}
+    spec:
+      driver: nic.example.com
+      nodeName: node-0
+      pool: {name: nics, generation: 1, resourceSliceCount: 1}
+      devices: [{name: nic-0}]
+"""
+
+
+@pytest.fixture
+def world() -> World:
+    """A cluster of three nodes."""
+    return World()
+
+
+def offer(world: World, wanted: str) -> list[dict[str, Any]]:
+    """What there is once every node was visited."""
+    devices = Devices(wanted)
+    devices.add(world.writer)
+    driver = DeviceDriver(Api(world.writer, world.remover), devices)
+    for node in world.all("nodes"):
+        driver.visit(("", node["metadata"]["name"]))
+    return world.all(SLICES)
+
+
+@pytest.mark.parametrize(("wanted", "count"), [("gpus", 4), ("2", 2)])
+def test_every_node_has_whole_gpus(wanted: str, count: int) -> None:
+    """In a pool of its own, that goes with the node; a class selects them."""
+    world = World(2)
+    slices = offer(world, wanted)
+    assert offer(world, wanted) == slices
+    assert [one["spec"]["nodeName"] for one in slices] == ["node-0", "node-1"]
+    for one in slices:
+        assert one["spec"]["pool"]["name"] == one["spec"]["nodeName"]
+        assert [device["name"] for device in one["spec"]["devices"]] == [f"gpu-{n}" for n in range(count)]
+        assert one["spec"]["devices"][0]["capacity"] == {"memory": {"value": "40Gi"}}
+    (made,) = world.all(CLASSES)
+    assert made["spec"]["extendedResourceName"] == "example.com/gpu"
+    world.delete("nodes", "node-0")
+    world.run(1)
+    assert [one["spec"]["nodeName"] for one in world.all(SLICES)] == ["node-1"]
+
+
+def test_partitions_of_a_gpu_share_its_quarters() -> None:
+    """Whole, halves and quarters each take all of a GPU together, and no more."""
+    counters, devices = offer(World(1), "partitionable-gpus")
+    offered = {one["name"]: one["counters"] for one in counters["spec"]["sharedCounters"]}
+    assert list(offered) == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+    for profile, count in (("whole", 1), ("half", 2), ("quarter", 4)):
+        of_first = [
+            one
+            for one in devices["spec"]["devices"]
+            if one["attributes"]["profile"]["string"] == profile and one["attributes"]["index"]["int"] == 0
+        ]
+        assert len(of_first) == count
+        taken = [name for one in of_first for name in one["consumesCounters"][0]["counters"]]
+        assert sorted(taken) == sorted(offered["gpu-0"])
+
+
+def test_a_file_says_what_there_is(tmp_path: Path) -> None:
+    """Slices and classes, each created once; nothing else."""
+    path = tmp_path / "devices.yaml"
+    path.write_text(FILE)
+    world = World(1)
+    offer(world, str(path))
+    (made,) = offer(world, str(path))
+    assert made["metadata"]["name"] == "nics"
+    assert [one["metadata"]["name"] for one in world.all(CLASSES)] == ["nic"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not valid YAML"),
+        ("", "has no ResourceSlices"),
+        ("kind: Pod\nmetadata: {name: p}", "object 1: is not a ResourceSlice or DeviceClass with a name"),
+        ("kind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: d}", 'ResourceSlice.resource.k8s.io "s" is invalid'),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, text: str, said: str) -> None:
+    """With what is wrong."""
+    path = tmp_path / "devices.yaml"
+    path.write_text(text)
+    with pytest.raises(DevicesError, match=said):
+        Devices(str(path)).add(World(1).writer)
+
+
+@pytest.mark.parametrize("wanted", ["0", "129", "gpu"])
+def test_devices_that_cannot_be_offered_are_told(wanted: str) -> None:
+    """A number out of bounds, or a kind that is none and not a file either."""
+    with pytest.raises(DevicesError, match=f"--devices: .*{wanted}"):
+        Devices(wanted)
+
+
+def test_a_pod_starts_when_its_claim_is_allocated_and_reserved_for_it(world: World) -> None:
+    """Its kubelet says what is missing."""
+    world.create("pods", "p", template(resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])["spec"])
+    world.run(5)
+    world.create(CLAIMS, "c", REQUEST)
+    world.run(5)
+    assert world.status("pods", "p")["phase"] == "Pending"
+    (event,) = (message for reason, message in world.events() if reason == "FailedPrepareDynamicResources")
+    assert event == "Failed to prepare dynamic resources: ResourceClaim default/c not found"
+    uid = world.get("pods", "p")["metadata"]["uid"]
+    reserved = [{"resource": "pods", "name": "p", "uid": uid}]
+    status = {"allocation": {"devices": {"results": []}}, "reservedFor": reserved}
+    world.update(CLAIMS, "c", lambda claim: claim.update(status=status), sub="status")
+    world.run(5)
+    assert world.status("pods", "p")["phase"] == "Running"
+
+
+def test_a_pod_without_its_claim_can_be_deleted(world: World) -> None:
+    """Nothing holds it back."""
+    world.create("pods", "p", template(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}])["spec"])
+    world.run(5)
+    assert world.status("pods", "p")["phase"] == "Pending"
+    world.delete("pods", "p")
+    world.run(5)
+    assert world.all("pods") == []
