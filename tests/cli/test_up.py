@@ -144,3 +144,16 @@ def test_a_legacy_policy_is_heeded(start: Callable[..., Up], workload: str, tmp_
     up = start("--nodes", "1", "-f", workload, "--policy-config-file", str(path))
     assert len(up.pods_when("Running", 3)) == 3
     assert "Policy is legacy" in up.stop()[2]
+
+
+def test_nodes_have_the_devices_asked_for(start: Callable[..., Up], tmp_path: Path) -> None:
+    """A pod that asks for one as an extended resource runs with it."""
+    path = tmp_path / "pod.yaml"
+    container = "{name: c, image: x, resources: {limits: {example.com/gpu: 1}}}"
+    path.write_text(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: [{container}]}}\n")
+    up = start("--nodes", "1", "--devices", "partitionable-gpus", "-f", str(path))
+    (pod,) = up.pods_when("Running", 1).values()
+    name = pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+    claim = up.get(f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{name}")
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
+    assert (result["driver"], result["pool"]) == ("gpu.kubestow.dev", "node-0")
