@@ -196,7 +196,7 @@ def test_other_backoffs_and_percentage(reloadable: Reloadable) -> None:
         (None, "x = 1", "defines no plugin"),
         (None, plugin("def score(self, wrong): return 1"), "score must take"),
         (None, plugin().replace("self.handle = handle", "handle.nothing"), "initializing plugin Mine"),
-        (None, plugin(RAISES), 'tried on pod default/running: running PreFilter plugin "Mine": lost'),
+        (None, plugin(RAISES), 'tried on pod default/running: running PreFilter plugin "Mine": '),
         (None, plugin("def score(self, state, pod, node): return 1000"), "tried on pod"),
         (None, plugin("def pre_enqueue(self, pod): return 1 // 0"), "tried on pod"),
     ],
@@ -327,6 +327,8 @@ def evaluations(harness: SchedulerHarness) -> dict[tuple[str, ...], float]:
 
 def test_two_hundred_reloads_under_load(reloadable: Reloadable) -> None:
     """Half of them are broken. No pod is lost, none is placed by a version that was refused, and nothing piles up."""
+    # Other tests may have left some.
+    alive_before = _profiles_alive()
     harness, cluster = reloadable.harness, reloadable.harness.cluster
     for number in range(200):
         cluster.add(make_node(f"v{number + 3}"))
@@ -354,7 +356,7 @@ def test_two_hundred_reloads_under_load(reloadable: Reloadable) -> None:
         assert any(cluster.node_of(pod).startswith(one) for one in versions)
     assert (reloadable.count("success"), reloadable.count("failure")) == (100, 100)
     assert sum(name.startswith("kubestow_plugin_mine_") for name in sys.modules) <= 2
-    assert _profiles_alive() <= 4
+    assert _profiles_alive() - alive_before <= 4
 
 
 def _profiles_alive() -> int:
