@@ -150,7 +150,7 @@ def test_methods_beside_a_point_are_attributed_too() -> None:
     evaluation = evaluation_of(nodes(), Fails("Fails", {}))
     with pytest.raises(
         PluginError,
-        match=r'running normalize plugin "Fails": ZeroDivisionError: nothing .* \(test_caller.py, line \d+\)',
+        match='running normalize plugin "Fails": nothing to divide by',
     ):
         evaluation.score(evaluation.filter())
 

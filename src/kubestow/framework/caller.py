@@ -5,9 +5,7 @@ every cycle would cost more than some plugins do; a caller is told at the start 
 few to time.
 """
 
-import traceback
 from collections.abc import Callable, Hashable, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from kubestow.cluster.arrays import IntArray
@@ -36,12 +34,7 @@ def failure(plugin: str, point: str, method: str, error: BaseException) -> Plugi
 
 
 def _failure(hook: Hook, error: BaseException) -> PluginError:
-    if hook.is_trusted or isinstance(error, PluginError | WrongAnswerError | KeyboardInterrupt):
-        return failure(hook.name, hook.point, hook.method, error)
-    # Whoever wrote the plugin wants to know where.
-    *_, last = traceback.extract_tb(error.__traceback__)
-    where = f"{PurePath(last.filename).name}, line {last.lineno}"
-    return PluginError(hook.name, hook.point, f"{type(error).__name__}: {error} ({where})")
+    return failure(hook.name, hook.point, hook.method, error)
 
 
 def _checked(hook: Hook, answer: Any, args: tuple[Any, ...]) -> Any:
