@@ -2,13 +2,15 @@
 
 prometheus_client takes 0.5 to 2 microseconds for each observation, most of it locking and looking up. Here everything
 happens on one thread, so a value is a number in a dict, by the tuple of its label values, and an observation is a
-bisect and two additions: 0.2 to 0.4 microseconds, labels included. Labels are declared, and their values given, in
-alphabetical order, the order in which they are written.
+number appended to a list, which is counted now and then: 0.2 microseconds, labels included. Labels are declared, and
+their values given, in alphabetical order, the order in which they are written.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 Key = tuple[str, ...]
 """Label values."""
@@ -131,12 +133,27 @@ class Gauge(Numbers):
         self._tracked[key] = read
 
 
-class _Observations:
-    __slots__ = ("counts", "total")
+_MOST_RECENT = 256
+"""How many values wait to be counted."""
 
-    def __init__(self, buckets: int) -> None:
-        self.counts = [0] * buckets
+
+class _Observations:
+    """Values with the same label values; the latest wait in a list, since counting many at once costs a fraction."""
+
+    __slots__ = ("_bounds", "counts", "recent", "total")
+
+    def __init__(self, bounds: NDArray[np.float64]) -> None:
+        self._bounds = bounds
+        self.counts: NDArray[np.int64] = np.zeros(len(bounds) + 1, np.int64)
         self.total = 0.0
+        self.recent: list[float] = []
+
+    def count(self) -> "_Observations":
+        """Count those that wait."""
+        self.counts += np.bincount(self._bounds.searchsorted(self.recent), minlength=len(self.counts))
+        self.total += sum(self.recent)
+        self.recent.clear()
+        return self
 
 
 class Histogram(Family):
@@ -147,6 +164,7 @@ class Histogram(Family):
     def __init__(self, name: str, level: str, text: str, bounds: Iterable[float], labels: str = "") -> None:
         super().__init__(name, level, text, labels)
         self.bounds = tuple(bounds)
+        self._bounds: NDArray[np.float64] = np.array(self.bounds)
         self._observations: dict[Key, _Observations] = {}
         if not self.labels:
             self._first(())
@@ -158,25 +176,27 @@ class Histogram(Family):
     def observe(self, value: float, *key: str) -> None:
         """One more value."""
         found = self._observations.get(key) or self._first(key)
-        found.counts[bisect_left(self.bounds, value)] += 1
-        found.total += value
+        found.recent.append(value)
+        if len(found.recent) >= _MOST_RECENT:
+            found.count()
 
     def _first(self, key: Key) -> _Observations:
-        made = self._observations[key] = _Observations(len(self.bounds) + 1)
+        made = self._observations[key] = _Observations(self._bounds)
         return made
 
     def read(self) -> dict[Key, Observed]:
         """What was observed, by label values."""
         merged: dict[Key, Observed] = {}
         for key, found in self._observations.items():
-            shown = self.shown(key)
+            shown, counts, total = self.shown(key), found.count().counts.tolist(), found.total
             before = merged.get(shown)
-            if before is None:
-                merged[shown] = Observed(found.counts, found.total)
-            else:
-                counts = [one + other for one, other in zip(before.counts, found.counts, strict=True)]
-                merged[shown] = Observed(counts, before.total + found.total)
+            if before is not None:
+                counts = [one + other for one, other in zip(before.counts, counts, strict=True)]
+                total += before.total
+            merged[shown] = Observed(counts, total)
         return merged
 
     def unexpected(self) -> float:
-        return sum(sum(found.counts) for key, found in self._observations.items() if self.shown(key) != key)
+        return sum(
+            int(found.count().counts.sum()) for key, found in self._observations.items() if self.shown(key) != key
+        )
