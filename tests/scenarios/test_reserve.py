@@ -7,7 +7,7 @@ import pytest
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.handle import Handle
-from kubestow.framework.results import Rejection, Wait, unschedulable
+from kubestow.framework.results import SKIP, Rejection, Skip, Wait, unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]
@@ -132,6 +132,42 @@ def test_what_fails_without_consequences_is_told(start: Start, caplog: pytest.Lo
     harness.cluster.add(make_pod("p1", cpu="1", labels={"First": "refuses", "Third": "cannot-undo"}))
     harness.run_until_idle()
     assert r'err="running unreserve plugin \"Third\": stuck"' in caplog.text
+
+
+class Stateful(Reserving):
+    """Has nothing to do for pods without its label."""
+
+    name = "Stateful"
+    needs_state = True
+
+    def pre_filter(self, pod: PodInfo) -> str | Skip:
+        return pod.labels.get(self.name) or SKIP
+
+    def pre_bind_needed(self, state: str, pod: PodInfo, node: str) -> bool:
+        LOG.append(f"{self.name} asked")
+        return False
+
+    async def pre_bind(self, state: str, pod: PodInfo, node: str) -> Rejection | None:
+        raise AssertionError("not needed")
+
+
+@pytest.mark.parametrize(
+    ("labels", "called"),
+    [
+        ({}, []),
+        ({"Stateful": "yes"}, ["Stateful reserve", "Stateful asked"]),
+        ({"Third": "refuses"}, []),
+        ({"Stateful": "yes", "Third": "refuses"}, ["Stateful reserve", "Stateful unreserve"]),
+    ],
+    ids=["no-state", "state", "no-state-undone", "state-undone"],
+)
+def test_who_needs_state_is_not_called_without(start: Start, labels: dict[str, str], called: list[str]) -> None:
+    """Neither to reserve nor to give back, and nobody asks whether there is something to prepare."""
+    harness = start(plugins=[Stateful, Third])
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("p1", cpu="1", labels=labels))
+    harness.run_for(0.5)
+    assert [entry for entry in LOG if entry.startswith("Stateful")] == called
 
 
 class Farewell:

@@ -212,7 +212,9 @@ def _needed(profile: Profile, placed: Placed) -> list[Hook]:
     """The plugins that have something to do before the pod is bound."""
     caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
     try:
-        needed = [hook for hook in profile.pre_bind if _is_needed(caller, hook, placed)]
+        needed = [
+            hook for hook in profile.pre_bind if hook.concerns(placed.states) and _is_needed(caller, hook, placed)
+        ]
         status = Code.SUCCESS if needed else Code.SKIP
     finally:
         caller.finished("PreBindPreFlight", status, start)

@@ -233,6 +233,8 @@ class SchedulingCycles:
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         try:
             for hook in profile.reserve:
+                if not hook.concerns(states):
+                    continue
                 answer = caller.call(hook, states.get(hook.name), pod, node)
                 if answer is not None:
                     status = answer.code
@@ -272,6 +274,8 @@ class SchedulingCycles:
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         for hook in reversed(profile.reserve):
             assert hook.unreserve is not None
+            if not hook.concerns(placed.states):
+                continue
             try:
                 caller.call(hook.unreserve, placed.states.get(hook.name), placed.pod, placed.node)
             except PluginError as error:

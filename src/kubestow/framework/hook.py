@@ -1,6 +1,6 @@
 """A method of a plugin, ready to be called at its extension point."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubestow.framework.contract import CONTRACT
@@ -22,6 +22,7 @@ class Hook:
         "method",
         "must_answer",
         "name",
+        "needs_state",
         "normalize",
         "passing_rows",
         "plugin",
@@ -51,6 +52,8 @@ class Hook:
         self.is_timed = contract.is_timed
         self.costly_rows: bool = getattr(plugin, "costly_rows", False)
         """Whether it is to be asked only about rows that still matter."""
+        self.needs_state: bool = getattr(plugin, "needs_state", False)
+        """Whether it has nothing to do for a pod for which its PreFilter left no state."""
         self.evaluations = 0
         """How often it was called; for filters and scores, counted per node."""
 
@@ -66,6 +69,10 @@ class Hook:
         self.normalize = beside("normalize")
         self.unreserve = beside("unreserve")
         self.pre_bind_needed = beside("pre_bind_needed")
+
+    def concerns(self, states: Mapping[str, Any]) -> bool:
+        """Whether it may have something to do for a pod with these states."""
+        return not self.needs_state or self.name in states
 
     @property
     def all_evaluations(self) -> int:

@@ -265,6 +265,7 @@ class Reserve(Protocol):
     """Takes what the pod needs on its node, in memory; `unreserve` gives it back and must not fail.
 
     Both receive the state of `pre_filter` (None if it skipped). `unreserve` may be called without `reserve`.
+    `needs_state = True`: neither these nor `pre_bind` are called for pods for which `pre_filter` left no state.
     """
 
     def reserve(self, state: Any, pod: PodInfo, node: str) -> Rejection | None: ...

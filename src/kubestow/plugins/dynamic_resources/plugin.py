@@ -40,6 +40,7 @@ class DynamicResources:
     name = "DynamicResources"
     reads_pods = PodsRead.NOTHING
     costly_rows = True
+    needs_state = True
     normalizes_scores_alone = True
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
@@ -173,9 +174,7 @@ class DynamicResources:
 
     # Taking it
 
-    def reserve(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
-        if state is None:
-            return None
+    def reserve(self, state: State, pod: PodInfo, node: str) -> Rejection | None:
         row = np.array([self._nodes.row_of[node]])
         wanted, allocations = self._judge.allocate(state, self._place(self._nodes, row), node)
         state.node_claim = wanted.node_claim
@@ -184,9 +183,7 @@ class DynamicResources:
             self._devices.promise(state.claims[number].metadata.uid, allocation)
         return None
 
-    def unreserve(self, state: State | None, pod: PodInfo, node: str) -> None:
-        if state is None:
-            return
+    def unreserve(self, state: State, pod: PodInfo, node: str) -> None:
         for number, claim in enumerate(state.claims):
             self._devices.settle(claim.metadata.uid)
             if state.is_extended(number):
@@ -196,12 +193,10 @@ class DynamicResources:
         if state.left_behind is not None:
             self._handle.write_aside(pod.pod, partial(self._writer.delete, state.left_behind))
 
-    def pre_bind_needed(self, state: State | None, pod: PodInfo, node: str) -> bool:
-        return state is not None
+    def pre_bind_needed(self, state: State, pod: PodInfo, node: str) -> bool:
+        return True
 
-    async def pre_bind(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
-        if state is None:
-            return None
+    async def pre_bind(self, state: State, pod: PodInfo, node: str) -> Rejection | None:
         await self._writer.until_released(pod.pod)
         for number, claim in enumerate(state.claims):
             # It may have been released, or changed otherwise, since the attempt began.

@@ -41,6 +41,7 @@ class VolumeBinding:
     name = "VolumeBinding"
     reads_pods = PodsRead.NOTHING
     costly_rows = True
+    needs_state = True
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         self._handle = handle
@@ -97,8 +98,8 @@ class VolumeBinding:
 
     # Binding
 
-    def reserve(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
-        if state is None or not state.claims.delayed:
+    def reserve(self, state: State, pod: PodInfo, node: str) -> Rejection | None:
+        if not state.claims.delayed:
             return None
         with self._stage("assume"):
             # Filter asked about all nodes; what to do is worked out for the one that was chosen.
@@ -111,15 +112,15 @@ class VolumeBinding:
             state.reservation = binding.assume(node, finding.matches_at(0), finding.provisions_at(0), self._listers)
         return None
 
-    def unreserve(self, state: State | None, pod: PodInfo, node: str) -> None:
-        if state is not None and state.reservation is not None:
+    def unreserve(self, state: State, pod: PodInfo, node: str) -> None:
+        if state.reservation is not None:
             binding.undo(state.reservation, self._listers)
 
-    def pre_bind_needed(self, state: State | None, pod: PodInfo, node: str) -> bool:
-        return state is not None and state.reservation is not None and not state.reservation.all_bound
+    def pre_bind_needed(self, state: State, pod: PodInfo, node: str) -> bool:
+        return state.reservation is not None and not state.reservation.all_bound
 
-    async def pre_bind(self, state: State | None, pod: PodInfo, node: str) -> Rejection | None:
-        if state is None or state.reservation is None or state.reservation.all_bound:
+    async def pre_bind(self, state: State, pod: PodInfo, node: str) -> Rejection | None:
+        if state.reservation is None or state.reservation.all_bound:
             return None
         with self._stage("bind"):
             await binding.write(state.reservation, self._handle)
