@@ -9,7 +9,7 @@ from kubestow.framework.results import Code
 NO_NODES = "no nodes available to schedule pods"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Placed:
     """A node was found; the pod is assumed there, and what it needs is reserved. It may still have to wait."""
 

@@ -32,6 +32,8 @@ Check = Callable[[Any, Args], None]
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
+_INTEGERS = (int, np.integer)
+_TRUTHS = (bool, np.bool_)
 _REFUSING = frozenset((Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING, Code.ERROR))
 
 
@@ -109,7 +111,7 @@ def check_scores(scores: IntArray, view: NodeView, rows: IntArray) -> None:
 
 
 def _row_score(answer: Any, _args: Args) -> None:
-    if not isinstance(answer, int | np.integer):
+    if not isinstance(answer, _INTEGERS):
         raise _expected("an int or None", answer)
     if not 0 <= answer <= MAX_SCORE:
         raise WrongAnswerError(f"must score from 0 to {MAX_SCORE}, not {int(answer)}")
@@ -143,7 +145,7 @@ def _permit(answer: Any, _args: Args) -> None:
 
 
 def _needed(answer: Any, _args: Args) -> None:
-    if not isinstance(answer, bool | np.bool_):
+    if not isinstance(answer, _TRUTHS):
         raise _expected("True or False", answer)
 
 

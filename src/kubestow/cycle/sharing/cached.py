@@ -94,11 +94,11 @@ class Cached:
             self.row_sum[row] = total
 
     def _passes(self, evaluation: Evaluation, hook: Hook, row: int) -> bool:
-        call, table = evaluation.profile.caller.call, evaluation.cluster.nodes
+        caller, table = evaluation.profile.caller, evaluation.cluster.nodes
         state = self.ready.states.get(hook.name)
         if hook.row is not None:
-            return call(hook.row, state, table, row) is None
-        answer = call(hook, state, evaluation.pod, table, np.array([row]))
+            return caller.call_row(hook.row, state, table, row) is None
+        answer = caller.call(hook, state, evaluation.pod, table, np.array([row]))
         return answer is None or not answer.kinds[0]
 
     # Answers
@@ -130,7 +130,7 @@ class Cached:
 def _score(evaluation: Evaluation, scoring: Scoring, row: int) -> int:
     hook = scoring.hook
     if hook.row is not None:
-        found = evaluation.profile.caller.call(hook.row, scoring.state, evaluation.cluster.nodes, row)
+        found = evaluation.profile.caller.call_row(hook.row, scoring.state, evaluation.cluster.nodes, row)
         if found is not None:
             return int(found)
     only = np.array([row])

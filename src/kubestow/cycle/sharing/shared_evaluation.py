@@ -21,20 +21,16 @@ class Shared(NamedTuple):
     states: dict[str, Any]
     """What PreFilter of the plugins that sign computed."""
     skipped: set[str]
-    of: "PodClass | None" = None
+    of_class: "PodClass | None" = None
+    """What it has in common with pods of the same signature."""
 
 
 class PodClass(NamedTuple):
-    """What pods of one signature have in common."""
+    """What is remembered of pods of one signature."""
 
     results: Cached
-    states: dict[str, Any]
-    skipped: set[str]
     room: CachedRoom
     verdicts: CachedVerdicts
-
-    def shared(self) -> Shared:
-        return Shared(self.results, self.states, self.skipped, self)
 
 
 class SharedEvaluation:
@@ -44,7 +40,7 @@ class SharedEvaluation:
         self._evaluation = evaluation
         self._shared = shared
         self._others = others
-        self._class = shared.of
+        self._class = shared.of_class
         self._filters: list[Hook] = []
         """The filters that have to be asked."""
 

@@ -26,7 +26,7 @@ class Sharing:
     def __init__(self, metrics: SchedulerMetrics, upcoming: Upcoming) -> None:
         self._metrics = metrics
         self._prefetcher = Prefetcher(upcoming)
-        self._classes: Lru[Hashable, PodClass] = Lru()
+        self._classes: Lru[Hashable, Shared] = Lru()
         self._nodes: Lru[Hashable, Cached] = Lru()
         """By the part of signatures that is about nodes alone."""
         self._pods: Lru[Hashable, Ready] = Lru()
@@ -53,7 +53,7 @@ class Sharing:
         try:
             # What is remembered of rows leaves room for all pods nominated there: it is not for one of those.
             if known is not None and not evaluation.is_nominated:
-                shared: Shared | None = known.shared()
+                shared: Shared | None = known
             else:
                 shared = self._newcomer(signature, groups, evaluation, search)
             seconds = profile.caller.started() - start
@@ -100,12 +100,12 @@ class Sharing:
         skipped = nodes.ready.skipped | pods.skipped | sums.skipped
         if comes_again:
             cached = Cached(pods.and_also(sums), table.changes, nodes)
-            made = PodClass(cached, states, skipped, CachedRoom(), CachedVerdicts())
+            made = Shared(cached, states, skipped, PodClass(cached, CachedRoom(), CachedVerdicts()))
             for _ in range(self._classes.put(signature.whole, made, room)):
                 self._metrics.batch_cache_flushed.inc(profile.name, "expired")
             seconds = profile.caller.started() - start
             self._metrics.store_schedule_results_seconds.observe(seconds, profile.name)
-            return made.shared()
+            return made
         if prefetched is None and not is_apart and not signature.declined:
             prefetched = self._prefetcher.look(evaluation, groups.sums, sums, search)
         below = Direct(pods, nodes)
