@@ -31,9 +31,9 @@ def test_a_manifest_that_the_server_refuses_is_told(tmp_path: Path) -> None:
     path = tmp_path / "pods.yaml"
     path.write_text("---\n".join((POD % ("good", ""), POD % ("odd", ", colour: red"), POD % ("Bad_Name", ""))))
     first, second = fails("--port", "0", "--nodes", "1", "-f", str(path))
-    assert first.startswith(f"Error: {path}: document 2: Pod default/odd: ")
+    assert first.startswith(f"Error: {path}: line 6: Pod default/odd: ")
     assert "spec.containers[0].colour" in first
-    assert second.startswith(f"Error: {path}: document 3: Pod default/Bad_Name: ")
+    assert second.startswith(f"Error: {path}: line 11: Pod default/Bad_Name: ")
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
@@ -59,5 +59,5 @@ def test_a_nodes_file_that_makes_no_sense_is_told(tmp_path: Path) -> None:
     path = tmp_path / "nodes.yaml"
     path.write_text("nodes:\n  - cpus: 4\n")
     (line,) = fails("--port", "0", "--nodes-file", str(path))
-    assert line.startswith(f"Error: {path}: nodes[0]: ")
+    assert line.startswith(f"Error: {path}: line 1: nodes[0]: ")
     assert "cpus" in line

@@ -1,13 +1,12 @@
 """Reading a scheduler configuration from where the command line says."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from kubestow import config
 from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration
 from kubestow.framework.args import ArgsError, decode_args
+from kubestow.objects.sources import problem_of, text_of
 from kubestow.plugin.loading import PluginCollection, PluginLoadError
 
 
@@ -41,9 +40,6 @@ def _args_problems(plugin: type | None, args: Any) -> Iterator[str]:
 def read(file: str) -> str:
     """The text of a file; raises ConfigError."""
     try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return content.decode()
-    except OSError as error:
-        raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}")]) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError([Problem("", f"is not UTF-8 text: {error.reason} at byte {error.start}")]) from None
+        return text_of(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([Problem("", problem_of(error))]) from None

@@ -66,12 +66,14 @@ def check(file: str, text: str | None) -> None:
 
 
 def _arguments(text: str | None) -> Any:
-    import yaml
+    from kubestow.objects.errors import DocumentError
+    from kubestow.objects.yaml_documents import yaml_documents
 
     try:
-        return None if text is None else yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise click.BadParameter(f"is not YAML: {error}", param_hint="--args") from None
+        first = next(yaml_documents(text or ""), None)
+    except DocumentError as error:
+        raise click.BadParameter(str(error), param_hint="--args") from None
+    return None if first is None else first.tree
 
 
 def _check(loaded: Loaded, args: Any) -> bool:

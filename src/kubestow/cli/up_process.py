@@ -28,7 +28,7 @@ from kubestow import config
 from kubestow.apiserver import ControlPlane, Options, StartError
 from kubestow.cli import configuration_file, up_lines, up_manifests, up_view
 from kubestow.cli.policy_source import WARNING
-from kubestow.cli.up_manifests import Manifest, ManifestError
+from kubestow.cli.up_manifests import Applicable
 from kubestow.cli.up_overview import Overview
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
@@ -36,6 +36,7 @@ from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, policy
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
+from kubestow.objects import ObjectsError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import NO_NEWS, get_logger
@@ -85,7 +86,7 @@ def run(settings: Settings) -> None:
     configuration = _configuration(settings.configuration, settings.plugins, settings.policy)
     try:
         manifests = up_manifests.read(settings.manifests)
-    except ManifestError as error:
+    except ObjectsError as error:
         raise UpError(str(error)) from None
     console = Console()
     full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == NO_NEWS
@@ -140,7 +141,7 @@ def _problems_of(file: str) -> Iterator[None]:
 async def _main(
     settings: Settings,
     configuration: SchedulerConfiguration,
-    manifests: list[Manifest],
+    manifests: list[Applicable],
     console: Console | None,
     warnings: "_Warnings",
 ) -> None:
@@ -150,7 +151,7 @@ async def _main(
         await serving
     except asyncio.CancelledError:
         click.echo("stopped")
-    except (StartError, ManifestError, ProfileError, CallError) as error:
+    except (StartError, ObjectsError, ProfileError, CallError) as error:
         raise UpError(str(error)) from None
 
 
@@ -170,7 +171,7 @@ def _handle_signals(serving: asyncio.Task[None]) -> None:
 async def _serve(
     settings: Settings,
     configuration: SchedulerConfiguration,
-    manifests: list[Manifest],
+    manifests: list[Applicable],
     console: Console | None,
     warnings: "_Warnings",
 ) -> None:
@@ -197,7 +198,7 @@ async def _serve(
             raise group.exceptions[0] from None
 
 
-def _options(settings: Settings, manifests: list[Manifest]) -> Options:
+def _options(settings: Settings, manifests: list[Applicable]) -> Options:
     chosen = settings.nodes is not None or settings.nodes_file is not None
     brings_nodes = any(manifest.resource.kind == "Node" for manifest in manifests)
     return Options(
@@ -212,7 +213,7 @@ def _options(settings: Settings, manifests: list[Manifest]) -> Options:
     )
 
 
-async def _apply(manifests: list[Manifest], access: Access) -> None:
+async def _apply(manifests: list[Applicable], access: Access) -> None:
     channel = open_channel(access, clock=WallClock())
     try:
         await up_manifests.apply(manifests, ApiClient(channel, user_agent=user_agent("up")))

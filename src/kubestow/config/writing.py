@@ -19,7 +19,6 @@ from kubestow.config.configuration import (
     PluginConfig,
     SchedulerConfiguration,
 )
-from kubestow.config.document import plain_scalar
 from kubestow.config.durations import Duration
 from kubestow.config.plugin_args import (
     ARGS_OF_PLUGIN,
@@ -33,6 +32,7 @@ from kubestow.config.plugin_args import (
 )
 from kubestow.model.node import NodeSelector, NodeSelectorRequirement
 from kubestow.model.pod import PreferredSchedulingTerm
+from kubestow.objects.scalars import plain_scalar
 
 _ALWAYS_WRITTEN: dict[type, frozenset[str]] = {
     kind: frozenset(fields.split())

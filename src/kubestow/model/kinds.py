@@ -47,3 +47,19 @@ KINDS: dict[tuple[str, str], type[Base]] = {
     ("events.k8s.io/v1", "Event"): Event,
     ("coordination.k8s.io/v1", "Lease"): Lease,
 }
+
+CLUSTER_SCOPED: frozenset[type[Base]] = frozenset(
+    (
+        Node,
+        Namespace,
+        PersistentVolume,
+        PriorityClass,
+        StorageClass,
+        CSINode,
+        CSIDriver,
+        VolumeAttachment,
+        ResourceSlice,
+        DeviceClass,
+    )
+)
+"""Kinds without a namespace."""

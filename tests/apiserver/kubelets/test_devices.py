@@ -95,10 +95,16 @@ def test_a_file_says_what_there_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is not valid YAML"),
-        ("", "has no ResourceSlices"),
-        ("kind: Pod\nmetadata: {name: p}", "object 1: is not a ResourceSlice or DeviceClass with a name"),
-        ("kind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: d}", 'ResourceSlice.resource.k8s.io "s" is invalid'),
+        ("{", "not valid JSON"),
+        ("", "has no objects"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}",
+            "Pod p: is not a ResourceSlice or DeviceClass",
+        ),
+        (
+            "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: d}",
+            'ResourceSlice.resource.k8s.io "s" is invalid',
+        ),
     ],
 )
 def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, text: str, said: str) -> None:

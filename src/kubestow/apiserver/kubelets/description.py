@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from kubestow.model import quantity
+from kubestow.objects import ObjectsError, documents
+from kubestow.objects.sources import problem_of, sources
 
 Object = dict[str, Any]
 
@@ -58,41 +59,35 @@ def plain(count: int) -> list[Object]:
 
 def read(path: Path) -> list[Object]:
     """The nodes of a file."""
-    try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise NodesFileError(f"cannot read nodes file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise NodesFileError(f"{path} is not valid YAML: {error}") from error
     found: list[Object] = []
-    for document in documents:
-        if document is None:
-            continue
-        if not isinstance(document, dict):
-            raise NodesFileError(f"{path}: expected Node manifests or `nodes:` with a list of groups")
-        if document.get("kind") == "Node":
-            found.append(document)
-        elif document.get("kind") == "List" and isinstance(document.get("items"), list):
-            found += [one for one in document["items"] if isinstance(one, dict) and one.get("kind") == "Node"]
-        elif isinstance(document.get("nodes"), list):
-            for index, entry in enumerate(document["nodes"]):
-                found += _group(path, index, entry)
-        else:
-            raise NodesFileError(f"{path}: expected Node manifests or `nodes:` with a list of groups")
+    try:
+        for document in (one for source in sources(str(path)) for one in documents(source)):
+            tree = msgspec.json.decode(document.data)
+            if isinstance(tree, dict) and tree.get("kind") == "Node":
+                found.append(tree)
+            elif isinstance(tree, dict) and isinstance(tree.get("nodes"), list):
+                for index, entry in enumerate(tree["nodes"]):
+                    found += _group(document.place, index, entry)
+            elif not isinstance(tree, dict) or "kind" not in tree:
+                raise NodesFileError(f"{document.place}: expected Node manifests or `nodes:` with a list of groups")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NodesFileError(f"nodes file {path} {problem_of(error)}") from error
+    except ObjectsError as error:
+        raise NodesFileError(str(error)) from error
     if not found:
         raise NodesFileError(f"{path}: describes no nodes")
     return found
 
 
-def _group(path: Path, index: int, entry: Any) -> list[Object]:
+def _group(place: str, index: int, entry: Any) -> list[Object]:
     try:
         group = msgspec.convert(entry, Group)
         if group.count > 1 and "{}" not in group.name:
-            raise NodesFileError(f"{path}: nodes[{index}].name: needs {{}} for the number, as in small-{{}}")
+            raise NodesFileError(f"{place}: nodes[{index}].name: needs {{}} for the number, as in small-{{}}")
         for amount in (group.cpu, group.memory, group.storage, *group.resources.values()):
             quantity.nano(amount)
     except (msgspec.ValidationError, quantity.QuantityError) as error:
-        raise NodesFileError(f"{path}: nodes[{index}]: {error}") from error
+        raise NodesFileError(f"{place}: nodes[{index}]: {error}") from error
     return _expand(group)
 
 

@@ -9,10 +9,10 @@ belong to the node and go with it. The ready-made kinds:
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import yaml
+import msgspec
 
+from kubestow import objects
 from kubestow.apiserver.controllers.api import Api, Object
 from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
@@ -21,6 +21,7 @@ from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
+from kubestow.objects import ObjectsError
 
 DRIVER = "gpu.kubestow.dev"
 RESOURCE = "example.com/gpu"
@@ -52,7 +53,7 @@ class Devices:
             if not 1 <= self._count <= _MOST:
                 raise DevicesError(f"--devices: {wanted}: a node can have 1 to {_MOST} devices")
         elif wanted:
-            self._objects = _read(Path(wanted))
+            self._objects = _read(wanted)
         if self._count:
             selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
             spec = {"selectors": selectors, "extendedResourceName": RESOURCE}
@@ -103,25 +104,17 @@ def _quarters(first: int, size: int) -> Object:
     return {f"quarter-{number}": {"value": "1"} for number in range(first, first + size)}
 
 
-def _read(path: Path) -> list[Object]:
+def _read(path: str) -> list[Object]:
     kinds = f"expected a number, {' or '.join(sorted(_SHARES))}, or a file of ResourceSlices and DeviceClasses"
     try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise DevicesError(f"--devices: cannot read {path}: {error.strerror}; {kinds}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise DevicesError(f"{path} is not valid YAML: {error}") from error
-    found: list[Any] = []
-    for document in documents:
-        is_list = isinstance(document, dict) and document.get("kind") == "List"
-        found += document.get("items") or () if is_list else () if document is None else (document,)
-    for number, obj in enumerate(found, start=1):
-        metadata = obj.get("metadata") if isinstance(obj, dict) else None
-        if not isinstance(metadata, dict) or not metadata.get("name") or obj.get("kind") not in _STORAGES:
-            raise DevicesError(f"{path}: object {number}: is not a ResourceSlice or DeviceClass with a name")
-    if not found:
-        raise DevicesError(f"{path}: has no ResourceSlices")
-    return found
+        found = objects.read([path])
+    except ObjectsError as error:
+        hint = "" if Path(path).exists() else f"; {kinds}"
+        raise DevicesError(f"--devices: {error}{hint}") from error
+    for manifest in found:
+        if manifest.kind not in _STORAGES or not manifest.name:
+            raise DevicesError(f"--devices: {manifest}: is not a ResourceSlice or DeviceClass with a name")
+    return [msgspec.json.decode(manifest.data) for manifest in found]
 
 
 class DeviceDriver:

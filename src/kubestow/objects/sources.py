@@ -1,0 +1,45 @@
+"""Where objects come from: files, the files of a folder, standard input."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class Source(NamedTuple):
+    """What is in a file, under the name that errors call it by."""
+
+    name: str
+    text: str
+
+
+def sources(path: str) -> Iterator[Source]:
+    """The file, the files of a folder (not of folders inside it), or, for `-`, standard input.
+
+    Raises OSError, or UnicodeDecodeError at text that is not UTF-8.
+    """
+    if path == "-":
+        yield Source("standard input", text_of(path))
+    elif not Path(path).is_dir():
+        yield Source(path, text_of(path))
+    else:
+        files = sorted(file for file in Path(path).iterdir() if file.suffix in _SUFFIXES and file.is_file())
+        if not files:
+            raise FileNotFoundError(2, f"the folder has no files that end with {', '.join(_SUFFIXES)}", path)
+        for file in files:
+            yield Source(str(file), text_of(str(file)))
+
+
+def text_of(path: str) -> str:
+    """The text of one file, `-` for standard input; raises OSError or UnicodeDecodeError."""
+    content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    return content.decode("utf-8-sig")
+
+
+def problem_of(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file could not be read, in one line."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"is not UTF-8 text: {error.reason} at byte {error.start}"
+    return f"cannot be read: {error.strerror or error}"
