@@ -12,20 +12,31 @@ from kubestow import __version__, cli
 HEAVY = ("msgspec", "numpy", "yaml", "asyncio", "prometheus_client", "cryptography", "rich")
 
 
-@pytest.mark.parametrize("option", ["--version", "--help"])
-def test_help_and_version_load_nothing_heavy(option: str) -> None:
-    """Neither needs any library but click."""
+def loaded_by(*arguments: str) -> list[str]:
+    """Which heavy libraries a command loads."""
     program = f"""
 import sys
 from kubestow.cli import main
 try:
-    main(["{option}"])
+    main({arguments!r})
 except SystemExit as end:
     assert end.code == 0
 print("loaded:", *(name for name in {HEAVY!r} if name in sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "loaded:"
+    return done.stdout.splitlines()[-1].split()[1:]
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_help_and_version_load_nothing_heavy(option: str) -> None:
+    """Neither needs any library but click."""
+    assert loaded_by(option) == []
+
+
+@pytest.mark.parametrize("arguments", [("scheduler", "--help"), ("up", "--help"), ("config", "default")])
+def test_no_array_is_needed_to_tell_how_to_use_it(arguments: tuple[str, ...]) -> None:
+    """Help, and the default configuration, need neither the framework nor an event loop."""
+    assert not {"numpy", "asyncio", "cryptography"} & set(loaded_by(*arguments))
 
 
 def test_the_module_is_the_command() -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +11,9 @@ from kubestow.cli import configuration_file
 from kubestow.cli.plugin_option import plugin_option
 from kubestow.config import ConfigError, Features, policy
 from kubestow.config.features import FeatureGateError
-from kubestow.plugin.loading import PluginCollection
+
+if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
 
 
 def _features(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Features:
@@ -51,7 +53,7 @@ def default(features: Features) -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @_feature_gates
 @plugin_option
-def validate(files: tuple[str, ...], features: Features, plugins: PluginCollection) -> None:
+def validate(files: tuple[str, ...], features: Features, plugins: "PluginCollection") -> None:
     """Check configuration files; every problem is a line `FILE: field: what is wrong`.
 
     Exits with 1 if there is any. `-` is standard input.
@@ -72,7 +74,7 @@ def validate(files: tuple[str, ...], features: Features, plugins: PluginCollecti
 @click.argument("file", metavar="FILE")
 @_feature_gates
 @plugin_option
-def complete(file: str, features: Features, plugins: PluginCollection) -> None:
+def complete(file: str, features: Features, plugins: "PluginCollection") -> None:
     """Write a configuration with all defaults filled in, as the scheduler will use it.
 
     `-` is standard input.

@@ -1,17 +1,21 @@
 """Reading a scheduler configuration from where the command line says."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubestow import config
 from kubestow.config import ConfigError, Features, Problem, SchedulerConfiguration
-from kubestow.framework.args import ArgsError, decode_args
 from kubestow.objects.sources import problem_of, text_of
-from kubestow.plugin.loading import PluginCollection, PluginLoadError
+
+if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
 
 
-def load(file: str, features: Features, plugins: PluginCollection | None = None) -> SchedulerConfiguration:
+def load(file: str, features: Features, plugins: "PluginCollection | None" = None) -> SchedulerConfiguration:
     """The configuration in a file, `-` for standard input; raises ConfigError. `plugins` are those it may name."""
+    # Imported only now: commands that read no configuration must not pay for the framework.
+    from kubestow.plugin.loading import PluginCollection, PluginLoadError
+
     plugins = PluginCollection() if plugins is None else plugins
     try:
         configuration = config.load(read(file), features, plugins)
@@ -30,6 +34,8 @@ def load(file: str, features: Features, plugins: PluginCollection | None = None)
 
 def _args_problems(plugin: type | None, args: Any) -> Iterator[str]:
     """What a plugin of one's own has against its arguments."""
+    from kubestow.framework.args import ArgsError, decode_args
+
     try:
         if plugin is not None:
             decode_args(plugin, args)

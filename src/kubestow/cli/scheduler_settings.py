@@ -5,7 +5,7 @@ A configuration file wins over the deprecated flags; the flags about leader elec
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -14,9 +14,11 @@ from kubestow.cli import configuration_file
 from kubestow.cli.policy_source import policy_source
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, validation
 from kubestow.config.features import FeatureGateError
-from kubestow.plugin.loading import PluginCollection, PluginLoadError
 from kubestow.reporting.log_setup import LogOptions, parse_modules
 from kubestow.reporting.metrics.options import MetricOptions, MetricOptionsError, metric_options
+
+if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
 
 
 class SettingsError(Exception):
@@ -63,15 +65,18 @@ def features_of(flags: Flags) -> Features:
         raise SettingsError("\n".join(f"--feature-gates: {line}" for line in str(error).splitlines())) from None
 
 
-def plugins_of(flags: Flags) -> PluginCollection:
+def plugins_of(flags: Flags) -> "PluginCollection":
     """The plugins that the configuration may name; raises SettingsError."""
+    # Imported only now: help and usage errors must not pay for the framework.
+    from kubestow.plugin.loading import PluginCollection, PluginLoadError
+
     try:
         return PluginCollection(flags["plugin"])
     except PluginLoadError as error:
         raise SettingsError(f"--plugin: {error}") from None
 
 
-def configuration_of(flags: Flags, features: Features, plugins: PluginCollection) -> SchedulerConfiguration:
+def configuration_of(flags: Flags, features: Features, plugins: "PluginCollection") -> SchedulerConfiguration:
     """The configuration, complete and valid; raises SettingsError."""
     path = where = flags["config"]
     try:
