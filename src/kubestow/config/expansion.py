@@ -6,7 +6,6 @@ of multiPoint, less what is disabled there; then the other plugins named there. 
 out of it.
 """
 
-from difflib import get_close_matches
 from typing import NamedTuple, TypeAlias
 
 from kubestow.config.configuration import Plugin, Plugins
@@ -88,6 +87,9 @@ class _Expander:
         return named
 
     def _unknown(self, name: str) -> str:
+        # Imported only now: it is there for mistakes.
+        from difflib import get_close_matches
+
         nearest = get_close_matches(name, self._known, 1, 0.5)
         hint = f'; did you mean "{nearest[0]}"?' if nearest else "."
         return f'plugin "{name}" does not exist{hint} There are: {", ".join(sorted(self._known))}'

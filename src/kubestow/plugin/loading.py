@@ -11,14 +11,16 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.framework.contract import CONTRACT
 from kubestow.framework.registry import Registry, RegistryError, check_class, points_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 ENTRY_POINTS = "kubestow.plugins"
 _PREFIX = "kubestow_plugin_"
@@ -131,15 +133,12 @@ def sources_of(path: Path) -> list[Path]:
 
 def installed() -> list[Loaded]:
     """All plugins of installed packages; raises PluginLoadError."""
-    return [_installed(entry.name) for entry in entry_points(group=ENTRY_POINTS)]
+    return [_installed(name) for name in _entry_points().names]
 
 
 def _installed(name: str) -> Loaded:
     """Raises KeyError if no package has it."""
-    found = list(entry_points(group=ENTRY_POINTS, name=name))
-    if not found:
-        raise KeyError(name)
-    entry = found[0]
+    entry = _entry_points()[name]
     package = entry.dist.name if entry.dist is not None else entry.module
     try:
         plugin = entry.load()
@@ -150,6 +149,13 @@ def _installed(name: str) -> Loaded:
     if getattr(plugin, "name", None) != name:
         raise PluginLoadError(f"package {package}: entry point {name} is plugin {getattr(plugin, 'name', None)!r}")
     return _checked(plugin, f"package {package}", "")
+
+
+def _entry_points() -> "EntryPoints":
+    # Imported only now: with it comes much that is only for plugins of packages.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=ENTRY_POINTS)
 
 
 def _is_file(source: str) -> bool:

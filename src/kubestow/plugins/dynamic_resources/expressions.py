@@ -1,0 +1,36 @@
+"""Expressions of selectors: compiled once, and evaluated once for each content that a device can have.
+
+Loaded with the first selector, and the whole of CEL with it: who has no devices does without.
+"""
+
+from kubestow.cel import CompileError, Device, EvaluationError, Selector, compile_selector
+from kubestow.cluster.devices import DeviceEntry
+from kubestow.plugins.dynamic_resources.errors import AllocationError
+
+
+class Expression:
+    """An expression, with what it said of devices."""
+
+    def __init__(self, source: str) -> None:
+        self._known: dict[int, bool | EvaluationError] = {}
+        self._compiled: Selector | CompileError
+        try:
+            self._compiled = compile_selector(source)
+        except CompileError as error:
+            self._compiled = error
+
+    def matches(self, device: DeviceEntry) -> bool:
+        known = self._known.get(device.content)
+        if known is None:
+            known = self._known[device.content] = self._evaluate(device)
+        if isinstance(known, EvaluationError):
+            raise AllocationError(f"CEL runtime error: {known}")
+        return known
+
+    def _evaluate(self, device: DeviceEntry) -> bool | EvaluationError:
+        if isinstance(self._compiled, CompileError):
+            raise AllocationError(f"CEL compile error: {self._compiled}")
+        try:
+            return self._compiled.matches(Device(device.driver, device.device))
+        except EvaluationError as error:
+            return error
