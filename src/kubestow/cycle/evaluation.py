@@ -21,7 +21,7 @@ from kubestow.framework.hook import Hook
 from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import EXTENDER
-from kubestow.framework.results import Code, FilterError, Narrowed, PluginError, Rejection, Skip, unresolvable
+from kubestow.framework.results import SKIP, Code, FilterError, Narrowed, PluginError, Rejection, Skip, unresolvable
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.lazily import lazy
 
@@ -73,14 +73,15 @@ class Evaluation:
 
     # PreFilter
 
-    def pre_filter_answer(self, hook: Hook, *, counted: bool = True) -> Any:
-        """What a plugin's PreFilter says of the pod: asked once, whoever wants to know."""
-        answer = self._answers.get(hook.name, _UNKNOWN)
+    def pre_filter_answer(self, hook: Hook, rows: int = 1) -> Any:
+        """What PreFilter of a plugin says of the pod: asked once, whoever wants to know; not counted for 0 rows."""
+        name = hook.name
+        answer = self._answers.get(name, _UNKNOWN)
         if answer is _UNKNOWN:
             try:
-                answer = self._answers[hook.name] = self.profile.caller.call(hook, self.pod, rows=int(counted))
+                answer = self._answers[name] = self.profile.caller.call(hook, self.pod, rows=rows)
             except PluginError as error:
-                self._answers[hook.name] = error
+                self._answers[name] = error
                 raise
         elif isinstance(answer, PluginError):
             raise answer
@@ -99,7 +100,7 @@ class Evaluation:
         self.states, self.skipped = {}, set()
         for hook in self.profile.pre_filter:
             result = self.pre_filter_answer(hook)
-            if isinstance(result, Skip):
+            if result is SKIP:
                 self.skipped.add(hook.name)
                 continue
             if isinstance(result, Rejection):

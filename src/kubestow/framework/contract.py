@@ -16,6 +16,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.results import (
     MAX_SCORE,
+    SKIP,
     Candidates,
     Code,
     Narrowed,
@@ -60,6 +61,8 @@ def _well_formed(answer: Any) -> None:
 
 
 def _pre_filter(answer: Any, _args: Args) -> None:
+    if answer is SKIP:
+        return
     kind = type(answer)
     if kind is Rejection:
         _well_formed(answer)

@@ -84,7 +84,7 @@ def prepare(evaluation: Evaluation, group: Group, *, counted: bool = True) -> Re
     states: dict[str, Any] = {}
     skipped: set[str] = set()
     for hook in group.pre_filter:
-        answer = evaluation.pre_filter_answer(hook, counted=counted)
+        answer = evaluation.pre_filter_answer(hook, int(counted))
         if isinstance(answer, Rejection | Narrowed):
             return None
         if isinstance(answer, Skip):
