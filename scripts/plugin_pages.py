@@ -19,7 +19,7 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.registry import points_of
 from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import IN_TREE, LEGACY, NOT_IMPLEMENTED, in_tree_registry, plugin_class
+from kubestow.wiring.registry import IN_TREE, LEGACY, in_tree_registry, plugin_class
 
 PAGES = Path(__file__).parents[1] / "docs/reference/plugins"
 INDEX = "README"
@@ -130,8 +130,7 @@ def _list(profile: Profile) -> str:
         text = (plugin.__doc__ or "").partition("\n")[0]
         points = ", ".join(_points(plugin))
         lines.append(f"| [{name}]({name}.md) | {text} | {points} |\n")
-    missing = ", ".join(f"`{name}`" for name in sorted(NOT_IMPLEMENTED))
-    return "".join(lines) + f"\nNot implemented, and refused when enabled: {missing}.\n"
+    return "".join(lines)
 
 
 if __name__ == "__main__":

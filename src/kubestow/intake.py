@@ -16,6 +16,7 @@ from kubestow.cluster.gate import Gate
 from kubestow.cluster.state import Cluster
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import group_key
 from kubestow.model.standing import pod_is_terminal, pod_priority
 from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.logs import get_logger
@@ -60,7 +61,7 @@ class Intake:
     def names_changed(self, known: Iterable[Pod]) -> None:
         """Pods of other scheduler names are ours from now on; `known` are all pods there are."""
         for pod in [pod for pod in self._pending.values() if not self._is_ours(pod)]:
-            del self._pending[pod.metadata.uid]
+            self._forget_pending(pod)
             self._queue.delete(pod)
         for pod in known:
             if not pod.spec.nodeName and pod.metadata.uid not in self._pending:
@@ -150,9 +151,10 @@ class Intake:
         if pod.spec.nodeName:
             self._assigned(None, pod)
         elif self._is_ours(pod):
-            self._pending[pod.metadata.uid] = pod
+            self._keep_pending(pod)
             start = self._stopwatch()
             self._queue.add(pod)
+            self._tell_group(pod)
             self._handled(UNSCHEDULED_POD_ADD, start)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
@@ -164,11 +166,11 @@ class Intake:
         elif new.spec.nodeName:
             self._assigned(None, new)
             if self._is_ours(old):
-                self._pending.pop(old.metadata.uid, None)
+                self._forget_pending(old)
                 self._queue.delete(old)
                 self._queue.done(old.metadata.uid)
         elif self._is_ours(old):
-            self._pending[new.metadata.uid] = new
+            self._keep_pending(new)
             self._waiting_updated(old, new)
 
     def _pod_deleted(self, pod: Pod) -> None:
@@ -180,8 +182,27 @@ class Intake:
             self._cluster.remove_pod(pod.metadata.uid)
             self._tell([ASSIGNED_POD_DELETE], pod, None, start)
         elif self._is_ours(pod) or self._cluster.is_assumed(pod.metadata.uid):
-            self._pending.pop(pod.metadata.uid, None)
+            self._forget_pending(pod)
             self._waiting_deleted(pod)
+
+    def _keep_pending(self, pod: Pod) -> None:
+        self._pending[pod.metadata.uid] = pod
+        if self._cluster.groups is not None and (key := group_key(pod)):
+            self._cluster.groups.add_pending(key, pod)
+
+    def _forget_pending(self, pod: Pod) -> None:
+        self._pending.pop(pod.metadata.uid, None)
+        if self._cluster.groups is not None and (key := group_key(pod)):
+            self._cluster.groups.remove_pending(key, pod.metadata.uid)
+
+    def _tell_group(self, pod: Pod) -> None:
+        """A pod may complete its group; as long as it does not, it makes no difference to the others."""
+        groups = self._cluster.groups
+        if groups is None or not (key := group_key(pod)):
+            return
+        group = groups.get(key)
+        if group is not None and groups.members(key).count >= group.min_count:
+            self._queue.on_event(UNSCHEDULED_POD_ADD, None, pod)
 
     def _assigned(self, old: Pod | None, new: Pod) -> None:
         start = self._stopwatch()

@@ -10,10 +10,12 @@ to ask extenders, all else goes on meanwhile, except that what would change the 
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kubestow.binding.binder import Attempt, Binder
 from kubestow.binding.dispatcher import Dispatcher
-from kubestow.binding.evictions import Evictions, Preemption
+from kubestow.binding.evictions import Evictions, for_pod
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.events import ASSIGNED_POD_DELETE
 from kubestow.cluster.gate import Gate
@@ -33,6 +35,8 @@ from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.conditions import fitting_note, scheduling_condition
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
+T = TypeVar("T")
+
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
@@ -45,8 +49,23 @@ _CYCLES_PER_TURN = 32
 """So many cycles run before bindings, watches and serving get their turn."""
 
 
+class Pause(NamedTuple, Generic[T]):
+    """A cycle that has stopped to ask extenders, and what is to become of its outcome."""
+
+    asking: Asking[T]
+    conclude: Callable[[T | Asking[T]], None]
+
+
 Decided = Callable[[Pod, Placed | Failed, float], None]
 """Is told what was decided about a pod, and in how many seconds."""
+
+
+class GroupScheduling(Protocol):
+    """Schedules pods that belong together."""
+
+    def has(self, pod: Pod) -> bool: ...
+
+    def schedule(self, popped: QueuedPod) -> None: ...
 
 
 class Scheduler:
@@ -87,8 +106,10 @@ class Scheduler:
         self._work_arrived = work_arrived
         self._gate = gate
         self._ask = ask
-        self._asking: tuple[Attempt, Asking[Outcome]] | None = None
+        self._asking: Pause[Any] | None = None
         self._count = 0
+        self.groups: GroupScheduling | None = None
+        """Who schedules pods that belong to a group; None: they are scheduled like others."""
         self.attempt_ended: Callable[[Profile, Failed | None], None] | None = None
         """Is told how an attempt ended, None for a pod that was bound, and by which profile it was made."""
         self.binder = Binder(
@@ -129,42 +150,59 @@ class Scheduler:
         queued = self._queue.pop()
         if queued is None:
             return False
-        profile = self._profiles[queued.profile]
+        if self.groups is not None and self.groups.has(queued.pod):
+            self.groups.schedule(queued)
+            return True
+        attempt = self.begin(queued)
+        if attempt is not None:
+            self._conclude(attempt, self._cycles.run(attempt.profile, queued.info))
+        return True
+
+    def begin(self, queued: QueuedPod) -> Attempt | None:
+        """Begin to try a pod; None if it need not be, after all."""
         if self._is_to_be_skipped(queued.pod):
             self._queue.done(queued.uid)
-            return True
-        attempt = Attempt(queued, profile, self._stopwatch())
+            return None
+        profile = self._profiles[queued.profile]
         profile.caller.timing = self._count % _TIMED_CYCLES == 0
         self._count += 1
-        self._conclude(attempt, self._cycles.run(profile, queued.info))
-        return True
+        return Attempt(queued, profile, self._stopwatch())
 
     def _conclude(self, attempt: Attempt, outcome: Outcome | Asking[Outcome]) -> None:
         if isinstance(outcome, Asking):
-            self._asking = (attempt, outcome)
+            self.pause(outcome, partial(self._conclude, attempt))
             return
-        self._asking = None
-        queued, seconds = attempt.queued, self._stopwatch() - attempt.started
-        self._metrics.scheduling_algorithm_seconds.observe(seconds)
-        self._decided(queued.pod, outcome, seconds)
+        self._metrics.scheduling_algorithm_seconds.observe(self._stopwatch() - attempt.started)
+        self.conclude(attempt, outcome)
+
+    def conclude(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Bind a pod that was placed, or put it back into the queue."""
+        queued = attempt.queued
+        self._decided(queued.pod, outcome, self._stopwatch() - attempt.started)
         if isinstance(outcome, Placed):
             self._queue.nominator.remove(queued.uid)
             self.binder.start(attempt, outcome)
         else:
             self._handle_failure(attempt, outcome)
 
+    def pause(self, asking: Asking[T], conclude: Callable[[T | Asking[T]], None]) -> None:
+        """A cycle has to ask extenders before it can go on."""
+        self._asking = Pause(asking, conclude)
+
     @property
     def calls(self) -> Sequence[Call]:
         """The calls to extenders that a cycle waits for."""
-        return () if self._asking is None else self._asking[1].calls
+        return () if self._asking is None else self._asking.asking.calls
 
     async def _ask_extenders(self) -> None:
         """Let the cycle that has stopped for it ask extenders, until it is over."""
         self._gate.close()
         try:
             while self._asking is not None:
-                attempt, asking = self._asking
-                self._conclude(attempt, asking.answered(await self._ask(asking.calls)))
+                asking, conclude = self._asking
+                answers = await self._ask(asking.calls)
+                self._asking = None
+                conclude(asking.answered(answers))
         finally:
             self._gate.open()
 
@@ -215,7 +253,7 @@ class Scheduler:
             return
         if failed.victims and failed.nominated_node:
             # Before the pod is back in the queue: while its victims are evicted it is to be held back there.
-            preemption = Preemption(PodInfo(latest), failed.nominated_node, failed.preempting_plugin)
+            preemption = for_pod(PodInfo(latest), failed.nominated_node, failed.preempting_plugin)
             self.evictions.start(preemption, failed.victims, failed.to_unnominate)
         self._requeue(queued, latest, failed)
         self._report(latest, failed)

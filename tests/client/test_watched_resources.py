@@ -3,7 +3,7 @@
 import pytest
 
 from kubestow.client import resources
-from kubestow.client.resources import DEVICE_TAINT_RULES, NODES, PODS, WATCHED, Resource, key_of
+from kubestow.client.resources import DEVICE_TAINT_RULES, NODES, POD_GROUPS, PODS, WATCHED, Resource, key_of
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import Node
 
@@ -30,9 +30,13 @@ PATHS = """
 
 
 def test_same_paths_as_kube_scheduler() -> None:
-    """Every resource that kube-scheduler watches by default is there; of others, one that needs a feature."""
+    """Every resource that kube-scheduler watches by default is there; of others, two that need a feature."""
     known = {found.path for found in vars(resources).values() if isinstance(found, Resource)}
-    assert known - {DEVICE_TAINT_RULES.path} == {resource.path for resource in WATCHED} == set(PATHS.split())
+    assert (
+        known - {DEVICE_TAINT_RULES.path, POD_GROUPS.path}
+        == {resource.path for resource in WATCHED}
+        == set(PATHS.split())
+    )
 
 
 def test_only_pods_are_selected() -> None:

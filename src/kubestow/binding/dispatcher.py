@@ -16,6 +16,7 @@ from kubestow.framework.handle import ApiPort
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.failures import RETRIABLE, NotFoundError
 from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.conditions import with_condition
 from kubestow.reporting.logs import get_logger
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 BINDING = "pod_binding"
 STATUS_PATCH = "pod_status_patch"
+GROUP_STATUS_PATCH = "podgroup_status_patch"
 DELETION = "pod_delete"
 ASIDE = "resource_claim_update"
 SUCCESS = "success"
@@ -74,6 +76,8 @@ class Dispatcher:
         self._last: dict[str, asyncio.Future[None]] = {}
         self._patches: dict[str, StatusPatch] = {}
         self._sending: dict[str, StatusPatch] = {}
+        self._group_conditions: dict[str, Condition] = {}
+        """By the group's uid, what is still to be written, or being written."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting: Counter[str] = Counter()
         """How many writes wait for earlier ones about the same pod, by kind."""
@@ -103,6 +107,38 @@ class Dispatcher:
         """The pod as it will be when all that is under way has been written."""
         uid = pod.metadata.uid
         return _after(self._patches.get(uid), _after(self._sending.get(uid), pod))
+
+    def patch_group_status(self, group: PodGroup, condition: Condition) -> None:
+        """Write a condition into a group's status some time soon."""
+        is_waiting = group.metadata.uid in self._group_conditions
+        self._group_conditions[group.metadata.uid] = condition
+        if not is_waiting:
+            self._spawn(self._patch_group(group))
+
+    def expected_group(self, group: PodGroup) -> PodGroup:
+        """The group as it will be when all that is under way has been written."""
+        condition = self._group_conditions.get(group.metadata.uid)
+        if condition is None:
+            return group
+        return replace(
+            group, status=replace(group.status, conditions=with_condition(group.status.conditions, condition))
+        )
+
+    async def _patch_group(self, group: PodGroup) -> None:
+        uid, written = group.metadata.uid, None
+        try:
+            # What is said meanwhile is written next.
+            while (condition := self._group_conditions[uid]) is not written:
+                write = self._api.patch_pod_group_status
+                await self._in_order(GROUP_STATUS_PATCH, uid, self._persistently, write, group, condition)
+                written = condition
+        except NotFoundError:
+            # A group that is gone needs no status.
+            pass
+        except Exception as error:
+            log.error("API call failed", err=error, call=GROUP_STATUS_PATCH, podGroup=group.key)
+        finally:
+            del self._group_conditions[uid]
 
     async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume:
         return await self._api.update_volume(volume, changes)

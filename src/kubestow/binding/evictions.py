@@ -5,7 +5,7 @@ before there can be room.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from kubestow.binding.dispatcher import ERROR, SUCCESS, Dispatcher
@@ -22,11 +22,27 @@ log = get_logger(__name__)
 
 
 class Preemption(NamedTuple):
-    """Who makes room for which pod, and where."""
+    """Who makes room for which pods, and where."""
 
-    preemptor: PodInfo
-    node: str
+    uid: str
+    """Of the pod or the pod group that is made room for."""
+    kind: str
+    """`pod` or `podgroup`."""
+    pods: Sequence[PodInfo]
+    """The pod, or the pods of the group."""
+    place: str
+    """The node, or `cluster`."""
     plugin: str
+
+
+def for_pod(pod: PodInfo, node: str, plugin: str) -> Preemption:
+    """Room for one pod on a node."""
+    return Preemption(pod.uid, "pod", (pod,), node, plugin)
+
+
+def for_group(uid: str, pods: Sequence[PodInfo], plugin: str) -> Preemption:
+    """Room for a group of pods, wherever that is."""
+    return Preemption(uid, "podgroup", pods, "cluster", plugin)
 
 
 class PreBinding(Protocol):
@@ -85,28 +101,32 @@ class Evictions:
         for pod in to_unnominate:
             if self._dispatcher.expected(pod.pod).status.nominatedNodeName:
                 self._dispatcher.patch_status(pod.pod, nominated_node="")
-        uid = preemption.preemptor.uid
-        self._preempting[uid] = None
+        self._preempting[preemption.uid] = None
         # Many may preempt at a time: what happens to the victims of one is nothing to the others.
-        self._wait_only_for(uid, to_evict[-1].uid)
+        for pod in preemption.pods:
+            self._wait_only_for(pod.uid, to_evict[-1].uid)
         task = asyncio.get_running_loop().create_task(self._run(preemption, to_evict))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, preemption: Preemption, victims: list[PodInfo]) -> None:
-        preemptor, time, result = preemption.preemptor, asyncio.get_running_loop().time, SUCCESS
+        time, result = asyncio.get_running_loop().time, SUCCESS
         started = time()
         try:
             waking_event_follows = await self._evict_all(preemption, victims)
         except Exception as error:
-            log.error("Preemption failed; the pod will be tried again", err=error, pod=preemptor.pod.key)
+            pod = preemption.pods[0].pod.key
+            log.error(
+                "Preemption failed; what it was for will be tried again", err=error, kind=preemption.kind, pod=pod
+            )
             waking_event_follows, result = False, ERROR
         self._metrics.preemption_goroutines.inc(result)
         self._metrics.preemption_goroutine_seconds.observe(time() - started, result)
-        self._preempting.pop(preemptor.uid, None)
-        self._wait_only_for(preemptor.uid, None)
+        self._preempting.pop(preemption.uid, None)
+        for one in preemption.pods:
+            self._wait_only_for(one.uid, None)
         if not waking_event_follows:
-            self._activate([preemptor.pod])
+            self._activate([one.pod for one in preemption.pods])
 
     async def _evict_all(self, preemption: Preemption, victims: list[PodInfo]) -> bool:
         """Evict the victims, the last one after the others: its deletion is what lets the preemptor try again.
@@ -119,13 +139,13 @@ class Evictions:
         ):
             if isinstance(failure, BaseException):
                 raise failure
-        self._preempting[preemption.preemptor.uid] = last.uid
+        self._preempting[preemption.uid] = last.uid
         return await self._evict(preemption, last)
 
     async def _evict(self, preemption: Preemption, victim: PodInfo) -> bool:
         """False if the victim was gone already."""
-        preemptor, node, plugin = preemption
-        note = f"Preempted by pod {preemptor.uid} on node {node}"
+        uid, kind, (speaker, *_), place, plugin = preemption
+        note = f"Preempted by {kind} {uid} on node {place}"
         waiting = self._waiting.get(victim.uid)
         if waiting is not None:
             in_memory = waiting.preempt(plugin, "preempted")
@@ -134,10 +154,10 @@ class Evictions:
         if in_memory:
             note += " (in kube-scheduler memory)."
         else:
-            condition = disruption_target(victim.pod, preemptor.pod.spec.schedulerName, self._now())
+            condition = disruption_target(victim.pod, speaker.pod.spec.schedulerName, self._now(), beneficiary=kind)
             if not await self._dispatcher.evict(victim.pod, condition):
                 return False
-        self._recorder.event(victim.pod, "Normal", "Preempted", "Preempting", note, related=preemptor.pod)
+        self._recorder.event(victim.pod, "Normal", "Preempted", "Preempting", note, related=speaker.pod)
         return True
 
     async def drain(self) -> None:

@@ -63,6 +63,11 @@ class Requests:
         options = {"kind": "DeleteOptions", "apiVersion": "v1"}
         await self._send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}", options)
 
+    async def patch_pod_group_status(self, namespace: str, name: str, patch: Body) -> None:
+        """The same of a pod group."""
+        path = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups/{name}/status"
+        await self._send("PATCH", path, patch, STRATEGIC_MERGE)
+
     # Volumes and claims.
 
     async def put_volume(self, name: str, volume: Body) -> PersistentVolume:

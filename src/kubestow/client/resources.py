@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.model.node import Namespace, Node
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup
 from kubestow.model.storage import (
     CSIDriver,
     CSINode,
@@ -102,7 +103,8 @@ RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceCl
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice, optional=True)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass, optional=True)
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", DeviceTaintRule, optional=True)
-"""Watched only where a feature says so."""
+POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", PodGroup)
+"""The last two are watched only where a feature says so."""
 
 WATCHED: tuple[Resource[Any], ...] = (
     PODS,

@@ -13,8 +13,9 @@ from kubestow.client.requests import Requests
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.failures import LeaseLostError
 from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.reporting.conditions import status_patch
+from kubestow.reporting.conditions import group_status_patch, status_patch
 from kubestow.reporting.logs import get_logger
 
 log = get_logger(__name__)
@@ -66,6 +67,11 @@ class LiveApi:
     async def delete_pod(self, pod: Pod) -> None:
         self._check()
         await self._requests.delete_pod(pod.metadata.namespace, pod.metadata.name)
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None:
+        self._check()
+        meta = group.metadata
+        await self._requests.patch_pod_group_status(meta.namespace, meta.name, group_status_patch(condition))
 
     async def update_volume(self, volume: PersistentVolume, changes: Tree) -> PersistentVolume:
         self._check()

@@ -24,6 +24,7 @@ from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, 
 from kubestow.model.meta import ResourceList
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup
 from kubestow.model.quantity import nano
 from kubestow.model.requests import holds_by_status, pod_requests
 from kubestow.model.storage import (
@@ -47,6 +48,7 @@ RESOURCES: dict[type, Resource] = {
     ResourceClaim: Resource.RESOURCE_CLAIM,
     ResourceSlice: Resource.RESOURCE_SLICE,
     DeviceClass: Resource.DEVICE_CLASS,
+    PodGroup: Resource.POD_GROUP,
 }
 """The kinds, beside pods and nodes, whose changes are cluster events."""
 

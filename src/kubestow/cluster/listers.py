@@ -9,6 +9,7 @@ from kubestow.model.devices import EXTENDED_RESOURCE_CLAIM, DeviceClass, DeviceT
 from kubestow.model.labels import Selector, selector_from_set
 from kubestow.model.meta import Base, controller_of
 from kubestow.model.node import Namespace
+from kubestow.model.pod_groups import PodGroup
 from kubestow.model.storage import (
     CSIDriver,
     CSINode,
@@ -220,6 +221,7 @@ class Listers:
         self.resource_slices: Store[ResourceSlice] = Store()
         self.device_classes: Store[DeviceClass] = Store()
         self.device_taint_rules: Store[DeviceTaintRule] = Store()
+        self.pod_groups: Store[PodGroup] = Store()
         self._by_kind: dict[type[Base], Store[Any]] = {
             Namespace: self.namespaces,
             Service: self.services,
@@ -238,6 +240,7 @@ class Listers:
             ResourceSlice: self.resource_slices,
             DeviceClass: self.device_classes,
             DeviceTaintRule: self.device_taint_rules,
+            PodGroup: self.pod_groups,
         }
 
     def store_of(self, kind: type[Base]) -> Store[Any]:

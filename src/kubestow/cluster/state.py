@@ -13,16 +13,18 @@ from kubestow.cluster.images import ImageIndex
 from kubestow.cluster.listers import Listers
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.order import ZoneOrder
+from kubestow.cluster.pod_groups import PodGroups
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import PodRanking
 from kubestow.config.features import Features
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import group_key
 from kubestow.model.requests import resource_amounts
 
 
-class _Placed:
-    """A pod on a row."""
+class Lifted:
+    """A pod on a row, or one that was lifted off it."""
 
     __slots__ = ("assumed", "pod", "row")
 
@@ -39,7 +41,10 @@ class Cluster:
         self.nodes = NodeTable()
         self.ranking = PodRanking(self.nodes)
         self.listers = Listers()
-        self.devices = Devices(self.nodes, self.listers, features or Features())
+        features = features or Features()
+        self.devices = Devices(self.nodes, self.listers, features)
+        self.groups = PodGroups(self.listers.pod_groups) if features.generic_workload else None
+        """None where pods are scheduled one by one, whatever group they name."""
         self.images = ImageIndex()
         self.order = ZoneOrder()
         self.matches = MatchCounts(self.nodes.labels.column)
@@ -50,7 +55,7 @@ class Cluster:
         """Grows with every change of an object in the listers, and of a node's labels."""
         self.assumed_count = 0
         """How many pods are assumed, and not yet seen bound."""
-        self._placed: dict[str, _Placed] = {}
+        self._placed: dict[str, Lifted] = {}
 
     # Nodes
 
@@ -132,6 +137,16 @@ class Cluster:
         self._take_off(placed)
         return True
 
+    def lift(self, uid: str) -> Lifted:
+        """Take a pod off its node for a moment, to see what would be without it; it must be there."""
+        lifted = self._placed.pop(uid)
+        self._take_off(lifted)
+        return lifted
+
+    def put_back(self, lifted: Lifted) -> None:
+        """Put a pod back that was lifted off its node."""
+        self._put_on(lifted.pod, self.nodes.names[lifted.row], assumed=lifted.assumed)
+
     def is_assumed(self, uid: str) -> bool:
         placed = self._placed.get(uid)
         return placed is not None and placed.assumed
@@ -159,15 +174,17 @@ class Cluster:
 
     def _put_on(self, pod: PodInfo, node_name: str, *, assumed: bool) -> None:
         row = self.nodes.row_for(node_name)
-        self._placed[pod.uid] = _Placed(pod, row, assumed)
+        self._placed[pod.uid] = Lifted(pod, row, assumed)
         self.assumed_count += assumed
         self.nodes.add_pod(row, pod)
         for name in pod.claim_names:
             self.claim_users.setdefault(f"{pod.namespace}/{name}", set()).add(pod.uid)
+        if self.groups is not None and (key := group_key(pod.pod)):
+            self.groups.add_scheduled(key, pod.uid, node_name)
         if self.nodes.live[row]:
             self._index(row, pod, 1)
 
-    def _take_off(self, placed: _Placed) -> None:
+    def _take_off(self, placed: Lifted) -> None:
         row, pod = placed.row, placed.pod
         self.assumed_count -= placed.assumed
         if self.nodes.live[row]:
@@ -178,6 +195,8 @@ class Cluster:
             users.discard(pod.uid)
             if not users:
                 del self.claim_users[key]
+        if self.groups is not None and (key := group_key(pod.pod)):
+            self.groups.remove_scheduled(key, pod.uid)
         self.nodes.remove_pod(row, pod)
 
     def _index(self, row: int, pod: PodInfo, sign: int) -> None:

@@ -48,8 +48,12 @@ class PluginScore(NamedTuple):
 class Evaluation:
     """The judgement of all nodes for one pod, made step by step: `pre_filter`, `filter`, `score`."""
 
-    def __init__(self, profile: Profile, cluster: Cluster, nominator: Nominator, pod: PodInfo) -> None:
+    def __init__(
+        self, profile: Profile, cluster: Cluster, nominator: Nominator, pod: PodInfo, within: IntArray | None = None
+    ) -> None:
+        """`within` are the rows to consider, in ascending order; None: all there are."""
         self.profile = profile
+        self.within = within
         self.cluster = cluster
         self.pod = pod
         self._nominator = nominator
@@ -145,12 +149,13 @@ class Evaluation:
             verdicts.override(unexplained, _LEFT_OUT)
 
     def narrowed_rows(self) -> IntArray | None:
-        """The rows that PreFilter left; None: all."""
+        """The rows to consider that PreFilter left; None: all."""
         if self.narrowed_to is None:
-            return None
+            return self.within
         nodes = self.cluster.nodes
         found = (nodes.row_of.get(name) for name in self.narrowed_to)
-        return np.array(sorted(row for row in found if row is not None and nodes.live[row]), np.int64)
+        rows = np.array(sorted(row for row in found if row is not None and nodes.live[row]), np.int64)
+        return rows if self.within is None else np.intersect1d(rows, self.within)
 
     def judge(self, rows: IntArray | None) -> Verdicts:
         """What the filters say of rows (None: all live ones), also with the pods that are nominated there."""
@@ -377,7 +382,7 @@ class Evaluation:
 
     def message(self, post_filter: str = "") -> str:
         """Why no node will do, in one sentence."""
-        count = self.cluster.nodes.count
+        count = self.cluster.nodes.count if self.within is None else len(self.within)
         words = f"0/{count} nodes are available:"
         if self.rejected is not None:
             words += f" {self.rejected.message}."

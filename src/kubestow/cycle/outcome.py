@@ -22,6 +22,8 @@ class Placed:
     feasible: int
     waits: dict[str, float] = field(default_factory=dict)
     """Plugins whose permission is still missing, and how many seconds each may take."""
+    waits_for: str = ""
+    """In the words of the last of them."""
 
 
 @dataclass(frozen=True, slots=True)

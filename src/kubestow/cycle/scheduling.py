@@ -8,6 +8,7 @@ extenders are to be asked, it is whoever runs it that waits.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -93,16 +94,25 @@ class SchedulingCycles:
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome | Asking[Outcome]:
         """Schedule one pod. A failure of a plugin or an extender is an outcome, not an exception."""
-        return begin(self._run(profile, pod))
+        return begin(self.attempt(profile, pod))
 
-    def _run(self, profile: Profile, pod: PodInfo) -> Conversation[Outcome]:
+    def attempt(
+        self, profile: Profile, pod: PodInfo, within: IntArray | None = None, *, just_whether: bool = False
+    ) -> Conversation[Outcome]:
+        """The same as a conversation, on some rows only if need be.
+
+        Where it is asked `just_whether` the pod fits, a failure does not say why, and PostFilter does not run.
+        """
         try:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
-            search = self._next_search(profile)
-            evaluation, judge = self._begin(profile, pod, search)
-            found = None if judge is None else (yield from self._find(evaluation, judge, search))
+            search = self._next_search(profile, within)
+            evaluation, judge = self._begin(profile, pod, search, within)
+            explain = not just_whether
+            found = None if judge is None else (yield from self._find(evaluation, judge, search, explain))
             if found is None:
+                if just_whether:
+                    return Failed(Code.UNSCHEDULABLE, "")
                 return (yield from self._post_filter(evaluation))
             return self._take(evaluation, *found)
         except PluginError as error:
@@ -114,8 +124,10 @@ class SchedulingCycles:
 
     # Which node
 
-    def _next_search(self, profile: Profile) -> Search:
-        """All nodes, from where the last search stopped."""
+    def _next_search(self, profile: Profile, within: IntArray | None) -> Search:
+        """All nodes, from where the last search stopped; or those of some rows."""
+        if within is not None:
+            return self._search_in(profile, within)
         self._next_start %= self._cluster.nodes.count
         return self._search_in(profile, self._cluster.order.rows_from(self._next_start))
 
@@ -126,24 +138,28 @@ class SchedulingCycles:
         is_choosy = bool(profile.score) or (self._extenders is not None and self._extenders.judge_nodes)
         return Search(order, enough if is_choosy else 1)
 
-    def _begin(self, profile: Profile, pod: PodInfo, search: Search) -> tuple[Evaluation, Judge | None]:
+    def _begin(
+        self, profile: Profile, pod: PodInfo, search: Search, within: IntArray | None
+    ) -> tuple[Evaluation, Judge | None]:
         """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
-        evaluation = Evaluation(profile, self._cluster, self._nominator, pod)
+        evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
         if self._sharing is not None:
             judge = self._sharing.evaluate(evaluation, search)
             if judge is not None:
                 return evaluation, judge
         return evaluation, evaluation if evaluation.pre_filter() else None
 
-    def _find(self, evaluation: Evaluation, judge: Judge, search: Search) -> Conversation[tuple[str, int, int] | None]:
+    def _find(
+        self, evaluation: Evaluation, judge: Judge, search: Search, explain: bool
+    ) -> Conversation[tuple[str, int, int] | None]:
         """The best node, how many were looked at, and how many would do; None if none will."""
-        nominated = self._nominated_row(evaluation.pod)
+        nominated = self._nominated_row(evaluation.pod, evaluation.within)
         if nominated is not None and (yield from self._is_still_good(evaluation, judge, nominated)):
             return self._cluster.nodes.names[int(nominated[0])], 1, 1
         narrowed = evaluation.narrowed_rows()
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
-        rows, searched = self._filter(evaluation, judge, search)
+        rows, searched = self._filter(evaluation, judge, search, explain=explain)
         self._next_start += searched
         if self._extenders is not None and len(rows):
             left = yield from self._extenders.filter(evaluation.pod, rows)
@@ -172,7 +188,8 @@ class SchedulingCycles:
         try:
             rows, searched = first_passing(judge.passing, search.order, search.enough)
             if explain and not len(rows):
-                judge.explain()
+                # What is remembered of equal pods is about all rows.
+                (judge if evaluation.within is None else evaluation).explain()
             status = Code.SUCCESS
         finally:
             caller.finished("Filter", status, start)
@@ -188,10 +205,10 @@ class SchedulingCycles:
             row = self._choose(rows[totals == totals.max()])
         return self._cluster.nodes.names[row]
 
-    def _nominated_row(self, pod: PodInfo) -> IntArray | None:
+    def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> IntArray | None:
         name = pod.pod.status.nominatedNodeName
         row = self._cluster.nodes.row_of.get(name) if name else None
-        if row is None or not self._cluster.nodes.live[row]:
+        if row is None or not self._cluster.nodes.live[row] or (within is not None and row not in within):
             return None
         return np.array([row])
 
@@ -216,15 +233,18 @@ class SchedulingCycles:
         profile = evaluation.profile
         # The others' states may be large, and thousands of pods may be about to be bound.
         states = {name: state for name, state in evaluation.states.items() if name in profile.acting}
-        pod = evaluation.pod.placed_on(node)
-        self._cluster.assume(pod, node)
-        refused = self._reserve(profile, states, pod, node)
+        return self.take(profile, Placed(evaluation.pod.placed_on(node), node, states, evaluated, feasible))
+
+    def take(self, profile: Profile, placed: Placed) -> Outcome:
+        """Assume a pod on its node, and run Reserve and Permit; if they refuse, nothing is taken."""
+        self._cluster.assume(placed.pod, placed.node)
+        refused = self._reserve(profile, placed.states, placed.pod, placed.node)
         if refused is None:
-            permitted = self._permit(profile, states, pod, node)
-            if not isinstance(permitted, Rejection | PluginError):
-                return Placed(pod, node, states, evaluated, feasible, permitted)
-            refused = permitted
-        self.give_back(profile, Placed(pod, node, states, evaluated, feasible))
+            outcome = self.permit(profile, placed)
+            if isinstance(outcome, Placed):
+                return outcome
+            refused = outcome
+        self.give_back(profile, placed)
         return refusal(refused)
 
     def _reserve(
@@ -246,28 +266,29 @@ class SchedulingCycles:
             caller.finished("Reserve", status, start)
         return None
 
-    def _permit(
-        self, profile: Profile, states: dict[str, object], pod: PodInfo, node: str
-    ) -> dict[str, float] | Rejection | PluginError:
+    def permit(self, profile: Profile, placed: Placed) -> Placed | Rejection | PluginError:
+        """Ask for permission for a pod that is assumed: the pod with what it still has to wait for, or a refusal."""
         if not profile.permit:
-            return {}
+            return placed
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         waits: dict[str, float] = {}
+        waits_for = ""
         try:
             for hook in profile.permit:
-                answer = caller.call(hook, states.get(hook.name), pod, node)
+                answer = caller.call(hook, placed.states.get(hook.name), placed.pod, placed.node)
                 if isinstance(answer, Rejection):
                     status = answer.code
                     return answer._replace(plugin=hook.name)
                 if isinstance(answer, Wait):
                     status = Code.WAIT
                     waits[hook.name] = min(answer.seconds, LONGEST_PERMIT_WAIT)
+                    waits_for = answer.reason
         except PluginError as error:
             status = Code.ERROR
             return error
         finally:
             caller.finished("Permit", status, start)
-        return waits
+        return replace(placed, waits=waits, waits_for=waits_for) if waits or placed.waits else placed
 
     def give_back(self, profile: Profile, placed: Placed) -> bool:
         """Undo Reserve, last plugin first, and forget the pod; False if it had no place any more to be forgotten."""

@@ -14,6 +14,7 @@ from kubestow.cluster.arrays import IntArray, row_count
 from kubestow.cluster.events import Registration
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
+from kubestow.framework.placements import GroupVictims, Placement
 from kubestow.framework.results import (
     MAX_SCORE,
     SKIP,
@@ -147,6 +148,31 @@ def _permit(answer: Any, _args: Args) -> None:
         raise _expected("None, a Rejection or Wait", answer)
 
 
+def _placements(answer: Any, _args: Args) -> None:
+    if not isinstance(answer, Sequence) or not all(isinstance(one, Placement) for one in answer):
+        raise _expected("a list of Placements", answer)
+    for one in answer:
+        _column(one.rows, _INT64, None, f"Placements whose rows are, as those of {one.name!r:.100},")
+
+
+def _placement_scores(answer: Any, args: Args) -> None:
+    if not isinstance(answer, Sequence | np.ndarray) or not all(isinstance(one, int | np.integer) for one in answer):
+        raise _expected("a list of ints", answer)
+    if len(answer) != len(args[1]):
+        raise WrongAnswerError(f"must score each of {len(args[1])} placements, not {len(answer)}")
+    for one, placed in zip(answer, args[1], strict=True):
+        if not 0 <= one <= MAX_SCORE:
+            name = placed.placement.name
+            raise WrongAnswerError(f"must score from 0 to {MAX_SCORE}: score {one} of placement {name} is out of range")
+
+
+def _group_victims(answer: Any, _args: Args) -> None:
+    if isinstance(answer, Rejection):
+        _well_formed(answer)
+    elif not isinstance(answer, GroupVictims):
+        raise _expected("GroupVictims or a Rejection", answer)
+
+
 def _needed(answer: Any, _args: Args) -> None:
     if not isinstance(answer, _TRUTHS):
         raise _expected("True or False", answer)
@@ -190,13 +216,17 @@ CONTRACT: dict[str, Method] = {
     "pre_enqueue": Method("PreEnqueue", rejection),
     "sort_key": Method("QueueSort", None, is_timed=False),
     "pre_filter": Method("PreFilter", _pre_filter, beside=("with_changes", "counted_rows")),
-    "filter_rows": Method("Filter", _filter_rows, beside=("passing_rows", "row_rejection", "join_states")),
+    "filter_rows": Method(
+        "Filter", _filter_rows, beside=("passing_rows", "row_rejection", "join_states", "copies_rows")
+    ),
+    "copies_rows": Method("copies_rows", _score_rows, must_answer=True, is_timed=False),
     "passing_rows": Method("passing_rows", _passing_rows, must_answer=True, is_timed=False),
     "row_rejection": Method("Filter", rejection),
     "join_states": Method("join_states", None, is_timed=False),
     "with_changes": Method("with_changes", None, is_timed=False),
     "counted_rows": Method("counted_rows", _counted_rows, must_answer=True, is_timed=False),
-    "post_filter": Method("PostFilter", _post_filter, must_answer=True),
+    "post_filter": Method("PostFilter", _post_filter, must_answer=True, beside=("pod_group_post_filter",)),
+    "pod_group_post_filter": Method("PodGroupPostFilter", _group_victims, must_answer=True, is_timed=False),
     "pre_score": Method("PreScore", None),
     "score_rows": Method(
         "Score", _score_rows, must_answer=True, beside=("normalize", "row_score", "join_score_states")
@@ -211,6 +241,8 @@ CONTRACT: dict[str, Method] = {
     "pre_bind_needed": Method("PreBindPreFlight", _needed, must_answer=True, is_timed=False),
     "bind": Method("Bind", _bind),
     "post_bind": Method("PostBind", _nothing),
+    "generate_placements": Method("PlacementGenerate", _placements, must_answer=True),
+    "score_placements": Method("PlacementScore", _placement_scores, must_answer=True),
     "sign": Method("sign", _hashable, is_timed=False),
     "requeue_on": Method("requeue_on", _requeue_on, must_answer=True, is_timed=False),
     "hint": Method("QueueingHint", _needed, must_answer=True, is_timed=False),

@@ -12,6 +12,7 @@ from kubestow.config.features import Features
 from kubestow.model.clock import Clock
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.rng import Rng
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -52,6 +53,8 @@ class ApiPort(PluginApi, Protocol):
     ) -> None: ...
 
     async def delete_pod(self, pod: Pod) -> None: ...
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None: ...
 
 
 class Recorder(Protocol):

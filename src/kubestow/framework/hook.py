@@ -12,9 +12,11 @@ class Hook:
 
     __slots__ = (
         "check",
+        "copies",
         "costly_rows",
         "counted_rows",
         "evaluations",
+        "for_group",
         "function",
         "is_timed",
         "is_trusted",
@@ -66,6 +68,8 @@ class Hook:
         self.join = beside("join_states", "join_score_states")
         self.with_changes = beside("with_changes")
         self.counted_rows = beside("counted_rows")
+        self.copies = beside("copies_rows")
+        self.for_group = beside("pod_group_post_filter")
         self.normalize = beside("normalize")
         self.unreserve = beside("unreserve")
         self.pre_bind_needed = beside("pre_bind_needed")

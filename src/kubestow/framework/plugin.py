@@ -19,6 +19,7 @@ from kubestow.cluster.events import Registration
 from kubestow.cluster.nominated import NominatedBeside
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
+from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
 from kubestow.framework.results import (
     Narrowed,
     PostFilterResult,
@@ -303,6 +304,41 @@ class PostBind(Protocol):
     def post_bind(self, state: Any, pod: PodInfo, node: str) -> None: ...
 
 
+@runtime_checkable
+class PlacementGenerate(Protocol):
+    """Says among which nodes a pod group may be placed, given all nodes that are to be considered.
+
+    The group is tried within each of the placements. None at all: the group cannot be placed now.
+    """
+
+    def generate_placements(self, group: TriedGroup, within: Placement) -> Sequence[Placement]: ...
+
+
+@runtime_checkable
+class PlacementScore(Protocol):
+    """Says how good placements are in which a group can be placed: larger is better, from 0 to MAX_SCORE.
+
+    All of them are scored at once, so that they can be compared.
+    """
+
+    def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> Sequence[int] | IntArray: ...
+
+
+class PodGroupPostFilter(Protocol):
+    """For a PostFilter plugin: who could be evicted for a pod group that cannot be placed, or why nobody."""
+
+    def pod_group_post_filter(self, group: TriedGroup) -> GroupVictims | Rejection: ...
+
+
+class CountsCopies(Protocol):
+    """For a filter that looks at the pods on a node: how many equal pods, one after the other, a row would take.
+
+    Spares a group of equal pods being tried pod by pod where it is plain from the count that it does not fit.
+    """
+
+    def copies_rows(self, state: Any, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray: ...
+
+
 POINTS: Mapping[str, tuple[type, ...]] = {
     "preEnqueue": (PreEnqueue,),
     "queueSort": (QueueSort,),
@@ -316,5 +352,7 @@ POINTS: Mapping[str, tuple[type, ...]] = {
     "preBind": (PreBind,),
     "bind": (Bind,),
     "postBind": (PostBind,),
+    "placementGenerate": (PlacementGenerate,),
+    "placementScore": (PlacementScore,),
 }
 """Extension points by their name in the configuration, with the protocol that a plugin must satisfy."""

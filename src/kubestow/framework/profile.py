@@ -17,7 +17,13 @@ from kubestow.framework.registry import Registry, RegistryError, points_of
 from kubestow.framework.results import PluginError
 from kubestow.reporting.metrics.instruments import Counter
 
-_METHOD = {"queueSort": "sort_key", "filter": "filter_rows", "score": "score_rows"}
+_METHOD = {
+    "queueSort": "sort_key",
+    "filter": "filter_rows",
+    "score": "score_rows",
+    "placementGenerate": "generate_placements",
+    "placementScore": "score_placements",
+}
 """Where the method is not simply named as the point."""
 _COUNTED = ("PreFilter", "Filter", "PreScore", "Score")
 """The points whose evaluations are a metric."""
@@ -69,6 +75,9 @@ class Profile:
         self.pre_bind = hooks("preBind")
         self.bind = hooks("bind")
         self.post_bind = hooks("postBind")
+        self.placement_generate = hooks("placementGenerate")
+        self.placement_score = hooks("placementScore")
+        self.placement_weights = tuple(entry.weight for entry in points["placementScore"])
         acting = self.reserve + self.permit + self.pre_bind + self.post_bind
         self.acting = frozenset(of.name for of in acting)
         """The plugins that do something once a node is chosen."""

@@ -44,6 +44,8 @@ class Rejection(NamedTuple):
     """Filled in by the caller."""
     others: tuple[str, ...] = ()
     """Where all filters are asked: the plugins that refused the node, too."""
+    awaits: str = ""
+    """From PreEnqueue: only events about the pod of this uid, or the group of this key, can change it. Empty: any."""
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -97,6 +99,7 @@ class Wait(NamedTuple):
     """From Permit: hold the pod until it is allowed or rejected, at most this long."""
 
     seconds: float
+    reason: str = ""
 
 
 class PostFilterResult(NamedTuple):

@@ -5,6 +5,7 @@ from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
 from kubestow.model.meta import Base
 from kubestow.model.node import Namespace, Node
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup
 from kubestow.model.storage import (
     CSIDriver,
     CSINode,
@@ -36,6 +37,7 @@ KINDS: dict[tuple[str, str], type[Base]] = {
     ("apps/v1", "StatefulSet"): StatefulSet,
     ("policy/v1", "PodDisruptionBudget"): PodDisruptionBudget,
     ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
+    ("scheduling.k8s.io/v1alpha2", "PodGroup"): PodGroup,
     ("storage.k8s.io/v1", "StorageClass"): StorageClass,
     ("storage.k8s.io/v1", "CSINode"): CSINode,
     ("storage.k8s.io/v1", "CSIDriver"): CSIDriver,

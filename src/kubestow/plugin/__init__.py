@@ -18,6 +18,7 @@ Promise: these names, and what a plugin is handed, change only with a line in th
 from kubestow.cluster.events import Action, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.handle import Handle
+from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup, VictimUnit
 from kubestow.framework.plain import NodeRow
 from kubestow.framework.results import (
     MAX_SCORE,
@@ -37,14 +38,19 @@ __all__ = [
     "SKIP",
     "Action",
     "Code",
+    "GroupVictims",
     "Handle",
     "Narrowed",
     "NodeRow",
+    "PlacedPods",
+    "Placement",
     "PluginError",
     "PodInfo",
     "PostFilterResult",
     "Rejection",
     "Resource",
+    "TriedGroup",
+    "VictimUnit",
     "Wait",
     "on",
     "unresolvable",

@@ -1,5 +1,6 @@
 """NodeResourcesFit: a node must have room for what the pod requests; how full it is makes it better or worse."""
 
+from collections import Counter
 from collections.abc import Container, Hashable, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.framework.handle import Handle
+from kubestow.framework.placements import PlacedPods, TriedGroup
 from kubestow.framework.plugin import PodsRead, RowsOfPods
 from kubestow.framework.results import MAX_SCORE, Code, Rejection, Rejections
 from kubestow.model.devices import DeviceClass
@@ -20,6 +22,7 @@ from kubestow.model.requests import (
     PODS,
     RequestRules,
     is_extended_resource,
+    is_scalar_resource,
     pod_requests,
     resource_amounts,
 )
@@ -65,6 +68,7 @@ class NodeResourcesFit:
         self._pod_level_resizing = features.in_place_pod_level_resources_vertical_scaling
         self._extended_by_devices = features.dra_extended_resource
         self._devices = handle.cluster.devices
+        self._nodes = handle.cluster.nodes
 
     def sign(self, pod: PodInfo) -> Hashable | None:
         classes = self._devices.classes
@@ -160,6 +164,39 @@ class NodeResourcesFit:
             weights += weight
         return total // weights if weights else 0
 
+    def copies_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:
+        """How many equal pods fit."""
+        copies: IntArray = view.allowed_pods[rows] - view.pod_count[rows]
+        for name, amount in state.amounts:
+            column = view.resource_index.get(name)
+            if column is None or column >= len(view.allocatable):
+                return np.zeros(len(copies), np.int64)
+            np.minimum(copies, (view.allocatable[column][rows] - view.requested[column][rows]) // amount, out=copies)
+        return np.maximum(copies, 0)
+
+    # Pod groups
+
+    def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> IntArray:
+        """How full the nodes of each placement would be, taken together: the fuller, the better."""
+        nodes = self._nodes
+        starts = np.cumsum([0, *(len(placed.placement.rows) for placed in candidates)])[:-1]
+        rows = np.concatenate([placed.placement.rows for placed in candidates])
+        scores = weights = np.zeros(len(candidates), np.int64)
+        wanted = [_total(placed.pods, self._scored) for placed in candidates]
+        for number, (name, weight) in enumerate(self._scored):
+            column = nodes.resource_index.get(name)
+            if column is None or column >= len(nodes.allocatable):
+                continue
+            held = nodes.non_zero if column < len(nodes.non_zero) else nodes.requested
+            adds: IntArray = np.array([amounts[number] for amounts in wanted])
+            capacity = np.add.reduceat(nodes.allocatable[column][rows], starts)
+            if is_scalar_resource(name):
+                capacity[adds == 0] = 0
+            total = np.minimum(np.add.reduceat(held[column][rows], starts) + adds, capacity)
+            scores = scores + weight * (total * MAX_SCORE // np.maximum(capacity, 1))
+            weights = weights + weight * (capacity > 0)
+        return scores // np.maximum(weights, 1)
+
     # When to retry
 
     def requeue_on(self) -> Sequence[Registration]:
@@ -210,6 +247,19 @@ class NodeResourcesFit:
         elif (old.spec.extendedResourceName or "") == (new.spec.extendedResourceName or ""):
             return False
         return new.spec.extendedResourceName is not None and new.spec.extendedResourceName in requests
+
+
+def _total(pods: Sequence[PodInfo], resources: Sequence[tuple[str, int]]) -> list[int]:
+    """What pods ask for together, by resource; equal pods are looked at once."""
+    counts = Counter(pod.requests_signature for pod in pods)
+    first = {pod.requests_signature: pod for pod in reversed(pods)}
+    totals = [0] * len(resources)
+    for signature, count in counts.items():
+        same = [pod for pod in pods if pod.requests_signature is None] if signature is None else [first[signature]]
+        for pod in same:
+            for number, (_, _, wanted) in enumerate(scored_of(pod, resources)):
+                totals[number] += wanted if signature is None else wanted * count
+    return totals
 
 
 def _words(kind: int, amounts: Sequence[tuple[str, int | IntArray]]) -> Rejection:

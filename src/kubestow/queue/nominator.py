@@ -41,6 +41,10 @@ class Nominator:
                     found.add(node, pod)
         return found
 
+    def node_of(self, uid: str) -> str:
+        """Where a pod is nominated to; empty if nowhere."""
+        return self._node_of.get(uid, "")
+
     def nominate(self, pod: Pod, node: str | None = None) -> None:
         """Nominates a pod to a node, by default to the one in its status; to none if that is empty."""
         self.remove(pod.metadata.uid)

@@ -24,12 +24,14 @@ _File = dict[tuple[str, str], dict[bytes, _Pods]]
 
 
 class Pool:
-    def __init__(self, longest_wait: float) -> None:
+    def __init__(self, longest_wait: float, longest_wait_in_group: float | None = None) -> None:
+        """The second is that of pods that belong to a group and were rejected; None: the same."""
         self._longest_wait = longest_wait
+        self._longest_wait_in_group = longest_wait if longest_wait_in_group is None else longest_wait_in_group
         self._pods: dict[str, tuple[QueuedPod, str, list[tuple[str, str]], bytes]] = {}
         """With where in which file each of them is."""
         self._files: dict[str, _File] = {}
-        """By the uid of the pod that is waited for, empty for anything."""
+        """By the uid of the pod, or the key of the group, that is waited for; empty for anything."""
         self._awaited: dict[str, str] = {}
         self._by_deadline = PodHeap(self._deadline)
         self._gated: set[str] = set()
@@ -57,7 +59,7 @@ class Pool:
         uid = queued.uid
         self.remove(uid)
         plugins: Iterable[str] = (queued.gate.plugin,) if queued.gate else queued.rejectors
-        awaited = self._awaited.get(uid, _ANYTHING) if queued.gate else _ANYTHING
+        awaited = self._awaited.get(uid) or queued.gate.awaits if queued.gate else _ANYTHING
         keys = [(queued.profile, plugin) for plugin in plugins]
         likeness = _HELD_BACK if queued.gate else queued.likeness
         self._pods[uid] = (queued, awaited, keys, likeness)
@@ -104,13 +106,18 @@ class Pool:
             self.put(queued)
 
     def concerned(
-        self, plugins: Iterable[tuple[str, str]], about: str, is_no_use: Callable[[tuple[str, str], Pod], bool]
+        self,
+        plugins: Iterable[tuple[str, str]],
+        about: str,
+        group: str,
+        is_no_use: Callable[[tuple[str, str], Pod], bool],
     ) -> list[QueuedPod]:
-        """The pods that wait for one of the plugins (of a profile) and may care about a pod (by uid), each once.
+        """The pods that wait for one of the plugins (of a profile) and may care about a pod or a group, each once.
 
+        The pod is given by its uid, the group by its key; both may be empty.
         `is_no_use` tells whether a plugin says no to a pod, as to all that are alike but the very pod it is about.
         """
-        files = [file for awaited in dict.fromkeys((_ANYTHING, about)) if (file := self._files.get(awaited))]
+        files = [file for awaited in dict.fromkeys((_ANYTHING, about, group)) if (file := self._files.get(awaited))]
         together: _Pods = {}
         for file in files:
             for plugin in plugins:
@@ -136,7 +143,9 @@ class Pool:
         return None if queued is None else self._deadline(queued)
 
     def _deadline(self, queued: QueuedPod) -> float:
-        return max(queued.timestamp, queued.flush_timestamp) + self._longest_wait
+        in_group = queued.pod.spec.schedulingGroup is not None and not queued.gate
+        longest = self._longest_wait_in_group if in_group else self._longest_wait
+        return max(queued.timestamp, queued.flush_timestamp) + longest
 
 
 _NO_PODS: dict[bytes, _Pods] = {}

@@ -16,6 +16,8 @@ class QueueSettings:
     initial_backoff: float = 1.0
     longest_backoff: float = 10.0
     longest_unschedulable: float = 300.0
+    longest_unschedulable_in_group: float | None = None
+    """The same for rejected pods of groups, since no hint knows all that may help a group; None: no other."""
     pop_from_backoff: bool = True
     """Take pods that are backing off when nothing is active, rather than idle."""
 

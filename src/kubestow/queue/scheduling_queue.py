@@ -26,6 +26,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.framework.results import Rejection
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup, group_key
 from kubestow.queue.backoff import Backoff
 from kubestow.queue.heap import PodHeap
 from kubestow.queue.in_flight import InFlight
@@ -68,7 +69,7 @@ class SchedulingQueue:
         self._take_rules(rules)
         self._active = PodHeap(lambda queued: order(queued.pod, queued.timestamp))
         self._backoff = Backoff(settings.initial_backoff, settings.longest_backoff, settings.pop_from_backoff, order)
-        self._pool = Pool(settings.longest_unschedulable)
+        self._pool = Pool(settings.longest_unschedulable, settings.longest_unschedulable_in_group)
         self._in_flight = InFlight()
         self._rejections: Counter[tuple[str, str]] = Counter()
         self._metrics.pending_pods.watch(lambda: {(place,): length for place, length in self.lengths().items()})
@@ -168,9 +169,29 @@ class SchedulingQueue:
             self._count_rejections(queued, -1)
             # A pod that was deleted in flight and came back under its uid: the attempt under way goes first.
             if queued.uid not in self._in_flight:
-                queued.attempts += 1
-                self._in_flight.add(queued.pod)
+                self._take_off(queued)
                 return queued
+
+    def pop_too(self, uids: Iterable[str]) -> list[QueuedPod]:
+        """More pods, to be scheduled with one that was popped: those that wait, and that nothing holds back."""
+        popped = []
+        for uid in uids:
+            if uid in self._in_flight:
+                continue
+            if queued := self._pool.get(uid):
+                self._to_active(queued, FORCE_ACTIVATE.label)
+            elif queued := self._backoff.remove(uid):
+                self._to_active(queued, FORCE_ACTIVATE.label, asked_already=self._settings.pop_from_backoff)
+            active = self._active.remove(uid)
+            if active is not None:
+                self._count_rejections(active, -1)
+                self._take_off(active)
+                popped.append(active)
+        return popped
+
+    def _take_off(self, queued: QueuedPod) -> None:
+        queued.attempts += 1
+        self._in_flight.add(queued.pod)
 
     def done(self, uid: str) -> None:
         """A popped pod needs nothing more from the queue: it is bound, or gone."""
@@ -216,7 +237,7 @@ class SchedulingQueue:
 
             concerned = [
                 queued
-                for queued in self._pool.concerned(plugins, _uid_of(old if new is None else new), is_no_use)
+                for queued in self._pool.concerned(plugins, *_subjects_of(old if new is None else new), is_no_use)
                 if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
             ]
         self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)
@@ -387,5 +408,8 @@ class SchedulingQueue:
 _NOMINATING = (UNSCHEDULED_POD_ADD.label, UNSCHEDULED_POD_UPDATE.label)
 
 
-def _uid_of(obj: Any) -> str:
-    return obj.metadata.uid if isinstance(obj, Pod) else ""
+def _subjects_of(obj: Any) -> tuple[str, str]:
+    """The uid of the pod, and the key of the group, that an event is about."""
+    if isinstance(obj, Pod):
+        return obj.metadata.uid, group_key(obj)
+    return "", obj.key if isinstance(obj, PodGroup) else ""

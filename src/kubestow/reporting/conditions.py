@@ -1,27 +1,38 @@
-"""What the scheduler writes into a pod's status, and whether it has to be written at all.
+"""What the scheduler writes into the status of a pod or a pod group, and whether it has to be written at all.
 
 A condition keeps its time of transition for as long as its status stays the same; one that says nothing new is not
 written. The observed generation alone is no news.
 """
 
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from msgspec import to_builtins
 
 from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.timestamps import format_time
 
 POD_SCHEDULED = "PodScheduled"
+POD_GROUP_SCHEDULED = "PodGroupScheduled"
 DISRUPTION_TARGET = "DisruptionTarget"
 
 UNSCHEDULABLE = "Unschedulable"
 """No node has room for the pod, or some plugin refused it."""
+SCHEDULED = "Scheduled"
 SCHEDULER_ERROR = "SchedulerError"
 """Something went wrong inside the scheduler, or between it and the API server."""
 
 LONGEST_NOTE = 1024
 """Bytes that the API server accepts as the note of an event."""
 _CUT = " ..."
+
+
+class _Typed(Protocol):
+    @property
+    def type(self) -> str: ...
+
+
+C = TypeVar("C", bound=_Typed)
 
 
 def scheduling_condition(pod: Pod, reason: str, message: str, now: float) -> PodCondition | None:
@@ -48,7 +59,36 @@ def status_patch(pod: Pod, condition: PodCondition | None = None, nominated_node
     return {"status": status} if status else {}
 
 
-def with_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> tuple[PodCondition, ...]:
+def group_condition(group: PodGroup, problem: str, message: str, now: float) -> Condition | None:
+    """The condition of a group that is scheduled, or not for a problem; None if its status says so already.
+
+    A group that has been scheduled stays so, whatever becomes of pods that come later.
+    """
+    old = _find(group.status.conditions, POD_GROUP_SCHEDULED)
+    status, reason = ("False", problem) if problem else ("True", SCHEDULED)
+    if old is not None:
+        if old.status == "True" and problem:
+            return None
+        if (old.status, old.reason, old.message) == (status, reason, message):
+            return None
+    return Condition(
+        type=POD_GROUP_SCHEDULED,
+        status=status,
+        reason=reason,
+        message=message,
+        observedGeneration=group.metadata.generation,
+        lastTransitionTime=old.lastTransitionTime if old is not None and old.status == status else format_time(now),
+    )
+
+
+def group_status_patch(condition: Condition) -> dict[str, Any]:
+    """The strategic merge patch of a group's status."""
+    # The message is required, empty or not.
+    patch = {**to_builtins(condition), "message": condition.message}
+    return {"status": {"conditions": [patch]}}
+
+
+def with_condition(conditions: tuple[C, ...], new: C) -> tuple[C, ...]:
     """The conditions with a new one, in place of that of its type."""
     if _find(conditions, new.type) is None:
         return (*conditions, new)
@@ -79,7 +119,7 @@ def _news(pod: Pod, kind: str, status: str, reason: str, message: str, now: floa
     )
 
 
-def _find(conditions: tuple[PodCondition, ...], kind: str) -> PodCondition | None:
+def _find(conditions: tuple[C, ...], kind: str) -> C | None:
     return next((condition for condition in conditions if condition.type == kind), None)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubestow.testing.agreement import check_forms
-    from kubestow.testing.builders import make_node, make_pod
+    from kubestow.testing.builders import make_node, make_pod, make_pod_group
     from kubestow.testing.event_log import EventLog, RecordedEvent
     from kubestow.testing.fake_cluster import Binding, FakeCluster
     from kubestow.testing.faults import Faults
@@ -28,6 +28,7 @@ _HOMES = {
     "check_forms": "agreement",
     "make_node": "builders",
     "make_pod": "builders",
+    "make_pod_group": "builders",
     "offline_handle": "handles",
 }
 
@@ -43,6 +44,7 @@ __all__ = [
     "check_forms",
     "make_node",
     "make_pod",
+    "make_pod_group",
     "offline_handle",
 ]
 

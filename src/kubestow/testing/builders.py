@@ -10,6 +10,7 @@ from kubestow.model.codec import convert
 from kubestow.model.meta import RawQuantity
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup
 from kubestow.model.topology import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -65,11 +66,12 @@ def make_pod(
     claims: Iterable[str] = (),
     gates: Iterable[str] = (),
     grace_seconds: int | None = None,
+    group: str | None = None,
     scheduler: str = DEFAULT_SCHEDULER,
     spec: Mapping[str, Any] | None = None,
     status: Mapping[str, Any] | None = None,
 ) -> Pod:
-    """A pod with one container; with `node`, one that is bound there.
+    """A pod with one container; with `node`, one that is bound there; with `group`, one of that pod group.
 
     Tolerations are written like the taints they tolerate: `key=value:Effect`, `key:Effect`, or `key` for any effect.
     """
@@ -92,6 +94,8 @@ def make_pod(
     }
     optional = {"priority": priority, "terminationGracePeriodSeconds": grace_seconds}
     full_spec |= {field: value for field, value in optional.items() if value is not None}
+    if group is not None:
+        full_spec["schedulingGroup"] = {"podGroupName": group}
     full_spec |= spec or {}
     manifest = {
         "metadata": {
@@ -104,6 +108,27 @@ def make_pod(
         "status": {"phase": "Pending", **(status or {})},
     }
     return convert(Pod, manifest)
+
+
+def make_pod_group(
+    name: str,
+    min_count: int | None = None,
+    *,
+    namespace: str = "default",
+    topology_key: str = "",
+    priority: int | None = None,
+    disruption_mode: str | None = None,
+) -> PodGroup:
+    """A pod group: with `min_count` a gang, else one whose pods are scheduled as they come."""
+    spec: dict[str, Any] = {
+        "schedulingPolicy": {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
+    }
+    if topology_key:
+        spec["schedulingConstraints"] = {"topology": [{"key": topology_key}]}
+    optional = {"priority": priority, "disruptionMode": disruption_mode}
+    spec |= {field: value for field, value in optional.items() if value is not None}
+    metadata = {"name": name, "namespace": namespace, "uid": f"group-{namespace}-{name}"}
+    return convert(PodGroup, {"metadata": metadata, "spec": spec})
 
 
 def _taint(text: str) -> dict[str, str]:

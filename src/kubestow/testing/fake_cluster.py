@@ -19,6 +19,7 @@ from kubestow.model.codec import convert
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.standing import pod_is_terminal
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.model.timestamps import format_time
@@ -189,6 +190,15 @@ class FakeCluster:
                 self._put(replace(current, status=status))
 
         await self._call("patch_pod_status", pod, do)
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None:
+        def do() -> None:
+            current = self._found("patch_pod_group_status", PodGroup, group)
+            conditions = with_condition(current.status.conditions, condition)
+            if conditions != current.status.conditions:
+                self._put(replace(current, status=replace(current.status, conditions=conditions)))
+
+        await self._call("patch_pod_group_status", group, do)
 
     async def delete_pod(self, pod: Pod) -> None:
         await self._call("delete_pod", pod, lambda: self.delete(self._found("delete_pod", Pod, pod)))

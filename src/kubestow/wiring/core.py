@@ -12,6 +12,7 @@ from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.gate import Gate
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
+from kubestow.cycle.pod_group import GroupCycles
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
 from kubestow.extenders.asking import Extenders
 from kubestow.extenders.binding import ExtenderBinding
@@ -20,6 +21,7 @@ from kubestow.framework.handle import ApiPort, Handle, Recorder
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.registry import Registry
+from kubestow.group_scheduling import GroupScheduling
 from kubestow.intake import Intake
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
@@ -117,6 +119,7 @@ def build_core(
             float(configuration.podInitialBackoffSeconds),
             float(configuration.podMaxBackoffSeconds),
             longest_unschedulable,
+            max(float(configuration.podMaxBackoffSeconds), 1.0) if features.generic_workload else None,
             features.scheduler_pop_from_backoff_q,
         ),
         outside.metrics,
@@ -155,4 +158,16 @@ def build_core(
         announces_expectation=features.nominated_node_name_for_expectation,
         extender_binding=None if extenders is None else ExtenderBinding(extenders, outside.ask),
     )
+    if cluster.groups is not None:
+        group_cycles = GroupCycles(cluster, cycles, nominator, features, outside.rng)
+        scheduler.groups = GroupScheduling(
+            cluster.groups,
+            queue,
+            group_cycles,
+            scheduler,
+            dispatcher,
+            outside.metrics,
+            outside.clock,
+            outside.stopwatch,
+        )
     return Core(cluster, queue, profiles, handle, build, cycles, waiting, dispatcher, intake, scheduler, gate)

@@ -3,12 +3,11 @@
 from importlib import import_module
 from typing import Any
 
-from kubestow.config import plugin_points
-from kubestow.framework.handle import Handle
-from kubestow.framework.registry import Factory, Registry, RegistryError
+from kubestow.framework.registry import Factory, Registry
 from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.gang_scheduling import GangScheduling
 from kubestow.plugins.image_locality import ImageLocality
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.node_affinity import NodeAffinity
@@ -19,10 +18,12 @@ from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBal
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_unschedulable import NodeUnschedulable
 from kubestow.plugins.node_volume_limits import NodeVolumeLimits
+from kubestow.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.scheduling_gates import SchedulingGates
 from kubestow.plugins.taint_toleration import TaintToleration
+from kubestow.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.plugins.volume_restrictions import VolumeRestrictions
 from kubestow.plugins.volume_zone import VolumeZone
@@ -31,6 +32,7 @@ IN_TREE: dict[str, Factory] = {
     "DefaultBinder": DefaultBinder,
     "DefaultPreemption": DefaultPreemption,
     "DynamicResources": DynamicResources,
+    "GangScheduling": GangScheduling,
     "ImageLocality": ImageLocality,
     "InterPodAffinity": InterPodAffinity,
     "NodeAffinity": NodeAffinity,
@@ -41,10 +43,12 @@ IN_TREE: dict[str, Factory] = {
     "NodeResourcesFit": NodeResourcesFit,
     "NodeUnschedulable": NodeUnschedulable,
     "NodeVolumeLimits": NodeVolumeLimits,
+    "PodGroupPodsCount": PodGroupPodsCount,
     "PodTopologySpread": PodTopologySpread,
     "PrioritySort": PrioritySort,
     "SchedulingGates": SchedulingGates,
     "TaintToleration": TaintToleration,
+    "TopologyPlacementGenerator": TopologyPlacementGenerator,
     "VolumeBinding": VolumeBinding,
     "VolumeRestrictions": VolumeRestrictions,
     "VolumeZone": VolumeZone,
@@ -61,14 +65,10 @@ LEGACY = {
 }
 """Plugins that few still name: their modules, imported when one is asked for."""
 
-NOT_IMPLEMENTED = frozenset(plugin_points.IN_TREE) - IN_TREE.keys() - LEGACY.keys()
-"""Plugins of kube-scheduler that are missing here; all of them are off by default."""
-
 
 def in_tree_registry() -> Registry:
     """A registry to which plugins of one's own can be added."""
-    legacy = {name: _legacy(name) for name in LEGACY}
-    return Registry({**IN_TREE, **legacy, **{name: _not_implemented(name) for name in NOT_IMPLEMENTED}})
+    return Registry({**IN_TREE, **{name: _legacy(name) for name in LEGACY}})
 
 
 def plugin_class(name: str) -> Any:
@@ -80,11 +80,3 @@ def plugin_class(name: str) -> Any:
 
 def _legacy(name: str) -> Factory:
     return lambda args, handle: plugin_class(name)(args, handle)
-
-
-def _not_implemented(name: str) -> Factory:
-    def refuse(_args: Any, _handle: Handle) -> Any:
-        gate = plugin_points.GATE_OF_PLUGIN[name]
-        raise RegistryError(f"plugin {name} is not implemented: disable it, or the feature gate {gate}")
-
-    return refuse

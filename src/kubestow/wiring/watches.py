@@ -7,7 +7,7 @@ from typing import Any
 
 from kubestow.client.informer import Informer
 from kubestow.client.informers import Informers
-from kubestow.client.resources import DEVICE_TAINT_RULES, PODS, WATCHED
+from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, PODS, WATCHED
 from kubestow.config import Features
 from kubestow.intake import Intake
 
@@ -29,7 +29,11 @@ def watch_everything(
 
     `kinds` has the kinds that objects decode to in place of others.
     """
-    resources = (*WATCHED, DEVICE_TAINT_RULES) if features.dra_device_taint_rules else WATCHED
+    resources = list(WATCHED)
+    if features.dra_device_taint_rules:
+        resources.append(DEVICE_TAINT_RULES)
+    if features.generic_workload:
+        resources.append(POD_GROUPS)
     watched = [replace(resource, kind=kinds.get(resource.kind, resource.kind)) for resource in resources]
     return {
         # Pods come last: what they refer to is known then, and none of them has to be looked at again for that.

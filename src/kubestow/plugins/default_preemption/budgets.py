@@ -31,6 +31,11 @@ class Budgets:
         left: dict[int, int] = {}
         return [self._breaks(pod, left) for pod in pods]
 
+    def units_broken_by(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
+        """The same for units of pods that are evicted together: one pod that breaks a budget is enough."""
+        left: dict[int, int] = {}
+        return [any(self._breaks(pod, left) for pod in unit) for unit in units]
+
     def _breaks(self, pod: PodInfo, left: dict[int, int]) -> bool:
         budgets = self.by_namespace.get(pod.namespace)
         if budgets is None or not pod.labels:

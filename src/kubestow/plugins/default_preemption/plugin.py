@@ -10,16 +10,29 @@ from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.config.plugin_args import DefaultPreemptionArgs
 from kubestow.framework.handle import Handle
+from kubestow.framework.placements import GroupVictims, TriedGroup
 from kubestow.framework.plugin import FailedEvaluation
-from kubestow.framework.results import Candidates, Code, PostFilterResult, Rejection, Victims, unresolvable
+from kubestow.framework.results import (
+    Candidates,
+    Code,
+    PostFilterResult,
+    Rejection,
+    Victims,
+    unresolvable,
+    unschedulable,
+)
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import group_key
+from kubestow.model.standing import PREEMPT_NEVER, preemption_policy
 from kubestow.plugins.default_preemption.choice import cost_of, least_costly
 from kubestow.plugins.default_preemption.eligibility import why_not_eligible
 from kubestow.plugins.default_preemption.findings import BUDGETS_BROKEN, Findings
+from kubestow.plugins.default_preemption.group_victims import units_to_spare
 from kubestow.plugins.default_preemption.memory import Memory
 from kubestow.plugins.default_preemption.search import Search, helpful_rows
 
 _IS_PREEMPTING = unresolvable("waiting for the preemption for this pod to be finished")
+_IS_PREEMPTING_FOR_GROUP = unresolvable("waiting for the preemption for this pod group to be finished")
 
 
 class DefaultPreemption:
@@ -32,11 +45,18 @@ class DefaultPreemption:
         self._handle = handle
         self._memory = Memory(handle.cluster)
         self._evicts_in_background = handle.features.scheduler_async_preemption
+        self._groups = handle.cluster.groups
+        self._places_groups = handle.features.topology_aware_workload_scheduling
+        self._preempts_for_groups = handle.features.workload_aware_preemption
 
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
-        if self._evicts_in_background and self._handle.is_preempting(pod.metadata.uid):
-            return _IS_PREEMPTING
-        return None
+        if not self._evicts_in_background:
+            return None
+        if self._preempts_for_groups and group_key(pod):
+            group = None if self._groups is None else self._groups.group_of(pod)
+            is_preempting = group is not None and self._handle.is_preempting(group.metadata.uid)
+            return _IS_PREEMPTING_FOR_GROUP if is_preempting else None
+        return _IS_PREEMPTING if self._handle.is_preempting(pod.metadata.uid) else None
 
     def requeue_on(self) -> Sequence[Registration]:
         if not self._evicts_in_background:
@@ -50,7 +70,7 @@ class DefaultPreemption:
     def post_filter(self, pod: PodInfo, cycle: FailedEvaluation) -> PostFilterResult | Candidates:
         self._handle.metrics.preemption_attempts.inc()
         cluster = self._handle.cluster
-        reason = why_not_eligible(pod, cluster, cycle)
+        reason = self._why_not_by_itself(pod.pod) or why_not_eligible(pod, cluster, cycle)
         if reason is not None:
             return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {reason}")
         rows = helpful_rows(cluster, cycle)
@@ -70,6 +90,27 @@ class DefaultPreemption:
             listed = ", ".join(problems)
             return PostFilterResult(Code.ERROR, f"preemption: {f'[{listed}]' if len(problems) > 1 else listed}")
         return PostFilterResult(Code.UNSCHEDULABLE, f"preemption: {search.message()}", nominated_node="")
+
+    def _why_not_by_itself(self, pod: Pod) -> str | None:
+        """Why a pod of a group must leave it to the group to preempt others; None if it need not."""
+        if self._groups is None or not group_key(pod):
+            return None
+        if self._places_groups:
+            group = self._groups.group_of(pod)
+            if group is None:
+                return "pod group for pod not found"
+            if group.spec.schedulingConstraints is not None:
+                return "not eligible due to placement-based pod group scheduling limitation"
+        return "not eligible due to workload aware preemption enabled" if self._preempts_for_groups else None
+
+    def pod_group_post_filter(self, group: TriedGroup) -> GroupVictims | Rejection:
+        """The pods that may be evicted for a group: those of lower priority, groups that say so all or none."""
+        if any(preemption_policy(pod.pod) == PREEMPT_NEVER for pod in group.pods):
+            return unschedulable("not eligible due to preemptionPolicy=Never.")
+        assert group.group is not None
+        cluster, now = self._handle.cluster, self._handle.clock.now()
+        units = units_to_spare(cluster, group.group.priority, self._memory.budgets(), now)
+        return GroupVictims(units) if units else unresolvable("No preemption victims found for incoming preemptor")
 
     def _candidates_wanted(self, helpful: int) -> int:
         share = helpful * self._args.minCandidateNodesPercentage // 100

@@ -84,6 +84,35 @@ class SchedulerMetrics:
                 "fit. Queueing hints that are wrong show here.",
             )
         )
+        self.podgroup_schedule_attempts = add(
+            Counter(
+                "scheduler_podgroup_schedule_attempts_total",
+                ALPHA,
+                "How often a pod group was tried, by result: 'scheduled'; 'unschedulable', it would not fit; "
+                "'waiting_on_preemption', it will once other pods are gone; 'error', something went wrong inside.",
+                "profile result",
+            ),
+            served=features.generic_workload,
+        )
+        self.podgroup_scheduling_attempt_seconds = add(
+            Histogram(
+                "scheduler_podgroup_scheduling_attempt_duration_seconds",
+                ALPHA,
+                "How long it took to try a pod group.",
+                _ATTEMPT,
+                "profile result",
+            ),
+            served=features.generic_workload,
+        )
+        self.podgroup_scheduling_algorithm_seconds = add(
+            Histogram(
+                "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+                ALPHA,
+                "How long it took to choose nodes for a pod group.",
+                _ATTEMPT,
+            ),
+            served=features.generic_workload,
+        )
         self.permit_wait_seconds = add(
             Histogram(
                 "scheduler_permit_wait_duration_seconds",

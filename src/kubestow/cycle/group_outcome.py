@@ -1,0 +1,82 @@
+"""What the cycle of a pod group comes to, and what was tried on the way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.framework.results import Code
+from kubestow.model.pod import Pod
+
+UNSCHEDULABLE_GROUP = "pod group is unschedulable"
+WAITS_FOR_PREEMPTION = f"{UNSCHEDULABLE_GROUP}, pod group is waiting for preemption to complete"
+_ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One placement that was tried, for those who want to know why it was not to be."""
+
+    placement: str
+    """The name of the placement; empty where it is all nodes."""
+    nodes: int
+    placed: int
+    """How many of the group's pods found a node there."""
+    failures: tuple[str, ...]
+    """What kept the others from it, each message once."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """How a group fared, and each of its pods."""
+
+    code: Code
+    message: str
+    outcomes: Sequence[Outcome]
+    """Of its pods, in their order. Where the group is scheduled, the pods that are Placed are to be bound."""
+    waits_for_preemption: bool = False
+    victims: tuple[PodInfo, ...] = ()
+    """Pods to evict for the group as a whole."""
+    preempting_plugin: str = ""
+    nominated: tuple[str, ...] = ()
+    """By pod, the node it will have once the victims are gone; empty for none."""
+    tried: tuple[Tried, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A group tried within one placement: what is Placed is taken, until it is given back."""
+
+    code: Code
+    message: str
+    outcomes: list[Outcome]
+    waits_for_preemption: bool = False
+    preempting: dict[int, Failed] = field(default_factory=dict)
+    """By number, pods that are placed as if their victims were gone, and how they failed before."""
+    nominations: list[tuple[Pod, str]] = field(default_factory=list)
+    """Pods that were nominated to a node before they were placed."""
+    other_plugins: frozenset[str] = frozenset()
+    """Who rejected pods of the group in other trials."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the group will not do, nor would it if pods were evicted."""
+        return self.code is Code.UNSCHEDULABLE and not self.waits_for_preemption
+
+    @property
+    def placed(self) -> list[Placed]:
+        return [outcome for outcome in self.outcomes if isinstance(outcome, Placed)]
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        """Who rejected pods of the group."""
+        failed = [outcome for outcome in self.outcomes if isinstance(outcome, Failed)]
+        return frozenset().union(*(one.plugins | one.pending_plugins for one in failed))
+
+
+def waiting_words(placed: Placed) -> str:
+    """Why a pod that has found a node must do without it."""
+    if not placed.waits:
+        return f"{UNSCHEDULABLE_GROUP}, "
+    reasons = (UNSCHEDULABLE_GROUP, placed.waits_for, _ASKED_TO_WAIT)
+    return ", ".join(reason for reason in reasons if reason)

@@ -1,0 +1,291 @@
+"""The cycle of a pod group: its pods are tried together, and placed together or not at all.
+
+    placements -> in each: pods one after the other, as in cycles of their own -> the best that will do -> taken
+
+A trial takes nodes in the cluster itself, so that each pod sees those before it, and gives all of it back unless it
+is the one that counts. As a cycle never waits, nobody sees a group that is half placed.
+
+In a trial the group will do as soon as Permit holds none of its pods back any more: for a gang, when enough of them
+have a node. Pods that find none then are left over, and wait for room by themselves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.state import Cluster
+from kubestow.config.features import Features
+from kubestow.cycle.group_outcome import (
+    UNSCHEDULABLE_GROUP,
+    WAITS_FOR_PREEMPTION,
+    GroupOutcome,
+    Trial,
+    Tried,
+    waiting_words,
+)
+from kubestow.cycle.group_preemption import GroupPreemption
+from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.cycle.placement_choice import PlacementScoreError, best_placement
+from kubestow.cycle.scheduling import SchedulingCycles, refusal
+from kubestow.extenders.extender import Asking, Conversation, begin
+from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Code, PluginError, Rejection
+from kubestow.model.pod import Pod
+from kubestow.model.rng import Rng
+
+_NOT_REGISTERED = "default preemption plugin is not registered, workload aware preemption is disabled"
+_NO_PREEMPTION = "workload aware preemption is not supported for pod groups with scheduling constraints"
+
+
+class Nominations(Protocol):
+    """Pods that are nominated to nodes; one that takes a node is nominated no longer."""
+
+    def node_of(self, uid: str) -> str: ...
+
+    def nominate(self, pod: Pod, node: str | None = None) -> None: ...
+
+    def remove(self, uid: str) -> None: ...
+
+
+class GroupCycles:
+    """Runs the cycles of pod groups."""
+
+    def __init__(
+        self, cluster: Cluster, cycles: SchedulingCycles, nominations: Nominations, features: Features, rng: Rng
+    ) -> None:
+        self._cluster = cluster
+        self._cycles = cycles
+        self._nominations = nominations
+        self._by_placements = features.topology_aware_workload_scheduling
+        self._preempts = features.workload_aware_preemption
+        self._rng = rng
+
+    def run(self, profile: Profile, group: TriedGroup) -> GroupOutcome | Asking[GroupOutcome]:
+        """Schedule the pods of a group. What fails is an outcome, not an exception."""
+        return begin(self._run(profile, group))
+
+    def _run(self, profile: Profile, group: TriedGroup) -> Conversation[GroupOutcome]:
+        try:
+            trial, tried = yield from self._decide(profile, group)
+        except (PlacementError, PlacementScoreError) as error:
+            trial, tried = Trial(error.code, str(error), []), ()
+        if trial.code is Code.SUCCESS:
+            return GroupOutcome(trial.code, "", self._permitted(profile, trial.outcomes), tried=tried)
+        outcome = GroupOutcome(trial.code, trial.message, [], trial.waits_for_preemption, tried=tried)
+        if trial.code is Code.UNSCHEDULABLE and self._preempts and not trial.waits_for_preemption:
+            outcome = yield from self._preempt(profile, group, outcome)
+        return replace(outcome, outcomes=_refused(outcome, trial, group))
+
+    def _decide(self, profile: Profile, group: TriedGroup) -> Conversation[tuple[Trial, tuple[Tried, ...]]]:
+        """The trial that counts: all is taken where the group will do, and nothing where it will not."""
+        if not self._by_placements:
+            trial = yield from self._try(profile, group, None)
+            self._give_back_unless(trial.code is Code.SUCCESS, profile, trial)
+            return trial, (_tried("", self._cluster.nodes.count, trial),)
+        placements = self._placements(profile, group)
+        trials: list[Trial] = []
+        for placement in placements:
+            trial = yield from self._try(profile, group, self._within(placement))
+            is_last = len(placements) == 1 and trial.code is Code.SUCCESS
+            self._give_back_unless(is_last, profile, trial)
+            trials.append(trial)
+            if trial.code is Code.ERROR:
+                break
+        tried = tuple(_tried(one.name, len(one.rows), trial) for one, trial in zip(placements, trials, strict=False))
+        if trials[-1].code is Code.ERROR or (len(placements) == 1 and not trials[0].is_refused):
+            return trials[-1], tried
+        good = [number for number, trial in enumerate(trials) if not trial.is_refused]
+        if not good:
+            refused = f"0/{len(placements)} placements are available, first placement status: {UNSCHEDULABLE_GROUP}"
+            plugins = frozenset().union(*(trial.plugins for trial in trials))
+            return replace(trials[0], message=refused, other_plugins=plugins), tried
+        candidates = [_placed_pods(placements[number], trials[number]) for number in good]
+        best = trials[good[best_placement(profile, group, candidates, self._rng)]]
+        return self._taken_again(profile, best) if best.code is Code.SUCCESS else best, tried
+
+    # Placements
+
+    def _placements(self, profile: Profile, group: TriedGroup) -> Sequence[Placement]:
+        nodes = self._cluster.nodes
+        everywhere = Placement("", np.flatnonzero(nodes.live[: nodes.size]))
+        if not profile.placement_generate:
+            return [everywhere]
+        hook, caller, start, status = (
+            profile.placement_generate[0],
+            profile.caller,
+            profile.caller.started(),
+            Code.ERROR,
+        )
+        try:
+            placements: Sequence[Placement] = caller.call(hook, group, everywhere)
+            status = Code.SUCCESS if placements else Code.UNSCHEDULABLE
+        except PluginError as error:
+            raise PlacementError(Code.ERROR, str(error.__cause__ or error)) from error
+        finally:
+            caller.finished("PlacementGenerate", status, start)
+        if not placements:
+            raise PlacementError(Code.UNSCHEDULABLE, "no feasible placements found")
+        return placements
+
+    def _within(self, placement: Placement) -> IntArray | None:
+        """The rows of a placement; None if they are all there are."""
+        return None if len(placement.rows) == self._cluster.nodes.count else placement.rows
+
+    # Trials
+
+    def _try(
+        self, profile: Profile, group: TriedGroup, within: IntArray | None, *, just_whether: bool = False
+    ) -> Conversation[Trial]:
+        """Take nodes for all pods of a group that find one, on some rows or anywhere."""
+        trial = Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, [])
+        will_do = False
+        for number, pod in enumerate(group.pods):
+            outcome = yield from self._cycles.attempt(profile, pod, within, just_whether=just_whether)
+            if isinstance(outcome, Failed) and outcome.nominated_node:
+                # The others are to see it where it will be once its victims are gone.
+                trial.preempting[number] = outcome
+                placed = Placed(pod.placed_on(outcome.nominated_node), outcome.nominated_node, {}, 0, 0)
+                outcome = self._cycles.take(profile, placed)
+            trial.outcomes.append(outcome)
+            if isinstance(outcome, Placed):
+                self._hide_nomination(trial, outcome)
+                will_do |= not outcome.waits
+            elif not outcome.is_rejection:
+                message = f"failed to schedule other pod from a pod group: {outcome.message}"
+                return replace(trial, code=Code.ERROR, message=message)
+        if not will_do:
+            return trial
+        if trial.preempting:
+            return replace(trial, message=WAITS_FOR_PREEMPTION, waits_for_preemption=True)
+        return replace(trial, code=Code.SUCCESS, message="")
+
+    def _hide_nomination(self, trial: Trial, placed: Placed) -> None:
+        """A pod that has taken a node is nominated no longer."""
+        node = self._nominations.node_of(placed.pod.uid)
+        if node:
+            trial.nominations.append((placed.pod.pod, node))
+            self._nominations.remove(placed.pod.uid)
+
+    def _give_back_unless(self, is_to_stay: bool, profile: Profile, trial: Trial) -> None:
+        if is_to_stay:
+            return
+        for placed in reversed(trial.placed):
+            self._cycles.give_back(profile, placed)
+        for pod, node in trial.nominations:
+            self._nominations.nominate(pod, node)
+
+    def _taken_again(self, profile: Profile, trial: Trial) -> Trial:
+        """The same nodes taken once more, after everything was given back."""
+        outcomes = [
+            self._cycles.take(profile, outcome) if isinstance(outcome, Placed) else outcome
+            for outcome in trial.outcomes
+        ]
+        for pod, _ in trial.nominations:
+            self._nominations.remove(pod.metadata.uid)
+        return replace(trial, outcomes=outcomes)
+
+    def _permitted(self, profile: Profile, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Ask once more for the permission that pods lacked when not all had a node yet."""
+        permitted: list[Outcome] = []
+        for outcome in outcomes:
+            if isinstance(outcome, Placed) and outcome.waits:
+                answer = self._cycles.permit(profile, outcome)
+                if isinstance(answer, Placed):
+                    permitted.append(answer)
+                    continue
+                self._cycles.give_back(profile, outcome)
+                permitted.append(refusal(answer))
+            else:
+                permitted.append(outcome)
+        return permitted
+
+    # Preemption
+
+    def _preempt(self, profile: Profile, group: TriedGroup, outcome: GroupOutcome) -> Conversation[GroupOutcome]:
+        """Look for pods to evict for the group as a whole."""
+        hook = next((hook.for_group for hook in profile.post_filter if hook.for_group is not None), None)
+        if hook is None:
+            return _with_reason(outcome, _NOT_REGISTERED)
+        if group.group is None:
+            missing = f'podgroup.scheduling.k8s.io "{group.name}" not found'
+            return replace(outcome, code=Code.ERROR, message=f"failed to get pod group object: {missing}")
+        if group.group.topology_key:
+            return _with_reason(outcome, _NO_PREEMPTION)
+        try:
+            answer: GroupVictims | Rejection = profile.caller.call(hook, group)
+        except PluginError as error:
+            return replace(outcome, code=Code.ERROR, message=str(error))
+        if isinstance(answer, Rejection):
+            return _with_reason(outcome, answer.message)
+        preemption = GroupPreemption(self._cluster, answer.units, lambda: self._would_fit(profile, group))
+        trial, victims = yield from preemption.run()
+        if trial.code is Code.ERROR:
+            return replace(outcome, code=Code.ERROR, message=trial.message)
+        if trial.code is not Code.SUCCESS:
+            return _with_reason(outcome, outcome.message)
+        return replace(
+            outcome,
+            waits_for_preemption=True,
+            victims=victims,
+            preempting_plugin=hook.name,
+            nominated=tuple(one.node if isinstance(one, Placed) else "" for one in trial.outcomes),
+        )
+
+    def _would_fit(self, profile: Profile, group: TriedGroup) -> Conversation[Trial]:
+        trial = yield from self._try(profile, group, None, just_whether=True)
+        self._give_back_unless(False, profile, trial)
+        return trial
+
+
+class PlacementError(Exception):
+    """There is no placement to try."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def _tried(name: str, nodes: int, trial: Trial) -> Tried:
+    failures = dict.fromkeys(one.message for one in trial.outcomes if isinstance(one, Failed))
+    return Tried(name, nodes, len(trial.placed), tuple(failures))
+
+
+def _placed_pods(placement: Placement, trial: Trial) -> PlacedPods:
+    placed = trial.placed
+    return PlacedPods(placement, [one.pod for one in placed], lambda: [one.node for one in placed])
+
+
+def _with_reason(outcome: GroupOutcome, reason: str) -> GroupOutcome:
+    return replace(outcome, message=f"{outcome.message}, {reason}")
+
+
+def _refused(group: GroupOutcome, trial: Trial, tried: TriedGroup) -> list[Outcome]:
+    """What becomes of each pod of a group that is not scheduled."""
+    if group.code is Code.ERROR:
+        failed = Failed(Code.ERROR, group.message)
+        own = dict(enumerate(trial.outcomes))
+        return [
+            outcome if isinstance(outcome := own.get(number), Failed) and not outcome.is_rejection else failed
+            for number in range(len(tried.pods))
+        ]
+    if not trial.outcomes:
+        return [Failed(group.code, group.message) for _ in tried.pods]
+    plugins = trial.plugins | trial.other_plugins
+    return [_of_refused(group, trial, number, plugins) for number in range(len(tried.pods))]
+
+
+def _of_refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozenset[str]) -> Failed:
+    """Whatever may help any pod of the group may help the group."""
+    outcome, preempting = trial.outcomes[number], trial.preempting.get(number)
+    nominated = group.nominated[number] if group.nominated else ""
+    if preempting is not None and group.waits_for_preemption:
+        return preempting
+    if isinstance(outcome, Failed):
+        return replace(outcome, plugins=plugins, nominated_node=nominated or outcome.nominated_node)
+    if group.waits_for_preemption:
+        return Failed(Code.UNSCHEDULABLE, group.message, plugins, nominated_node=nominated or outcome.node)
+    return Failed(Code.UNSCHEDULABLE, waiting_words(outcome), plugins | outcome.waits.keys())
