@@ -13,6 +13,7 @@ MUST_PASS = [
     "basic",
     "config",
     "dra",
+    "gang",
     "hints",
     "images",
     "interpod",

@@ -38,6 +38,7 @@ from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
 from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
+from kubestow.config.features import Features
 from kubestow.http.limits import Limits
 from kubestow.http.server import ListenError, Server
 
@@ -77,6 +78,8 @@ class Options:
     """What clients may cost."""
     audit_log: Path | None = None
     """Where to write who did what, a line of JSON for each request."""
+    features: Features = field(default_factory=Features)
+    """Feature gates: GenericWorkload protects pod groups that are in use, WorkloadWithJob makes them for Jobs."""
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
     extra_names: tuple[str, ...] = field(default=())
@@ -162,6 +165,8 @@ class ControlPlane:
         if not standard.is_chosen("node-lifecycle-controller", self._chosen()):
             # Nobody here would take the taint off again.
             disabled = (*disabled, "TaintNodesByCondition")
+        if not options.features.generic_workload:
+            disabled = (*disabled, "PodGroupProtection")
         admission = Admission(self.store, options.enable_admission_plugins, disabled)
         if options.audit_log is not None:
             self._audit = AuditLog(options.audit_log)
@@ -192,7 +197,7 @@ class ControlPlane:
         acting: list[Controller] = [
             Events(self.store),
             DeviceDriver(pods.api, devices),
-            *standard.controllers(pods, authority, self._chosen()),
+            *standard.controllers(pods, authority, self._chosen(), self.options.features),
         ]
         if self.options.kubelets:
             acting.append(Fleet(pods, self.options.pace))

@@ -10,7 +10,9 @@ import uvloop
 
 from kubestow.apiserver import ControlPlane, Options, Pace, StartError
 from kubestow.cli.devices_option import devices_option
+from kubestow.cli.feature_gates_option import feature_gates_option
 from kubestow.cli.log_flags import log_flags
+from kubestow.config import Features
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 
 
@@ -37,6 +39,7 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 @click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
 @click.option("--tls-san", "names", multiple=True, help="Another name or address for the certificate; repeatable.")
 @click.option("--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write who did what, as JSON lines.")
+@feature_gates_option("Features to turn on or off: GenericWorkload and WorkloadWithJob make a difference.")
 @click.option("--enable-admission-plugins", default="", help="Names with commas: more than act by default.")
 @click.option("--disable-admission-plugins", default="", help="Names with commas: less than act by default.")
 @log_flags
@@ -56,6 +59,7 @@ def command(
     kubeconfig: Path | None,
     names: tuple[str, ...],
     audit_log: Path | None,
+    features: Features,
     enable_admission_plugins: str,
     disable_admission_plugins: str,
     logs: LogOptions,
@@ -79,6 +83,7 @@ def command(
         pace=Pace(start=pod_start_seconds, run=pod_run_seconds),
         extra_names=names,
         audit_log=audit_log,
+        features=features,
         enable_admission_plugins=_names(enable_admission_plugins),
         disable_admission_plugins=_names(disable_admission_plugins),
     )

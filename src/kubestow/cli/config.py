@@ -1,35 +1,21 @@
 """`kubestow config`: write the default configuration, check files, complete one, translate a legacy Policy."""
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from kubestow import config
 from kubestow.cli import configuration_file
+from kubestow.cli.feature_gates_option import feature_gates_option
 from kubestow.cli.plugin_option import plugin_option
 from kubestow.config import ConfigError, Features, policy
-from kubestow.config.features import FeatureGateError
 
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
 
-
-def _features(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Features:
-    try:
-        return Features.parse(",".join(value))
-    except FeatureGateError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
-
-
-_feature_gates: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "--feature-gates",
-    "features",
-    metavar="A=true,B=false",
-    multiple=True,
-    callback=_features,
-    help="Feature gates that the scheduler will run with; they change defaults and what is allowed.",
+_feature_gates = feature_gates_option(
+    "Feature gates that the scheduler will run with; they change defaults and what is allowed."
 )
 
 

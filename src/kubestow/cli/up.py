@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kubestow.cli.devices_option import devices_option
+from kubestow.cli.feature_gates_option import feature_gates_option
 from kubestow.cli.log_flags import log_flags
 from kubestow.cli.plugin_option import plugin_option
 
 if TYPE_CHECKING:
+    from kubestow.config import Features
     from kubestow.plugin.loading import PluginCollection
     from kubestow.reporting.log_setup import LogOptions
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @plugin_option
 @click.option("--policy-config-file", "policy", metavar="FILE", help="Legacy Policy of the scheduler.")
+@feature_gates_option("Features of API server and scheduler to turn on or off.")
 @click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
 @click.option("--controllers", default="*", show_default=True, help="Those to run, as with `kubestow apiserver`.")
@@ -43,6 +46,7 @@ def command(
     configuration: str | None,
     plugins: "PluginCollection",
     policy: str | None,
+    features: "Features",
     port: int,
     kubeconfig: Path | None,
     controllers: str,
@@ -60,8 +64,8 @@ def command(
     try:
         run(
             Settings(
-                nodes, nodes_file, devices, data_dir, configuration, plugins, policy, port, kubeconfig, controllers,
-                manifests, logs,
+                nodes, nodes_file, devices, data_dir, configuration, plugins, policy, features, port, kubeconfig,
+                controllers, manifests, logs,
             )
         )  # fmt: skip
     except UpError as error:

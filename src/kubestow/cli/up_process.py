@@ -70,6 +70,7 @@ class Settings:
     configuration: str | None
     plugins: PluginCollection
     policy: str | None
+    features: Features
     port: int
     kubeconfig: Path | None
     controllers: str
@@ -83,7 +84,7 @@ class UpError(Exception):
 
 def run(settings: Settings) -> None:
     """Run a cluster until a signal comes; raises UpError."""
-    configuration = _configuration(settings.configuration, settings.plugins, settings.policy)
+    configuration = _configuration(settings, settings.plugins)
     try:
         manifests = up_manifests.read(settings.manifests)
     except ObjectsError as error:
@@ -102,8 +103,8 @@ def run(settings: Settings) -> None:
         warnings.pass_on()
 
 
-def _configuration(file: str | None, plugins: PluginCollection, policy_file: str | None) -> SchedulerConfiguration:
-    features = Features()
+def _configuration(settings: Settings, plugins: PluginCollection) -> SchedulerConfiguration:
+    file, policy_file, features = settings.configuration, settings.policy, settings.features
     if file is None:
         configuration = config.default(features)
         # The API server is our own and lives off the same core: there is nobody to be spared by asking slowly.
@@ -122,7 +123,7 @@ def _configuration(file: str | None, plugins: PluginCollection, policy_file: str
 def _load(settings: Settings) -> Setup:
     """Everything again, as it is in the files now; raises UpError or PluginLoadError."""
     plugins = PluginCollection(settings.plugins.sources)
-    configuration = _configuration(settings.configuration, plugins, settings.policy)
+    configuration = _configuration(settings, plugins)
     return Setup(configuration, plugins.register(in_tree_registry()), plugins)
 
 
@@ -179,7 +180,7 @@ async def _serve(
         access = find_access(str(plane.kubeconfig_path), "")
         registry = settings.plugins.register(in_tree_registry())
         reload = ReloadOptions(settings.plugins, partial(_load, settings), _files(settings))
-        scheduler = LiveScheduler(LiveOptions(configuration, access, registry=registry, reload=reload))
+        scheduler = LiveScheduler(LiveOptions(configuration, access, settings.features, registry, reload=reload))
         try:
             async with asyncio.TaskGroup() as tasks:
                 scheduling = tasks.create_task(scheduler.run(), name="scheduler")
@@ -210,6 +211,7 @@ def _options(settings: Settings, manifests: list[Applicable]) -> Options:
         nodes_if_none=0 if chosen or brings_nodes else DEFAULT_NODES,
         nodes_file=settings.nodes_file,
         devices=settings.devices,
+        features=settings.features,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubestow.apiserver.admission import limits, nodes, pods, quotas, storage
+from kubestow.apiserver.admission import limits, nodes, pod_groups, pods, quotas, storage
 from kubestow.apiserver.errors import forbidden
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.store.store import Store
@@ -12,6 +12,7 @@ from kubestow.apiserver.store.store import Store
 Object = dict[str, Any]
 Act = Callable[[Object, Store], str | None]
 _UPDATES = ("", "resize")
+_POD_GROUPS = "podgroups.scheduling.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,12 @@ PLUGINS = {
     "ServiceAccount": Plugin({"pods": pods.set_service_account}),
     "TaintNodesByCondition": Plugin({"nodes": nodes.taint_new}),
     "PodNodeSelector": Plugin({"pods": pods.add_namespace_selector}),
-    "Priority": Plugin({"pods": pods.set_priority}),
+    "Priority": Plugin({"pods": pods.set_priority, _POD_GROUPS: pods.set_group_priority}),
     "DefaultTolerationSeconds": Plugin({"pods": pods.tolerate_departures}),
     "RuntimeClass": Plugin({"pods": pods.set_overhead}),
     "DefaultStorageClass": Plugin({"persistentvolumeclaims": storage.set_class}),
+    "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
+    "PodGroupWorkloadExists": Plugin({_POD_GROUPS: pod_groups.check_template}),
     "ResourceQuota": Plugin(),
 }
 """Plugins in the order in which they act; quotas come last, when it is sure that nobody else refuses."""

@@ -33,17 +33,9 @@ def set_service_account(pod: Object, store: Store) -> str | None:
 def set_priority(pod: Object, store: Store) -> str | None:
     """Priority and preemption policy out of the class, or of the default one."""
     spec = pod["spec"]
-    name = spec.get("priorityClassName", "")
-    chosen: Object = {}
-    if name:
-        record = store.get(_PRIORITY_CLASSES, "", name)
-        if record is None:
-            return f"no PriorityClass with name {name} was found"
-        chosen = record.object()
-    else:
-        chosen = _default_class(store) or {}
-        if chosen:
-            spec["priorityClassName"] = chosen["metadata"]["name"]
+    chosen = _class_of(spec, store)
+    if isinstance(chosen, str):
+        return chosen
     value, policy = chosen.get("value", 0), chosen.get("preemptionPolicy", "PreemptLowerPriority")
     for what, key, computed in (("integer", "priority", value), ("string", "preemptionPolicy", policy)):
         given = spec.setdefault(key, computed)
@@ -54,6 +46,34 @@ def set_priority(pod: Object, store: Store) -> str | None:
                 f"priority admission controller computed {computed} from the given PriorityClass name"
             )
     return None
+
+
+def set_group_priority(group: Object, store: Store) -> str | None:
+    """The priority of a pod group out of its class, or of the default one."""
+    spec = group["spec"]
+    chosen = _class_of(spec, store)
+    if isinstance(chosen, str):
+        return chosen
+    computed = chosen.get("value", 0)
+    given = spec.setdefault("priority", computed)
+    if given == computed:
+        return None
+    return (
+        f"priority set in the pod group ({given}) must match the priority computed ({computed}) based on the "
+        "priority class set in the spec"
+    )
+
+
+def _class_of(spec: Object, store: Store) -> Object | str:
+    """The priority class that a spec names, or the default one, which it then names; or what is wrong with it."""
+    name = spec.get("priorityClassName", "")
+    if name:
+        record = store.get(_PRIORITY_CLASSES, "", name)
+        return f"no PriorityClass with name {name} was found" if record is None else record.object()
+    chosen = _default_class(store) or {}
+    if chosen:
+        spec["priorityClassName"] = chosen["metadata"]["name"]
+    return chosen
 
 
 def _default_class(store: Store) -> Object | None:

@@ -31,6 +31,8 @@ class JobState:
     """Indexes that have succeeded and failed."""
     held: dict[int, Facts] = field(default_factory=dict)
     """Failed pods that are counted once they are replaced, by index."""
+    group: Object | None = None
+    """The group that new pods belong to."""
 
     @property
     def spec(self) -> Object:

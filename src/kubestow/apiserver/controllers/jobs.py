@@ -6,6 +6,7 @@ has ended says so in two steps: what its end will be, and, once no pod of it is 
 
 from collections.abc import Iterable
 
+from kubestow.apiserver.controllers import job_groups
 from kubestow.apiserver.controllers import job_policies as policies
 from kubestow.apiserver.controllers.api import Object, set_condition
 from kubestow.apiserver.controllers.job_state import SUCCESS, TRACKING, JobState, Outcome, finish_time, look
@@ -30,7 +31,9 @@ _INDEX_ENV = {
 class Jobs:
     """Runs Jobs to their end; keys are those of Jobs, or of pods that lost theirs after `orphan:`."""
 
-    def __init__(self, pods: Pods) -> None:
+    def __init__(self, pods: Pods, *, in_groups: bool = False) -> None:
+        """`in_groups`: whether pods of a Job that run at once belong to a group."""
+        self._in_groups = in_groups
         self._pods = pods
         self._api = pods.api
         self._owners = owners_in(pods.api.store, _JOBS)
@@ -82,6 +85,8 @@ class Jobs:
         else:
             if "deletionTimestamp" not in job["metadata"]:
                 try:
+                    if self._in_groups:
+                        state.group = job_groups.group_of(self._api, state)
                     again = self._manage(state, record)
                 except ApiError as refused:
                     error = refused
@@ -164,6 +169,8 @@ class Jobs:
         def alter(pod: Object) -> None:
             metadata = pod["metadata"]
             metadata["finalizers"] = [*metadata["finalizers"], TRACKING]
+            if state.group is not None:
+                job_groups.join(pod, state.group)
             if index is None:
                 return
             metadata["annotations"][policies.INDEX] = metadata["labels"][policies.INDEX] = str(index)

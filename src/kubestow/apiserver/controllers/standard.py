@@ -13,6 +13,7 @@ from kubestow.apiserver.controllers.garbage import GarbageCollector
 from kubestow.apiserver.controllers.jobs import Jobs
 from kubestow.apiserver.controllers.namespaces import Namespaces, default_service_account, root_certificate
 from kubestow.apiserver.controllers.nodes import NodeLifecycle, TaintEviction
+from kubestow.apiserver.controllers.pod_groups import PodGroupProtection
 from kubestow.apiserver.controllers.podgc import PodGarbageCollector
 from kubestow.apiserver.controllers.pods import Pods
 from kubestow.apiserver.controllers.queue import Controller
@@ -21,13 +22,14 @@ from kubestow.apiserver.controllers.replicasets import ReplicaSets
 from kubestow.apiserver.controllers.statefulsets import StatefulSets
 from kubestow.apiserver.controllers.ttl import TtlAfterFinished
 from kubestow.apiserver.controllers.volumes import Volumes
+from kubestow.config.features import Features
 
 
 class ControllersError(ValueError):
     """A list of controllers that cannot be used; the message names the entry."""
 
 
-def controllers(pods: Pods, authority: str, wanted: str = "*") -> list[Controller]:
+def controllers(pods: Pods, authority: str, wanted: str = "*", features: Features = Features()) -> list[Controller]:  # noqa: B008 - frozen
     """The controllers of a list such as `*,-job-controller`; `none` are none.
 
     `*` stands for all, a name for one, a name after `-` for all but that one.
@@ -43,7 +45,7 @@ def controllers(pods: Pods, authority: str, wanted: str = "*") -> list[Controlle
         "deployment-controller": lambda: Deployments(api),
         "statefulset-controller": lambda: StatefulSets(pods),
         "daemonset-controller": lambda: DaemonSets(pods),
-        "job-controller": lambda: Jobs(pods),
+        "job-controller": lambda: Jobs(pods, in_groups=features.workload_with_job),
         "ttl-after-finished-controller": lambda: TtlAfterFinished(api),
         "cronjob-controller": lambda: CronJobs(api),
         "disruption-controller": lambda: Budgets(pods),
@@ -54,6 +56,7 @@ def controllers(pods: Pods, authority: str, wanted: str = "*") -> list[Controlle
         "persistentvolume-binder-controller": lambda: Volumes(api),
         "resourceclaim-controller": lambda: ResourceClaims(api),
         "endpointslice-controller": lambda: EndpointSlices(pods),
+        "podgroup-protection-controller": lambda: PodGroupProtection(api),
     }
     for entry in _entries(wanted):
         if entry != "*" and entry.removeprefix("-") not in known:

@@ -3,7 +3,7 @@
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import at, count, printed, truth, zero
-from kubestow.apiserver.rules import cluster, devices, networking, policy, storage
+from kubestow.apiserver.rules import cluster, devices, networking, pod_groups, policy, storage
 
 KINDS = (
     Resource(
@@ -22,8 +22,28 @@ KINDS = (
             after=(("PreemptionPolicy", "preemptionPolicy"),),
         ),
     ),
-    Resource("scheduling.k8s.io/v1alpha2", "PodGroup podgroups", "status", generation=True, kept_with_status=None),
-    Resource("scheduling.k8s.io/v1alpha2", "Workload workloads", generation=True),
+    Resource(
+        "scheduling.k8s.io/v1alpha2",
+        "PodGroup podgroups",
+        "status",
+        rules=Rules(
+            pod_groups.default_group,
+            validate=pod_groups.validate_group,
+            validate_update=pod_groups.keep_group,
+            validate_status=pod_groups.validate_group_status,
+        ),
+        columns=printed(
+            ("Policy", cells.group_policy),
+            ("Workload", "spec.podGroupTemplateRef.workload.workloadName"),
+            ("Status", cells.group_status),
+        ),
+        kept_with_status=None,
+    ),
+    Resource(
+        "scheduling.k8s.io/v1alpha2",
+        "Workload workloads",
+        rules=Rules(validate=pod_groups.validate_workload, validate_update=pod_groups.keep_workload),
+    ),
     Resource(
         "storage.k8s.io/v1",
         "StorageClass storageclasses sc",

@@ -377,3 +377,19 @@ def requested_duration(request: Object) -> str:
     """How long a certificate is to last."""
     seconds = request.get("spec", {}).get("expirationSeconds")
     return NONE if seconds is None else duration(seconds)
+
+
+def group_policy(group: Object) -> str:
+    """How the pods of a group are scheduled."""
+    return "Gang" if group["spec"].get("schedulingPolicy", {}).get("gang") is not None else "Basic"
+
+
+def group_status(group: Object) -> str:
+    """Where a group of pods stands."""
+    told = {one["type"]: one for one in group.get("status", {}).get("conditions", ())}
+    if "DisruptionTarget" in told:
+        return str(told["DisruptionTarget"].get("reason", ""))
+    scheduled = told.get("PodGroupScheduled")
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"

@@ -52,6 +52,8 @@ def wrong_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         yield from _wrong_affinity(spec["affinity"], f"{path}.affinity")
     for index, gate in enumerate(spec.get("schedulingGates", ())):
         yield from wrong_name(f"{path}.schedulingGates[{index}]", gate.get("name", ""), qualified_name)
+    if "schedulingGroup" in spec:
+        yield from _wrong_group(spec["schedulingGroup"], f"{path}.schedulingGroup.podGroupName")
     if "topologySpreadConstraints" in spec:
         yield from _wrong_spread(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
     for name, wrong in _NAMES.items():
@@ -67,6 +69,13 @@ def wrong_pod_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     if grace < 0:
         message = f"Invalid value: {grace}: must be greater than or equal to 0"
         yield f"{path}.terminationGracePeriodSeconds", INVALID, message
+
+
+def _wrong_group(group: dict[str, Any], path: str) -> Iterator[Cause]:
+    if group.get("podGroupName") is None:
+        yield path, INVALID, "Invalid value: null: must specify one of: `podGroupName`"
+    else:
+        yield from wrong_name(path, group["podGroupName"], dns_subdomain)
 
 
 def _wrong_container(

@@ -1,0 +1,201 @@
+"""Pod groups at an API server: after each step, what is bound, what waits with which words, and how the groups stand.
+
+The control plane is the embedded one, without controllers and nodes that act; it and the scheduler talk over sockets,
+in virtual time.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubestow import config
+from kubestow.apiserver import ControlPlane, Options
+from kubestow.client.access import Access, Identity, open_channel
+from kubestow.client.api import ApiClient
+from kubestow.client.tls import TlsSettings
+from kubestow.config import Features
+from kubestow.model.failures import NotFoundError
+from kubestow.testing.jumping_loop import run
+from kubestow.wiring.core import Core
+from kubestow.wiring.live import LiveOptions, LiveScheduler
+
+_GATES = "GenericWorkload GangScheduling TopologyAwareWorkloadScheduling WorkloadAwarePreemption WorkloadWithJob"
+_FEATURES = Features.parse(",".join(f"{gate}=true" for gate in _GATES.split()))
+_PRIORITIES = {"p1": 100, "p5": 500, "p9": 900}
+_QUIET_SECONDS = 2.5
+_QUIET_LOOKS = 25
+_TOKEN = "conformance"  # noqa: S105 - of a server of our own
+_PATHS = {
+    "Node": "/api/v1/nodes",
+    "Pod": "/api/v1/namespaces/default/pods",
+    "PodGroup": "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups",
+    "Workload": "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/workloads",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    "Event": "/apis/events.k8s.io/v1/namespaces/default/events",
+}
+_TOLD = ("type", "reason", "action")
+_MAY_BE_SEEN = "FailedScheduling"
+"""Events of this reason may be seen where none is recorded."""
+
+Object = dict[str, Any]
+
+
+def check(case: Object) -> str | None:
+    """The first step after which things are otherwise than recorded."""
+    return run(_check(case))
+
+
+class _Clock:
+    """The time of the loop."""
+
+    def now(self) -> float:
+        return 1_767_225_600.0 + asyncio.get_running_loop().time()
+
+
+async def _check(case: Object) -> str | None:
+    async with ControlPlane(Options(token=_TOKEN, controllers=False, kubelets=False, features=_FEATURES)) as plane:
+        access = Access("case", plane.url, tls=TlsSettings(insecure=True), identity=Identity(token=_TOKEN))
+        channel = open_channel(access, clock=_Clock())
+        scheduler = LiveScheduler(LiveOptions(_configuration(), access, _FEATURES, seed=1, clock=_Clock()))
+        running = asyncio.create_task(scheduler.run())
+        try:
+            await scheduler.synced.wait()
+            api = ApiClient(channel, user_agent="conformance")
+            return await _Scenario(plane, scheduler.core, api).play(case)
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+            channel.close()
+
+
+def _configuration() -> config.SchedulerConfiguration:
+    chosen = config.default(_FEATURES)
+    return replace(
+        chosen,
+        leaderElection=replace(chosen.leaderElection, leaderElect=False),
+        clientConnection=replace(chosen.clientConnection, qps=-1.0),
+    )
+
+
+class _Scenario:
+    """One case, step by step."""
+
+    def __init__(self, plane: ControlPlane, core: Core, api: ApiClient) -> None:
+        self._plane = plane
+        self._core = core
+        self._api = api
+
+    async def play(self, case: Object) -> str | None:
+        for name, value in _PRIORITIES.items():
+            await self._create(
+                {
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "kind": "PriorityClass",
+                    "metadata": {"name": name},
+                    "value": value,
+                }
+            )
+        for number, (step, expected) in enumerate(zip(case["steps"], case["expect"], strict=True)):
+            for obj in step.get("apply", ()):
+                await self._create(obj)
+            for kind, name in step.get("delete", ()):
+                await self._delete(kind, name)
+            await self._quiet()
+            difference = _difference(await self._seen(), expected)
+            if difference is not None:
+                return f"step {number}: {difference}"
+        return None
+
+    async def _create(self, obj: Object) -> None:
+        await self._call("POST", _PATHS[obj["kind"]], obj)
+
+    async def _delete(self, kind: str, name: str) -> None:
+        try:
+            await self._call("DELETE", f"{_PATHS[kind]}/{name}", {"gracePeriodSeconds": 0})
+        except NotFoundError:
+            pass
+
+    async def _call(self, method: str, path: str, body: Object | None = None) -> Any:
+        data = b"" if body is None else json.dumps(body).encode()
+        return json.loads((await self._api.request(method, path, data, "application/json")).body)
+
+    async def _quiet(self) -> None:
+        """Until the scheduler has had nothing to do, and nothing has changed, for a while."""
+        version, looks = -1, 0
+        while looks < _QUIET_LOOKS:
+            await asyncio.sleep(_QUIET_SECONDS / _QUIET_LOOKS)
+            looks = looks + 1 if self._version == version and self._is_idle else 0
+            version = self._version
+
+    @property
+    def _version(self) -> int:
+        collections = [self._plane.store.collection(name) for name in ("pods", "podgroups.scheduling.k8s.io")]
+        return sum(record.rv for collection in collections for record in collection.objects.values())
+
+    @property
+    def _is_idle(self) -> bool:
+        core = self._core
+        busy = (core.scheduler.binder, core.scheduler.evictions, core.dispatcher)
+        return not (core.queue.has_work or core.queue.lengths()["backoff"] or any(len(part) for part in busy))
+
+    async def _seen(self) -> Object:
+        items = {
+            kind: (await self._call("GET", _PATHS[kind]))["items"] for kind in ("Node", "Pod", "PodGroup", "Event")
+        }
+        labels = {node["metadata"]["name"]: node["metadata"].get("labels", {}) for node in items["Node"]}
+        bound, pending = Counter[str](), Counter[tuple[str, str, str, bool]]()
+        nodes: dict[str, list[str]] = {}
+        for pod in items["Pod"]:
+            group = pod["spec"].get("schedulingGroup", {}).get("podGroupName", "-")
+            if pod["spec"].get("nodeName"):
+                bound[group] += 1
+                nodes.setdefault(group, []).append(pod["spec"]["nodeName"])
+            else:
+                condition = _condition(pod, "PodScheduled")
+                words = condition.get("reason", ""), condition.get("message", "")
+                pending[group, *words, bool(pod["status"].get("nominatedNodeName"))] += 1
+        domains = {}
+        for group in items["PodGroup"]:
+            key = (group["spec"].get("schedulingConstraints") or {}).get("topology") or ()
+            name = group["metadata"]["name"]
+            if key and name in nodes:
+                domains[name] = len({labels[node].get(key[0]["key"]) for node in nodes[name]})
+        return {
+            "bound": dict(bound),
+            "domains": domains,
+            "pending": pending,
+            "groups": {group["metadata"]["name"]: _conditions(group) for group in items["PodGroup"]},
+            "events": {(one["regarding"]["kind"], *(one[field] for field in _TOLD)) for one in items["Event"]},
+        }
+
+
+def _conditions(obj: Object) -> list[Object]:
+    fields = ("type", "status", "reason", "message")
+    return [{field: one.get(field, "") for field in fields} for one in obj.get("status", {}).get("conditions", ())]
+
+
+def _condition(pod: Object, kind: str) -> Object:
+    conditions = pod.get("status", {}).get("conditions", ())
+    return next((one for one in conditions if one["type"] == kind), {})
+
+
+def _difference(seen: Object, expected: Object) -> str | None:
+    wanted = dict(expected)
+    wanted["pending"] = Counter(
+        {(one["group"], one["reason"], one["message"], one["nominated"]): one["pods"] for one in expected["pending"]}
+    )
+    wanted["events"] = {(one["kind"], *(one[field] for field in _TOLD)) for one in expected["events"]}
+    more = {event for event in seen["events"] - wanted["events"] if event[2] == _MAY_BE_SEEN}
+    wanted["events"] |= more
+    for part, of in wanted.items():
+        if seen[part] != of:
+            return f"{part}: {_shown(seen[part])}, expected {_shown(of)}"
+    return None
+
+
+def _shown(value: Any) -> Any:
+    return sorted(value) if isinstance(value, set) else dict(value)
