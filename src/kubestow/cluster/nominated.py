@@ -42,6 +42,17 @@ class RowSums:
         self.pod_count[row] += sign
         self.pods += sign
 
+    def account_copies(self, pod: PodInfo, counts: IntArray) -> None:
+        """So many pods like this one are on each row."""
+        requests = pod.requests
+        for name, amount in requests.amounts.items():
+            column = self.resource_index.get(name)
+            if column is not None and column < len(self.requested):
+                self.requested[column, : len(counts)] += amount * counts
+        self.non_zero[0, : len(counts)] += requests.non_zero_cpu * counts
+        self.non_zero[1, : len(counts)] += requests.non_zero_memory * counts
+        self.pod_count[: len(counts)] += counts
+
 
 def _no_sums(table: NodeTable) -> RowSums:
     shape = table.requested.shape

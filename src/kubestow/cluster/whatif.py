@@ -107,6 +107,10 @@ class WhatIf:
         self.pods[row][pod.uid] = pod
         self._account(row, pod, 1)
 
+    def add_copies(self, pod: PodInfo, counts: IntArray) -> None:
+        """So many pods like this one on each row, as far as sums go."""
+        self._sums.account_copies(pod, counts)
+
     def remove_pod(self, row: int, pod: PodInfo) -> None:
         del self.pods[row][pod.uid]
         self._account(row, pod, -1)

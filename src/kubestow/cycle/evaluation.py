@@ -71,9 +71,9 @@ class Evaluation:
         self.scores: list[PluginScore] = []
         self._answers: dict[str, Any] = {}
 
-    def of(self, pod: PodInfo) -> "Evaluation":
-        """An evaluation of another pod."""
-        return Evaluation(self.profile, self.cluster, self._nominator, pod)
+    def of(self, pod: PodInfo, within: IntArray | None = None) -> "Evaluation":
+        """An evaluation of another pod, or on other rows."""
+        return Evaluation(self.profile, self.cluster, self._nominator, pod, within)
 
     # PreFilter
 

@@ -11,13 +11,15 @@ have a node. Pods that find none then are left over, and wait for room by themse
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
+from kubestow.cycle.group_counts import GroupCounts, count
 from kubestow.cycle.group_outcome import (
     UNSCHEDULABLE_GROUP,
     WAITS_FOR_PREEMPTION,
@@ -31,6 +33,7 @@ from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.placement_choice import PlacementScoreError, best_placement
 from kubestow.cycle.scheduling import SchedulingCycles, refusal
 from kubestow.extenders.extender import Asking, Conversation, begin
+from kubestow.framework.handle import Nominator
 from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection
@@ -40,8 +43,11 @@ from kubestow.model.rng import Rng
 _NOT_REGISTERED = "default preemption plugin is not registered, workload aware preemption is disabled"
 _NO_PREEMPTION = "workload aware preemption is not supported for pod groups with scheduling constraints"
 
+Decision: TypeAlias = tuple[Trial, tuple[Tried, ...]]
+"""The trial that counts, and all that was tried."""
 
-class Nominations(Protocol):
+
+class Nominations(Nominator, Protocol):
     """Pods that are nominated to nodes; one that takes a node is nominated no longer."""
 
     def node_of(self, uid: str) -> str: ...
@@ -80,32 +86,98 @@ class GroupCycles:
             outcome = yield from self._preempt(profile, group, outcome)
         return replace(outcome, outcomes=_refused(outcome, trial, group))
 
-    def _decide(self, profile: Profile, group: TriedGroup) -> Conversation[tuple[Trial, tuple[Tried, ...]]]:
+    def _decide(self, profile: Profile, group: TriedGroup) -> Conversation[Decision]:
         """The trial that counts: all is taken where the group will do, and nothing where it will not."""
+        counts = self._count(profile, group)
         if not self._by_placements:
-            trial = yield from self._try(profile, group, None)
-            self._give_back_unless(trial.code is Code.SUCCESS, profile, trial)
+            trial = yield from self._try_one(profile, group, None, counts)
             return trial, (_tried("", self._cluster.nodes.count, trial),)
         placements = self._placements(profile, group)
+        if len(placements) == 1:
+            trial = yield from self._try_one(profile, group, self._within(placements[0]), counts)
+            tried: tuple[Tried, ...] = (_tried(placements[0].name, len(placements[0].rows), trial),)
+        else:
+            told = None if counts is None else (yield from self._try_by_counts(profile, group, placements, counts))
+            trial, tried = told or (yield from self._try_all(profile, group, placements))
+        if trial.is_refused:
+            words = f"0/{len(placements)} placements are available, first placement status: {UNSCHEDULABLE_GROUP}"
+            trial = replace(trial, message=words)
+        return trial, tried
+
+    def _count(self, profile: Profile, group: TriedGroup) -> GroupCounts | None:
+        """What is plain from counts; where a pod may preempt by itself, that is not."""
+        constrained = self._by_placements and group.group is not None and bool(group.group.topology_key)
+        if not (self._preempts or constrained) or self._cycles.asks_extenders:
+            return None
+        return count(profile, self._cluster, self._nominations, group)
+
+    def _try_one(
+        self, profile: Profile, group: TriedGroup, within: IntArray | None, counts: GroupCounts | None
+    ) -> Conversation[Trial]:
+        """Try the group on some rows, or anywhere, unless it is plain that it will not do."""
+        if counts is not None and not counts.is_enough(counts.fitting(within)):
+            refused = counts.refused(within)
+            if refused is not None:
+                return refused
+        trial = yield from self._try(profile, group, within)
+        if trial.code is not Code.SUCCESS:
+            self._give_back(profile, trial)
+        return trial
+
+    def _try_by_counts(
+        self, profile: Profile, group: TriedGroup, placements: Sequence[Placement], counts: GroupCounts
+    ) -> Conversation[Decision | None]:
+        """Choose a placement by how many pods each takes, and try only that; None if all have to be tried."""
+        fitting = [counts.fitting(placement.rows) for placement in placements]
+        good = [number for number, fits in enumerate(fitting) if counts.is_enough(fits)]
+        if not good:
+            trial = counts.refused(placements[0].rows)
+        else:
+            candidates = [
+                PlacedPods(
+                    placements[number],
+                    group.pods[: fitting[number]],
+                    partial(self._nodes_of, profile, group, placements[number]),
+                )
+                for number in good
+            ]
+            best = placements[good[best_placement(profile, group, candidates, self._rng)]]
+            trial = yield from self._try(profile, group, self._within(best))
+            if trial.code is not Code.SUCCESS:
+                self._give_back(profile, trial)
+                return None
+        if trial is None:
+            return None
+        failures = _tried("", 0, trial).failures if not good else ()
+        tried = [Tried(one.name, len(one.rows), fits, failures) for one, fits in zip(placements, fitting, strict=True)]
+        return trial, tuple(tried)
+
+    def _try_all(self, profile: Profile, group: TriedGroup, placements: Sequence[Placement]) -> Conversation[Decision]:
+        """Try the group in one placement after the other, and take the best that will do."""
         trials: list[Trial] = []
         for placement in placements:
             trial = yield from self._try(profile, group, self._within(placement))
-            is_last = len(placements) == 1 and trial.code is Code.SUCCESS
-            self._give_back_unless(is_last, profile, trial)
+            self._give_back(profile, trial)
             trials.append(trial)
             if trial.code is Code.ERROR:
                 break
         tried = tuple(_tried(one.name, len(one.rows), trial) for one, trial in zip(placements, trials, strict=False))
-        if trials[-1].code is Code.ERROR or (len(placements) == 1 and not trials[0].is_refused):
+        if trials[-1].code is Code.ERROR:
             return trials[-1], tried
         good = [number for number, trial in enumerate(trials) if not trial.is_refused]
         if not good:
-            refused = f"0/{len(placements)} placements are available, first placement status: {UNSCHEDULABLE_GROUP}"
             plugins = frozenset().union(*(trial.plugins for trial in trials))
-            return replace(trials[0], message=refused, other_plugins=plugins), tried
+            return replace(trials[0], other_plugins=plugins), tried
         candidates = [_placed_pods(placements[number], trials[number]) for number in good]
         best = trials[good[best_placement(profile, group, candidates, self._rng)]]
         return self._taken_again(profile, best) if best.code is Code.SUCCESS else best, tried
+
+    def _nodes_of(self, profile: Profile, group: TriedGroup, placement: Placement) -> Sequence[str]:
+        """Where pods would be placed within a placement."""
+        trial = begin(self._try(profile, group, self._within(placement)))
+        assert not isinstance(trial, Asking), "who asks extenders does not choose by counts"
+        self._give_back(profile, trial)
+        return [placed.node for placed in trial.placed]
 
     # Placements
 
@@ -170,9 +242,7 @@ class GroupCycles:
             trial.nominations.append((placed.pod.pod, node))
             self._nominations.remove(placed.pod.uid)
 
-    def _give_back_unless(self, is_to_stay: bool, profile: Profile, trial: Trial) -> None:
-        if is_to_stay:
-            return
+    def _give_back(self, profile: Profile, trial: Trial) -> None:
         for placed in reversed(trial.placed):
             self._cycles.give_back(profile, placed)
         for pod, node in trial.nominations:
@@ -237,7 +307,7 @@ class GroupCycles:
 
     def _would_fit(self, profile: Profile, group: TriedGroup) -> Conversation[Trial]:
         trial = yield from self._try(profile, group, None, just_whether=True)
-        self._give_back_unless(False, profile, trial)
+        self._give_back(profile, trial)
         return trial
 
 

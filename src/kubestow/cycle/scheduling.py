@@ -87,6 +87,10 @@ class SchedulingCycles:
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
         self._extenders = extenders
 
+    @property
+    def asks_extenders(self) -> bool:
+        return self._extenders is not None
+
     def reconfigure(self, percentage_of_nodes_to_score: int) -> None:
         """Other plugins decide from now on: what pods share is forgotten."""
         self._percentage = percentage_of_nodes_to_score
