@@ -26,6 +26,7 @@ from kubestow.intake import Intake
 from kubestow.model.codec import convert
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.pod_groups import Condition, PodGroup, PodGroupStatus
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.testing.handles import ListRecorder
@@ -101,6 +102,9 @@ class InstantApi:
 
     update_resource_claim_status = update_resource_claim
 
+    async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None:
+        self.intake.updated(group, replace(group, status=PodGroupStatus(conditions=(condition,))))
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"no workload should need {name}")
 
@@ -137,9 +141,9 @@ def measure(
     return uvloop.run(_measure(name, nodes, pods, seed, plugin))
 
 
-def _with(plugin: Any) -> tuple[config.SchedulerConfiguration, Registry]:
+def _with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfiguration, Registry]:
     """The default configuration and the registry, with a plugin in both."""
-    configuration, registry = config.default(), in_tree_registry()
+    configuration, registry = config.default(features), in_tree_registry()
     if plugin is not None:
         registry.register(plugin.name, plugin)
         (profile,) = configuration.profiles
@@ -158,8 +162,9 @@ async def _measure(name: str, nodes: int, pods: int, seed: int, plugin: type | N
 
     chance, metrics = random.Random(seed), SchedulerMetrics()
     outside = Outside(WallClock(), time.perf_counter, chance, api, ListRecorder(), metrics, decided)
-    configuration, registry = _with(plugin)
-    core = build_core(configuration, config.Features(), registry, outside)
+    features = config.Features.parse(workload.feature_gates)
+    configuration, registry = _with(plugin, features)
+    core = build_core(configuration, features, registry, outside)
     api.intake = core.intake
     for node in workload.nodes(nodes):
         core.intake.added(node)

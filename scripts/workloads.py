@@ -14,9 +14,18 @@ from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.model.workloads import ReplicaSet
-from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.builders import make_node, make_pod, make_pod_group
 
 ZONES = 5
+RACK_LABEL = "example.com/rack"
+_NODES_PER_RACK = 40
+_GANG_SIZES = (8, 16, 32, 64, 128, 256, 512)
+_GROUP_GATES = ",".join(
+    f"{gate}=true"
+    for gate in (
+        "GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"
+    )
+)  # fmt: skip
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _PER_FILLED_NODE = 4
@@ -31,7 +40,14 @@ def node_name(number: int) -> str:
 
 def _node(number: int, cpu: str = "32") -> Node:
     resources = {"ephemeral-storage": "100Gi"}
-    return make_node(node_name(number), cpu=cpu, memory="64Gi", resources=resources, zone=f"z{number % ZONES}")
+    return make_node(
+        node_name(number),
+        cpu=cpu,
+        memory="64Gi",
+        resources=resources,
+        zone=f"z{number % ZONES}",
+        labels={RACK_LABEL: f"r{number // _NODES_PER_RACK}"},
+    )
 
 
 def _affinity(kind: str, strength: str, terms: list[dict[str, Any]]) -> dict[str, Any]:
@@ -45,6 +61,17 @@ def _term(topology_key: str, labels: dict[str, str]) -> dict[str, Any]:
 def _spread(action: str) -> dict[str, Any]:
     constraint = _term(ZONE_LABEL, {"app": "x"}) | {"maxSkew": 5, "whenUnsatisfiable": action}
     return {"spec": {"topologySpreadConstraints": [constraint]}}
+
+
+def _gangs(pods: int) -> dict[str, range]:
+    """Gangs of all sizes in turn: by name, the numbers of their pods."""
+    found: dict[str, range] = {}
+    start = 0
+    while start < pods:
+        end = min(start + _GANG_SIZES[len(found) % len(_GANG_SIZES)], pods)
+        found[f"g{len(found)}"] = range(start, end)
+        start = end
+    return found
 
 
 def _basic(_number: int) -> Shape:
@@ -198,6 +225,14 @@ class Workload:
     """The pods belong to so many of them, and so are spread by the system's default constraints."""
     devices: DeviceWorkload | None = None
     """Every pod claims some of them."""
+    gangs: bool = False
+    """The pods belong to gangs of 8 to 512."""
+    topology_key: str = ""
+    """All pods of a gang go to nodes with the same value of this label."""
+
+    @property
+    def feature_gates(self) -> str:
+        return _GROUP_GATES if self.gangs else ""
 
     def nodes(self, count: int) -> list[Node]:
         return [_node(number, self.node_cpu) for number in range(count)]
@@ -205,6 +240,11 @@ class Workload:
     def others(self, nodes: int, pods: int) -> list[Any]:
         """What is there beside nodes and pods."""
         owners: list[Any] = [_replica_set(number) for number in range(self.replica_sets)]
+        if self.gangs:
+            owners += [
+                make_pod_group(name, len(members), topology_key=self.topology_key)
+                for name, members in _gangs(pods).items()
+            ]
         return owners if self.devices is None else owners + self.devices.objects(nodes, pods)
 
     def running(self, nodes: int) -> list[Pod]:
@@ -219,10 +259,11 @@ class Workload:
 
     def pods(self, count: int, nodes: int) -> list[Pod]:
         """The pods to be scheduled."""
-        return [self._pod(number, nodes) for number in range(count)]
+        group_of = {number: name for name, members in _gangs(count).items() for number in members} if self.gangs else {}
+        return [self._pod(number, nodes, group_of.get(number)) for number in range(count)]
 
-    def _pod(self, number: int, nodes: int) -> Pod:
-        shape: Shape = {"cpu": "100m", "memory": "500Mi", "labels": {"app": "x"}} | self.shape(number)
+    def _pod(self, number: int, nodes: int, group: str | None) -> Pod:
+        shape: Shape = {"cpu": "100m", "memory": "500Mi", "labels": {"app": "x"}, "group": group} | self.shape(number)
         if self.one_per_node:
             field = {"key": "metadata.name", "operator": "In", "values": [node_name(number % nodes)]}
             terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
@@ -255,6 +296,8 @@ WORKLOADS: dict[str, Workload] = {
     "churn": Workload(churn=True),
     "gated": Workload(gated=True),
     "daemonset": Workload(one_per_node=True),
+    "gang": Workload(gangs=True),
+    "gang-topology": Workload(gangs=True, topology_key=RACK_LABEL),
     "dra": Workload(_claiming, devices=DeviceWorkload(_whole_devices, _two_near_each_other)),
     "dra-partition": Workload(_claiming, devices=DeviceWorkload(_partitionable_devices, _a_partition)),
 }

@@ -1,6 +1,9 @@
 """Who could be evicted for a pod group, and in which order they are spared if the group fits in spite of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
@@ -9,33 +12,51 @@ from kubestow.model.pod_groups import group_key
 from kubestow.model.standing import pod_start_time
 from kubestow.plugins.default_preemption.budgets import Budgets
 
+_Unit: TypeAlias = tuple[tuple[PodInfo, ...], int]
+"""Pods that leave together, and their priority."""
+
 
 def units_to_spare(cluster: Cluster, priority: int, budgets: Budgets, now: float) -> Sequence[VictimUnit]:
     """All that may be evicted for a priority: first those whose eviction breaks a budget, the most important first.
 
     Groups whose disruption mode says so are evicted all or none, and count by the priority of the group.
     """
-    units, priorities = _units(cluster)
-    lower = [key for key in units if priorities[key] < priority]
-    lower.sort(key=lambda key: _importance(units[key], priorities[key], now))
-    broken = budgets.units_broken_by([units[key] for key in lower])
+    lower = [*_single_pods(cluster, priority), *_whole_groups(cluster, priority)]
+    lower.sort(key=lambda unit: _importance(unit[0], unit[1], now))
+    broken = budgets.units_broken_by([pods for pods, _ in lower])
     order = sorted(range(len(lower)), key=lambda number: not broken[number])
-    return [VictimUnit(tuple(units[lower[number]])) for number in order]
+    return [VictimUnit(lower[number][0]) for number in order]
 
 
-def _units(cluster: Cluster) -> tuple[dict[str, list[PodInfo]], dict[str, int]]:
-    """The pods on nodes by what is evicted together, with its priority."""
-    units: dict[str, list[PodInfo]] = {}
-    priorities: dict[str, int] = {}
-    for _, pod in cluster.placed_pods():
-        group = None if cluster.groups is None or not group_key(pod.pod) else cluster.groups.group_of(pod.pod)
-        if group is not None and group.is_disrupted_together:
-            units.setdefault(group.metadata.uid, []).append(pod)
-            priorities[group.metadata.uid] = group.priority
-        else:
-            units[pod.uid] = [pod]
-            priorities[pod.uid] = pod.priority
-    return units, priorities
+def _single_pods(cluster: Cluster, priority: int) -> Iterator[_Unit]:
+    """The pods of a lower priority that are evicted one by one."""
+    nodes, ranking = cluster.nodes, cluster.ranking
+    rows = np.flatnonzero(nodes.live[: nodes.size])
+    rows = rows[~ranking.known_above(rows, priority)]
+    ranking.refresh(rows)
+    for row in rows[ranking.lowest[rows] < priority].tolist():
+        for pod in nodes.pods[row].values():
+            if pod.priority < priority and not _is_evicted_with_others(cluster, pod):
+                yield (pod,), pod.priority
+
+
+def _is_evicted_with_others(cluster: Cluster, pod: PodInfo) -> bool:
+    if cluster.groups is None or not group_key(pod.pod):
+        return False
+    group = cluster.groups.group_of(pod.pod)
+    return group is not None and group.is_disrupted_together
+
+
+def _whole_groups(cluster: Cluster, priority: int) -> Iterator[_Unit]:
+    """The pods of each group of a lower priority that is evicted all or none."""
+    if cluster.groups is None:
+        return
+    for group in cluster.listers.pod_groups:
+        if group.is_disrupted_together and group.priority < priority:
+            found = (cluster.pod(uid) for uid in cluster.groups.members(group.key).scheduled)
+            pods = tuple(pod for pod in found if pod is not None)
+            if pods:
+                yield pods, group.priority
 
 
 def _importance(pods: Sequence[PodInfo], priority: int, now: float) -> tuple[bool, int, bool, int, float]:
