@@ -88,7 +88,7 @@ class SchedulerHarness:
             self.attempts.decided,
             ask,
         )
-        self.core = build_core(_configured(configuration, plugins, features), features, registry, outside)
+        self.core = build_core(configured(configuration, plugins, features), features, registry, outside)
         self.cluster.feed.listen(self.core.intake)
         self._running = self.loop.create_task(self.core.scheduler.run())
         self._uncaught: list[Exception] = []
@@ -229,9 +229,10 @@ class SchedulerHarness:
         return places
 
 
-def _configured(
+def configured(
     configuration: SchedulerConfiguration | str | None, plugins: Iterable[Any], features: config.Features
 ) -> SchedulerConfiguration:
+    """A configuration, or the text of one, with `plugins` enabled in every profile that does not name them."""
     known = {**IN_TREE, **{plugin.name: points_of(plugin) for plugin in plugins}}
     if configuration is None:
         configuration = config.default(features)

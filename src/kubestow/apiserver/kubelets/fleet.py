@@ -1,7 +1,8 @@
 """All stand-in kubelets together: one more controller, whose keys are pods and nodes.
 
 There is no task for a node. A visit to a pod plays its life until now and writes what changed; it is visited again when
-something more is due. Heartbeats are renewed in batches, straight in the store. An idle fleet costs its heartbeats.
+something more is due. Heartbeats are renewed in batches, straight in the store. An idle fleet costs its heartbeats;
+without them it costs nothing, and a node has a lease only while it is silent: the lease tells since when.
 
 Annotations of a node: with `kubestow.dev/ready: "false"` its kubelet says that it is not ready and does nothing more;
 with `"unknown"` it falls silent without a word. `kubestow.dev/shutdown: "true"` shuts it down: its pods are stopped.
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterable
 from functools import partial
 
-from kubestow.apiserver.controllers.api import Object
+from kubestow.apiserver.controllers.api import Object, condition_of
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.kubelets import claims, lives, resizing, statuses
@@ -44,8 +45,9 @@ def _renewed(body: bytes, renewal: bytes, rv: int) -> bytes:
 class Fleet:
     """Acts for every node in a store; keys are pods, nodes (without a namespace) and the renewal of leases."""
 
-    def __init__(self, pods: Pods, pace: Pace) -> None:
+    def __init__(self, pods: Pods, pace: Pace, *, heartbeats: bool = True) -> None:
         self._pods = pods
+        self._heartbeats = heartbeats
         self._api = pods.api
         self._store = pods.api.store
         self._pace = pace
@@ -84,7 +86,7 @@ class Fleet:
         if change.previous is None or state != self._states.get(record.name, b"true"):
             self._states[record.name] = state
             pods = ((pod.namespace, pod.name) for pod in self._pods.on_node(record.name))
-            return (("", record.name), _RENEWAL, *pods)
+            return (("", record.name), *((_RENEWAL,) if self._heartbeats else ()), *pods)
         return ()
 
     def _visit_node(self, name: str) -> float | None:
@@ -97,6 +99,13 @@ class Fleet:
             return None
         state = self._states.get(name, b"true")
         if state == b"unknown":
+            if lease is None and not self._heartbeats:
+                self._create_lease(record)
+            return None
+        if lease is not None and not self._heartbeats:
+            self._store.delete(_LEASES, lease)
+            lease = None
+        if not self._heartbeats and state == b"true" and is_ready(record.object()):
             return None
         address, now = self._addresses.of_node(name), self._store.now()
 
@@ -106,7 +115,7 @@ class Fleet:
         if lease is not None and state != b"false":
             self._beat(lease)
         self._api.update("nodes", "", name, report, sub="status")
-        if lease is None and state == b"true":
+        if lease is None and state == b"true" and self._heartbeats:
             self._create_lease(record)
         return None
 
@@ -250,6 +259,12 @@ class Fleet:
         ]
         if resizing.decide(pod, life, self._api.read("nodes", "", name) or {}, others, self._api.now()) == "Deferred":
             self._deferred.setdefault(name, {})[key] = pod["metadata"]["uid"]
+
+
+def is_ready(node: Object) -> bool:
+    """Whether a node's kubelet has said that it is ready."""
+    ready = condition_of(node, "Ready")
+    return ready is not None and ready.get("status") == "True"
 
 
 def _generation(record: Record) -> bytes:

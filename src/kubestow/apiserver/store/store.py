@@ -85,6 +85,24 @@ class Store:
             self._load(journal)
             journal.start(self._became_durable, self._refuse_waiting)
 
+    def fork(self, clock: Clock, random: Callable[[int], bytes]) -> "Store":
+        """Another store with the same objects, which goes its own way from now on; without the log of changes.
+
+        Records never change, so they are shared, and the copy is cheap.
+        """
+        other = Store(retain=self._retain, clock=clock, random=random)
+        for storage, collection in self.collections.items():
+            if storage not in other.collections:
+                other.add(collection.resource)
+            twin = other.collections[storage]
+            twin.floor = self.rv
+            twin.objects = dict(collection.objects)
+            twin.by_namespace = {name: dict(objects) for name, objects in collection.by_namespace.items()}
+        other.by_uid = dict(self.by_uid)
+        other.dependents = {uid: dict(owned) for uid, owned in self.dependents.items()}
+        other.rv = other.durable_rv = self.rv
+        return other
+
     def now(self) -> str:
         """The time as objects tell it."""
         return format_time(self.clock.now())

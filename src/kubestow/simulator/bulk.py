@@ -1,0 +1,206 @@
+"""Pods by the hundred thousand, each of which arrives, is bound, runs for its time and ends, and nothing else.
+
+Such a pod needs no controller, and is kept as the object the scheduler sees, without the JSON that the store, its rules
+and a dozen controllers would read and write five times in its life. As soon as anything else concerns it (somebody
+deletes it, its node fails or is drained, a budget or a quota counts it) it becomes an ordinary object of the store, in
+the state it would have there, and stays one. What happens, and when, is the same either way; a test compares the two.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from kubestow.apiserver.kubelets.lives import born
+from kubestow.apiserver.kubelets.scripts import PREFIX, Pace, Script
+from kubestow.apiserver.kubelets.statuses import Addresses, report_pod
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.objects.writing import new_uid
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.store.records import Change
+from kubestow.model.codec import convert
+from kubestow.model.pod import Pod, PodCondition
+from kubestow.model.timestamps import format_time
+from kubestow.reporting.conditions import POD_SCHEDULED, with_condition
+from kubestow.simulator.plane import Plane
+
+Object = dict[str, Any]
+RUN_SECONDS = f"{PREFIX}run-seconds"
+_SETTLE_SECONDS = 0.01
+"""How long a kubelet takes to see that a pod is bound, as the queue of controllers has it."""
+_COUNTING = ("poddisruptionbudgets.policy", "resourcequotas")
+_PLAIN_SPEC = ("initContainers", "activeDeadlineSeconds", "schedulingGates", "resourceClaims", "nodeName")
+_PLAIN_ANNOTATIONS = {f"{PREFIX}start-seconds", RUN_SECONDS, f"{PREFIX}stop-seconds"}
+
+
+class Template:
+    """What many pods have in common: a manifest as the store would have it."""
+
+    def __init__(self, plane: Plane, manifest: Object, namespace: str) -> None:
+        """Raises the API server's error for a manifest that it would refuse."""
+        intent = Intent(validation="Strict", dry_run=True)
+        named = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": "template"}}
+        self.namespace = namespace
+        self.given = manifest
+        self.manifest = plane.writer.create(BY_STORAGE["pods"], namespace, named, intent).object()
+        self.pod = convert(Pod, self.manifest)
+        metadata, spec = self.manifest["metadata"], self.manifest["spec"]
+        said = {key for key in metadata.get("annotations", {}) if key.startswith(PREFIX)}
+        self.is_plain = (
+            spec.get("restartPolicy") == "Never"
+            and not any(spec.get(field) for field in _PLAIN_SPEC)
+            and not any("persistentVolumeClaim" in one or "ephemeral" in one for one in spec.get("volumes", ()))
+            and not metadata.get("ownerReferences")
+            and not metadata.get("finalizers")
+            and said <= _PLAIN_ANNOTATIONS
+        )
+
+
+class _BulkPod:
+    __slots__ = ("bound", "run_seconds", "template")
+
+    def __init__(self, template: Template, run_seconds: float) -> None:
+        self.template = template
+        self.run_seconds = run_seconds
+        self.bound = 0.0
+
+
+class BulkPods:
+    """The pods of a simulation that are no objects of its store."""
+
+    def __init__(self, plane: Plane, pace: Pace, call_at: Callable[..., Any], *, kubelets: bool) -> None:
+        self._plane = plane
+        self._pace = pace
+        self._call_at = call_at
+        self._kubelets = kubelets
+        self._pods: dict[str, _BulkPod] = {}
+        self._on_node: dict[str, dict[str, None]] = {}
+        plane.store.collection("nodes").subscribers.append(self._node_changed)
+        for storage in _COUNTING:
+            plane.store.collection(storage).subscribers.append(self._counting_changed)
+
+    def create(self, template: Template, name: str, run_seconds: float) -> None:
+        """A pod arrives; raises the API server's error if it cannot."""
+        plane = self._plane
+        counted = any(template.namespace in plane.store.collection(one).by_namespace for one in _COUNTING)
+        if not template.is_plain or counted or not self._kubelets:
+            self._create_in_full(template, name, run_seconds)
+            return
+        key = f"{template.namespace}/{name}"
+        meta = replace(
+            template.pod.metadata,
+            name=name,
+            uid=new_uid(plane.store.random),
+            creationTimestamp=plane.store.now(),
+            resourceVersion=self._next_version(),
+        )
+        self._pods[key] = _BulkPod(template, run_seconds)
+        plane.publish((Pod, key), replace(template.pod, metadata=meta), "Pending")
+
+    def _create_in_full(self, template: Template, name: str, run_seconds: float) -> None:
+        metadata = dict(template.given.get("metadata", {}))
+        annotations = {**metadata.get("annotations", {}), RUN_SECONDS: repr(run_seconds)}
+        pod = {**template.given, "metadata": {**metadata, "name": name, "annotations": annotations}}
+        self._plane.writer.create(BY_STORAGE["pods"], template.namespace, pod, Intent(validation="Strict"))
+
+    def _next_version(self) -> str:
+        store = self._plane.store
+        store.rv += 1
+        return str(store.rv)
+
+    def __contains__(self, pod: Pod) -> bool:
+        """Whether a pod, by name and uid, is one of these."""
+        if pod.key not in self._pods:
+            return False
+        current: Pod = self._plane.current[Pod, pod.key]
+        return current.metadata.uid == pod.metadata.uid
+
+    def bind(self, key: str, node: str) -> None:
+        """A pod gets its node: it starts, runs and ends there."""
+        plane, one, old = self._plane, self._pods[key], self._plane.current[Pod, key]
+        clock = plane.store.clock.now()
+        now = format_time(clock)
+        one.bound = clock
+        scheduled = PodCondition(type=POD_SCHEDULED, status="True", lastTransitionTime=now)
+        conditions = with_condition(old.status.conditions, scheduled)
+        status = replace(old.status, nominatedNodeName="", conditions=conditions, startTime=now)
+        meta = replace(old.metadata, resourceVersion=self._next_version())
+        new = replace(old, metadata=meta, spec=replace(old.spec, nodeName=node), status=status)
+        self._on_node.setdefault(node, {})[key] = None
+        self._call_at(self._ends(one) - clock, self._end, key, old.metadata.uid)
+        plane.publish((Pod, key), new, "Pending")
+
+    def _ends(self, one: _BulkPod) -> float:
+        starts = Script(one.template.manifest, self._pace).start()
+        return one.bound + _SETTLE_SECONDS + starts + one.run_seconds
+
+    def _end(self, key: str, uid: str) -> None:
+        pod = self._plane.current.get((Pod, key))
+        if key in self._pods and pod is not None and pod.metadata.uid == uid:
+            self._forget(key, pod.spec.nodeName)
+            self._plane.publish((Pod, key), None, "Succeeded")
+
+    def _forget(self, key: str, node: str) -> None:
+        del self._pods[key]
+        here = self._on_node.get(node)
+        if here is not None:
+            del here[key]
+            if not here:
+                del self._on_node[node]
+
+    def set_status(self, key: str, condition: PodCondition | None, nominated_node: str | None) -> None:
+        """What the scheduler says of a pod that it did not place."""
+        old: Pod = self._plane.current[Pod, key]
+        status = old.status
+        if condition is not None:
+            status = replace(status, conditions=with_condition(status.conditions, condition))
+        if nominated_node is not None:
+            status = replace(status, nominatedNodeName=nominated_node)
+        if status != old.status:
+            meta = replace(old.metadata, resourceVersion=self._next_version())
+            self._plane.publish((Pod, key), replace(old, metadata=meta, status=status), "Pending")
+
+    # Becoming objects of the store
+
+    def _node_changed(self, change: Change) -> None:
+        name = change.record.name
+        if name in self._on_node and (change.type == "DELETED" or _concerns_pods(change.record.body)):
+            self.put_in_store(self._on_node[name])
+
+    def _counting_changed(self, change: Change) -> None:
+        if change.type == "ADDED":
+            prefix = f"{change.record.namespace}/"
+            self.put_in_store([key for key in self._pods if key.startswith(prefix)])
+
+    def put_in_store(self, keys: Any = None) -> None:
+        """Make ordinary objects of some, or of all."""
+        for key in list(self._pods if keys is None else keys):
+            self._put_in_store(key)
+
+    def _put_in_store(self, key: str) -> None:
+        one, pod = self._pods[key], self._plane.current[Pod, key]
+        self._forget(key, pod.spec.nodeName)
+        manifest, meta = one.template.manifest, pod.metadata
+        metadata = {**manifest["metadata"], "name": meta.name, "uid": meta.uid}
+        metadata["creationTimestamp"] = meta.creationTimestamp
+        metadata["annotations"] = {**metadata.get("annotations", {}), RUN_SECONDS: repr(one.run_seconds)}
+        status = {**manifest["status"], "conditions": [to_builtins(said) for said in pod.status.conditions]}
+        full: Object = {**manifest, "metadata": metadata, "spec": dict(manifest["spec"]), "status": status}
+        if pod.status.nominatedNodeName:
+            status["nominatedNodeName"] = pod.status.nominatedNodeName
+        if pod.spec.nodeName:
+            full["spec"]["nodeName"] = pod.spec.nodeName
+            life = born(full, Script(full, self._pace), one.bound + _SETTLE_SECONDS)
+            now = self._plane.store.clock.now()
+            life.advance(now)
+            report_pod(full, life, Addresses(), now)
+        self._plane.store.put("pods", full)
+
+    def keys_on(self, node: str) -> list[str]:
+        """Those on a node."""
+        return list(self._on_node.get(node, ()))
+
+
+def _concerns_pods(node: bytes) -> bool:
+    return b'"NoExecute"' in node or b'"kubestow.dev/' in node

@@ -1,0 +1,178 @@
+"""The objects of a simulation: put in, changed, deleted and read as through the API, as plain dicts."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.objects.removal import DeleteOptions
+from kubestow.apiserver.objects.writing import check
+from kubestow.apiserver.resources import BY_KIND, BY_STORAGE, Resource
+from kubestow.model.pod import Pod
+from kubestow.simulator.plane import Plane
+
+Object = dict[str, Any]
+_FIRST = ("Namespace", "PriorityClass", "ResourceQuota", "LimitRange")
+_LEFT_OUT = frozenset({"Lease", "Event", "EndpointSlice", "Endpoints", "ControllerRevision"})
+"""Kinds that the simulation has no use for, or makes anew."""
+_KINDS = {one.kind: one for one in BY_STORAGE.values()}
+
+
+class ObjectError(ValueError):
+    """An object that cannot be taken; the message names it and says why."""
+
+
+def name_of(obj: Object) -> str:
+    """Kind, namespace and name, as errors tell."""
+    metadata = obj.get("metadata") or {}
+    namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return f"{obj.get('kind')} {namespace}{metadata.get('name') or metadata.get('generateName', '')}"
+
+
+class Contents:
+    """What is in a control plane."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+
+    def add(self, *objects: Object) -> None:
+        """Create objects; those that come from a cluster, with a uid, stay what they are. Raises ObjectError."""
+        ordered = sorted(objects, key=lambda obj: obj.get("kind") not in _FIRST)
+        _demand_no_cycle(objects)
+        known = {obj.get("metadata", {}).get("uid") for obj in objects} | self._plane.store.by_uid.keys()
+        for obj in ordered:
+            resource = _resource(obj)
+            if resource is None or resource.kind in _LEFT_OUT:
+                continue
+            try:
+                if obj.get("metadata", {}).get("uid"):
+                    self._restore(resource, obj, known)
+                else:
+                    self._create(resource, obj)
+            except ApiError as error:
+                raise ObjectError(f"{name_of(obj)}: {error.message}") from None
+
+    def _create(self, resource: Resource, obj: Object) -> None:
+        namespace = self._namespace(resource, obj)
+        status = obj.get("status")
+        record = self._plane.writer.create(resource, namespace, _copied(obj), Intent(validation="Strict"))
+        if resource.storage == "nodes" and status:
+            self.update("Node", record.name, lambda node: node.update(status=_copied(status)), sub="status")
+
+    def _namespace(self, resource: Resource, obj: Object) -> str:
+        """The namespace of an object, which is made if it is not there."""
+        if not resource.namespaced:
+            return ""
+        namespace: str = obj.get("metadata", {}).get("namespace") or "default"
+        if self._plane.store.get("namespaces", "", namespace) is None:
+            body = {"metadata": {"name": namespace}}
+            self._plane.writer.create(BY_STORAGE["namespaces"], "", body, Intent(validation="Strict"))
+        return namespace
+
+    def _restore(self, resource: Resource, obj: Object, known: Any) -> None:
+        """Put in an object of another cluster as it is: status, owners and all."""
+        obj = _copied(obj)
+        check(resource, obj, Intent(validation="Ignore"))
+        if resource.conversion is not None:
+            obj = resource.conversion.to_stored(obj)
+        resource = BY_STORAGE[resource.storage]
+        obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+        resource.rules.default(obj)
+        metadata = obj["metadata"]
+        metadata.pop("managedFields", None)
+        metadata.setdefault("creationTimestamp", self._plane.store.now())
+        if resource.namespaced:
+            metadata["namespace"] = self._namespace(resource, obj)
+        owners = [one for one in metadata.get("ownerReferences", ()) if one.get("uid") in known]
+        if owners:
+            metadata["ownerReferences"] = owners
+        else:
+            # What nobody here owns would be collected as garbage.
+            metadata.pop("ownerReferences", None)
+        if resource.storage == "pods":
+            obj.setdefault("status", {}).setdefault("phase", "Pending")
+            for told in obj["status"].get("containerStatuses", ()):
+                if "running" in told.get("state", {}):
+                    # How long it has been running is not known to be a part of how long it will.
+                    told["state"]["running"]["startedAt"] = self._plane.store.now()
+        self._plane.store.put(resource.storage, obj)
+
+    def update(
+        self, kind: str, name: str, alter: Callable[[Object], Any], namespace: str = "default", *, sub: str = ""
+    ) -> None:
+        """Have `alter` change an object; raises ObjectError if it is not there or may not be changed so."""
+        resource = _kind(kind)
+
+        def change(current: Object) -> Object:
+            alter(current)
+            return current
+
+        where = namespace if resource.namespaced else ""
+        try:
+            self._plane.writer.update(resource, where, name, change, Intent(), sub=sub)
+        except ApiError as error:
+            raise ObjectError(f"{kind} {name}: {error.message}") from None
+
+    def delete(self, kind: str, name: str, namespace: str = "default", **options: Any) -> None:
+        """Delete an object; `options` are those of DeleteOptions. Raises ObjectError if it is not there."""
+        resource = _kind(kind)
+        where = namespace if resource.namespaced else ""
+        try:
+            self._plane.remover.delete(resource, where, name, DeleteOptions(**options), Intent())
+        except ApiError as error:
+            raise ObjectError(f"{kind} {name}: {error.message}") from None
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> Object | None:
+        """An object, None if it is not there."""
+        resource = _kind(kind)
+        record = self._plane.store.get(resource.storage, namespace if resource.namespaced else "", name)
+        return None if record is None else record.object()
+
+    def objects(self, kind: str) -> Iterator[Object]:
+        """All objects of a kind, oldest first."""
+        return (record.object() for record in self._plane.store.collection(_kind(kind).storage).objects.values())
+
+    def pod_names(self) -> list[str]:
+        """Pods that have not ended, as namespace/name."""
+        return [key for kind, key in self._plane.current if kind is Pod]
+
+
+def _resource(obj: Object) -> Resource | None:
+    found = BY_KIND.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
+    return found if found is not None and found.stored else None
+
+
+def _kind(kind: str) -> Resource:
+    if kind not in _KINDS:
+        raise ObjectError(f"there is no kind {kind}; kinds are written as in manifests, such as Pod or Deployment")
+    return _KINDS[kind]
+
+
+def _copied(obj: Any) -> Any:
+    if isinstance(obj, dict):
+        return {key: _copied(value) for key, value in obj.items() if value is not None}
+    return [_copied(one) for one in obj] if isinstance(obj, list) else obj
+
+
+def _demand_no_cycle(objects: Iterable[Object]) -> None:
+    """Objects may not own each other in a circle: nobody would ever collect them."""
+    owners = {
+        obj["metadata"]["uid"]: (name_of(obj), [one.get("uid") for one in obj["metadata"].get("ownerReferences") or ()])
+        for obj in objects
+        if isinstance(obj.get("metadata"), dict) and obj["metadata"].get("uid")
+    }
+    done: set[str] = set()
+    for start in owners:
+        path: list[str] = []
+        stack = [(start, 0)]
+        while stack:
+            uid, depth = stack.pop()
+            del path[depth:]
+            if uid in path:
+                names = [owners[one][0] for one in [*path[path.index(uid) :], uid]]
+                raise ObjectError(f"objects own each other in a circle: {' is owned by '.join(names)}")
+            if uid in done or uid not in owners:
+                continue
+            path.append(uid)
+            stack += [(owner, depth + 1) for owner in owners[uid][1] if owner]
+        done.add(start)

@@ -1,0 +1,157 @@
+"""The scheduler's writes, carried out in the store of a simulation once the latency of a request has passed.
+
+A write is refused for the reasons for which an API server refuses it, and the refusal comes back as it does there.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from msgspec import to_builtins
+
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.intent import internal
+from kubestow.apiserver.objects.removal import DeleteOptions
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.rules.pods import set_condition
+from kubestow.apiserver.store.records import Record
+from kubestow.client.writes import merged
+from kubestow.model.codec import decode
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.envelopes import Status
+from kubestow.model.failures import failure_of
+from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.simulator.bulk import BulkPods
+from kubestow.simulator.plane import Plane
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+_PODS = BY_STORAGE["pods"]
+_VOLUMES, _CLAIMS = BY_STORAGE["persistentvolumes"], BY_STORAGE["persistentvolumeclaims"]
+_DEVICE_CLAIMS = BY_STORAGE["resourceclaims.resource.k8s.io"]
+
+
+class SimulatedApi:
+    """What the core writes through."""
+
+    def __init__(self, plane: Plane, bulk: BulkPods, latency: float) -> None:
+        self._plane = plane
+        self._bulk = bulk
+        self._latency = latency
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        meta = pod.metadata
+
+        def bind() -> None:
+            if pod in self._bulk:
+                self._bulk.bind(pod.key, node)
+            else:
+                binding = {"metadata": {"uid": meta.uid}, "target": {"name": node}}
+                self._plane.binder.bind(meta.namespace, meta.name, binding, internal())
+
+        await self._do("bind", bind)
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
+    ) -> None:
+        def change(current: Object) -> Object:
+            if condition is not None:
+                said = to_builtins(condition)
+                since = said.pop("lastTransitionTime", self._plane.store.now())
+                set_condition(current, said.pop("type"), said.pop("status"), since, **said)
+            if nominated_node:
+                current["status"]["nominatedNodeName"] = nominated_node
+            elif nominated_node is not None:
+                current["status"].pop("nominatedNodeName", None)
+            return current
+
+        def patch() -> None:
+            if pod in self._bulk:
+                self._bulk.set_status(pod.key, condition, nominated_node)
+            else:
+                meta = pod.metadata
+                self._plane.writer.update(_PODS, meta.namespace, meta.name, change, internal(), sub="status")
+
+        await self._do("patch_pod_status", patch)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        if pod in self._bulk:
+            self._bulk.put_in_store([pod.key])
+        await self._delete("delete_pod", _PODS, pod)
+
+    async def update_volume(self, volume: PersistentVolume, changes: Object) -> PersistentVolume:
+        new = merged(volume.source, "PersistentVolume", "v1", changes)
+        return await self._put("update_volume", _VOLUMES, volume, new)
+
+    async def update_claim(self, claim: PersistentVolumeClaim, changes: Object) -> PersistentVolumeClaim:
+        new = merged(claim.source, "PersistentVolumeClaim", "v1", changes)
+        return await self._put("update_claim", _CLAIMS, claim, new)
+
+    async def get_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        return await self._update("get_resource_claim", _DEVICE_CLAIMS, claim, lambda current: current)
+
+    async def create_resource_claim(self, namespace: str, manifest: Object) -> ResourceClaim:
+        def create() -> Record:
+            return self._plane.writer.create(_DEVICE_CLAIMS, namespace, manifest, internal())
+
+        return decode(ResourceClaim, (await self._do("create_resource_claim", create)).body)
+
+    async def update_resource_claim(self, claim: ResourceClaim, changes: Object) -> ResourceClaim:
+        return await self._put("update_resource_claim", _DEVICE_CLAIMS, claim, _device_claim(claim, changes))
+
+    async def update_resource_claim_status(self, claim: ResourceClaim, changes: Object) -> ResourceClaim:
+        new = _device_claim(claim, changes)
+        return await self._put("update_resource_claim_status", _DEVICE_CLAIMS, claim, new, sub="status")
+
+    async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
+        def change(current: Object) -> Object:
+            status = current.setdefault("status", {})
+            status["reservedFor"] = [one for one in status.get("reservedFor", ()) if one["uid"] != uid]
+            return current
+
+        return await self._update("unreserve_resource_claim", _DEVICE_CLAIMS, claim, change, sub="status")
+
+    async def delete_resource_claim(self, claim: ResourceClaim) -> None:
+        await self._delete("delete_resource_claim", _DEVICE_CLAIMS, claim)
+
+    async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
+        def change(current: Object) -> Object:
+            current["status"]["extendedResourceClaimStatus"] = to_builtins(status)
+            return current
+
+        await self._update("set_extended_resource_claim", _PODS, pod, change, sub="status")
+
+    # How it is done
+
+    async def _put(self, call: str, resource: Any, obj: T, new: Object, *, sub: str = "") -> T:
+        return await self._update(call, resource, obj, lambda _: new, sub=sub)
+
+    async def _update(
+        self, call: str, resource: Any, obj: T, change: Callable[[Object], Object], *, sub: str = ""
+    ) -> T:
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
+
+        def update() -> Record:
+            return self._plane.writer.update(resource, meta.namespace, meta.name, change, internal(), sub=sub)
+
+        return decode(type(obj), (await self._do(call, update)).body)
+
+    async def _delete(self, call: str, resource: Any, obj: Any) -> None:
+        meta, options = obj.metadata, DeleteOptions(uid=obj.metadata.uid)
+        await self._do(
+            call, lambda: self._plane.remover.delete(resource, meta.namespace, meta.name, options, internal())
+        )
+
+    async def _do(self, call: str, act: Callable[[], T]) -> T:
+        await asyncio.sleep(self._latency)
+        try:
+            return act()
+        except ApiError as error:
+            status = Status(status="Failure", message=error.message, reason=error.reason, code=error.code)
+            raise failure_of(call, error.code, status) from None
+
+
+def _device_claim(claim: ResourceClaim, changes: Object) -> Object:
+    return merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes)

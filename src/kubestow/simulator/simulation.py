@@ -1,0 +1,224 @@
+"""A cluster in virtual time: build it, let time pass, look at it, and fork it to see what would happen if.
+
+    timeline, user ──> control plane (store, controllers, kubelets) ──watch latency──> scheduler
+                            ^                                                              │
+                            └──────────────────── request latency ─────────────────────────┘
+
+Everything happens on one `VirtualLoop`. A fork has the same objects and the same future, and begins as a control plane
+and a scheduler do after a restart: pods without a node are tried at once.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+from kubestow.cycle.outcome import Failed, Placed
+from kubestow.model.pod import Pod
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.simulator.bulk import BulkPods
+from kubestow.simulator.checking import Invariants
+from kubestow.simulator.contents import Contents
+from kubestow.simulator.plane import Plane
+from kubestow.simulator.port import SimulatedApi
+from kubestow.simulator.settings import Settings
+from kubestow.simulator.timeline import Timeline
+from kubestow.testing.change_feed import ChangeFeed
+from kubestow.testing.harness import configured
+from kubestow.testing.virtual_loop import StuckError, VirtualLoop
+from kubestow.wiring.core import Core, Outside, build_core
+from kubestow.wiring.registry import in_tree_registry
+
+Action = Callable[["Simulation"], None]
+Decided = Callable[[Pod, Placed | Failed], None]
+_SOON = 1.0
+"""What controllers have to do within so many seconds is waited for when a cluster settles."""
+
+
+class _Silence:
+    """Takes the scheduler's events."""
+
+    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
+        del pod, kind, reason, action, note, related
+
+
+class Simulation(Contents):
+    """A running cluster whose time passes when you say so."""
+
+    def __init__(self, settings: Settings | None = None, *, of: "Simulation | None" = None, **changes: Any) -> None:
+        """`changes` are fields of Settings; `of` is what this is a fork of. Raises what is wrong with them."""
+        settings = replace(settings or Settings(), **changes)
+        self.settings: Settings = settings
+        self.loop = loop = VirtualLoop()
+        if of is not None:
+            loop.nanoseconds = of.loop.nanoseconds
+            of.bulk.put_in_store()
+        self.plane: Plane = Plane(loop, settings, None if of is None else of.plane)
+        super().__init__(self.plane)
+        self.bulk: BulkPods = BulkPods(self.plane, settings.pace, loop.call_later, kubelets=settings.kubelets)
+        self.metrics = SchedulerMetrics(features=settings.features)
+        self.on_decision: list[Decided] = []
+        """Told what the scheduler decided about a pod."""
+        self.timeline: Timeline[Action] = Timeline() if of is None else of.timeline.copied()
+        """What is planned; `at` adds to it."""
+        self._feed = ChangeFeed(loop, settings.latencies.watch)
+        self.core = self._core()
+        self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
+        self._uncaught: list[Exception] = []
+        loop.set_exception_handler(self._keep)
+        for which, obj in self.plane.current.items():
+            self._feed.changed(which, obj)
+        self.plane.listeners.append(lambda which, _old, new, _phase: self._feed.changed(which, new))
+        self._feed.listen(self.core.intake)
+        self._running = loop.create_task(self.core.scheduler.run())
+        loop.run(self.plane.start())
+        self._set_timer()
+
+    def _core(self) -> Core:
+        settings, registry = self.settings, in_tree_registry()
+        for name, plugin in settings.plugins.items():
+            registry.register(name, plugin)
+        outside = Outside(
+            self.loop.clock,
+            time.perf_counter,
+            random.Random(settings.seed),
+            SimulatedApi(self.plane, self.bulk, settings.latencies.request),
+            _Silence(),
+            self.metrics,
+            self._decided,
+        )
+        configuration = configured(settings.configuration, settings.plugins.values(), settings.features)
+        return build_core(configuration, settings.features, registry, outside)
+
+    def _decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None:
+        del seconds
+        for tell in self.on_decision:
+            tell(pod, outcome)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop everything, and free what it held."""
+        if not self.loop.is_closed():
+            self.plane.stop()
+            self._running.cancel()
+            self.core.scheduler.binder.abandon()
+            while tasks := asyncio.all_tasks(self.loop):
+                for task in tasks:
+                    task.cancel()
+                self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self.loop.close()
+
+    def fork(self, **changes: Any) -> "Simulation":
+        """Another simulation with the same objects, time and plans; `changes` are fields of Settings."""
+        return Simulation(self.settings, of=self, **changes)
+
+    # Time
+
+    @property
+    def time(self) -> float:
+        """Seconds since the simulation began."""
+        return self.loop.time()
+
+    def at(self, seconds: float, action: Action) -> None:
+        """Have something done, to this simulation or to the fork in which the moment comes."""
+        if self.timeline.add(max(seconds, self.time), action):
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        due = self.timeline.next_due
+        if due is not None:
+            self.loop.call_at(due, self._act)
+
+    def _act(self) -> None:
+        acted = False
+        while (action := self.timeline.pop(self.time)) is not None:
+            acted = True
+            action(self)
+        if acted:
+            self._set_timer()
+
+    def step(self) -> bool:
+        """Go on to the next moment at which something happens, and let it; False if nothing ever will."""
+        moved = self.loop.step()
+        self._look()
+        return moved
+
+    def run_for(self, seconds: float) -> None:
+        """Let so much time pass."""
+        self.run_until(lambda: False, seconds)
+
+    def run_until(self, condition: Callable[[], bool], limit: float) -> bool:
+        """Let time pass until a condition holds when nothing more is to be done at that moment; whether it came to."""
+        invariants = self._invariants
+
+        def is_enough() -> bool:
+            if invariants is not None:
+                invariants.check()
+            return bool(self._uncaught) or condition()
+
+        reached = self.loop.run_until(is_enough, limit)
+        self._look()
+        return reached
+
+    def settle(self, limit: float = 3600.0) -> None:
+        """Let time pass until every pod has a node or cannot have one now; raises StuckError after so many seconds.
+
+        Pods that run to their end later, and what is planned with `at`, are not waited for.
+        """
+        if not self.run_until(lambda: self.is_settled, limit):
+            raise StuckError(f"the cluster was still changing after {limit:g} s of virtual time")
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing will happen by itself for a while."""
+        queue, scheduler, due = self.core.queue, self.core.scheduler, self.plane.controllers.next_due()
+        return not (
+            queue.has_work
+            or queue.lengths()["backoff"]
+            or len(scheduler.binder)
+            or len(scheduler.evictions)
+            or len(self.core.dispatcher)
+            or self._feed.is_busy
+            or (due is not None and due <= self.loop.clock.now() + _SOON)
+        )
+
+    # What goes wrong
+
+    def _keep(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What a callback raises would only be logged: here it ends the run."""
+        error = context.get("exception")
+        if isinstance(error, Exception):
+            self._uncaught.append(error)
+        else:
+            loop.default_exception_handler(context)
+
+    def _look(self) -> None:
+        if self._invariants is not None:
+            self._invariants.check()
+        if self._uncaught:
+            raise self._uncaught.pop(0)
+        if self._running.done() and not self._running.cancelled():
+            self._running.result()
+
+    # What became of pods
+
+    def node_of(self, name: str, namespace: str = "default") -> str:
+        """Where a pod is bound, "" if it is not; raises KeyError for one that is not there, or has ended."""
+        node: str = self.plane.current[Pod, f"{namespace}/{name}"].spec.nodeName
+        return node
+
+    def scheduled_pods(self) -> Iterator[Pod]:
+        """Pods that have a node and have not ended."""
+        return (obj for (kind, _), obj in self.plane.current.items() if kind is Pod and obj.spec.nodeName)
+
+    def pending_pods(self) -> list[Pod]:
+        """Pods that wait for a node, oldest first."""
+        pods = [obj for (kind, _), obj in self.plane.current.items() if kind is Pod and not obj.spec.nodeName]
+        return sorted(pods, key=lambda pod: int(pod.metadata.resourceVersion))

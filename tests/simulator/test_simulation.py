@@ -1,0 +1,242 @@
+"""A cluster in virtual time: what happens in it, how it is looked at, and how it is forked."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.model.pod import Pod
+from kubestow.simulator import Latencies, Simulation
+from kubestow.simulator.bulk import Template
+from kubestow.simulator.checking import InvariantError
+from kubestow.simulator.contents import ObjectError
+from simulator.conftest import deployment, nodes, pod
+
+Simulate = Callable[..., Simulation]
+
+
+def _bindings(simulation: Simulation) -> list[tuple[float, str, str]]:
+    """When each pod is bound, and where; filled as the simulation runs."""
+    found: list[tuple[float, str, str]] = []
+
+    def listen(which: tuple[type, str], old: Any, new: Any, phase: str) -> None:
+        if which[0] is Pod and new is not None and new.spec.nodeName and not (old and old.spec.nodeName):
+            found.append((round(simulation.time, 4), which[1], new.spec.nodeName))
+
+    simulation.plane.listeners.append(listen)
+    return found
+
+
+def _annotate(simulation: Simulation, node: str, ready: str) -> None:
+    """Have a node's kubelet say that it is ready, that it is not, or (unknown) nothing at all."""
+    simulation.update("Node", node, lambda one: one["metadata"].update(annotations={"kubestow.dev/ready": ready}))
+
+
+def test_a_deployment_becomes_pods_that_run(simulate: Simulate) -> None:
+    """The control plane's controllers make pods, the scheduler places them, kubelets start them."""
+    simulation = simulate(*nodes(3), deployment("web", 5))
+    simulation.settle()
+    assert len(list(simulation.scheduled_pods())) == 5
+    assert simulation.get("Deployment", "web")["status"]["readyReplicas"] == 5  # type: ignore[index]
+
+
+def test_jobs_end_and_free_their_room(simulate: Simulate) -> None:
+    """A pod that ran for its time makes room for the next one, in virtual hours and real milliseconds."""
+    simulation = simulate(*nodes(1, cpu=1))
+    for number in range(3):
+        simulation.add(pod(f"p{number}", "800m", run=3600, restartPolicy="Never"))
+    simulation.run_for(2 * 3600)
+    assert simulation.get("Pod", "p0")["status"]["phase"] == "Succeeded"  # type: ignore[index]
+    assert [one.key for one in simulation.pending_pods()] == ["default/p2"]
+    assert simulation.time == 2 * 3600
+
+
+def test_nothing_happens_before_its_latency(simulate: Simulate) -> None:
+    """The scheduler hears of a pod late, and its binding takes effect late."""
+    simulation = simulate(*nodes(1), latencies=Latencies(request=2.0, watch=3.0))
+    simulation.run_for(10)
+    found = _bindings(simulation)
+    simulation.add(pod("p"))
+    simulation.settle()
+    assert found == [(15.0, "default/p", "node-0")]
+
+
+def test_step_goes_from_moment_to_moment(simulate: Simulate) -> None:
+    """Each step moves time on to the next thing that happens."""
+    simulation = simulate(*nodes(1))
+    seen = []
+    while simulation.time < 0.1 and simulation.step():
+        seen.append(simulation.time)
+    assert seen == sorted(set(seen))
+    assert seen
+
+
+def test_a_silent_node_loses_its_pods(simulate: Simulate) -> None:
+    """After the grace period the node is tainted, after the tolerated five minutes its pods are replaced elsewhere."""
+    simulation = simulate(*nodes(2), deployment("web", 4))
+    simulation.settle()
+    _annotate(simulation, "node-0", "unknown")
+    simulation.run_for(60)
+    taints = {one["key"] for one in simulation.get("Node", "node-0")["spec"]["taints"]}  # type: ignore[index]
+    assert taints == {"node.kubernetes.io/unreachable"}
+    simulation.run_for(600)
+    alive = [one for one in simulation.scheduled_pods() if one.metadata.deletionTimestamp is None]
+    assert {one.spec.nodeName for one in alive} == {"node-1"}
+    assert len(alive) == 4
+
+
+def test_a_node_that_speaks_again_is_ready_again(simulate: Simulate) -> None:
+    """Its taints go, and pods may come."""
+    simulation = simulate(*nodes(1))
+    simulation.settle()
+    for said in ("unknown", "true"):
+        _annotate(simulation, "node-0", said)
+        simulation.run_for(100)
+    simulation.add(pod("p"))
+    simulation.settle()
+    assert simulation.node_of("p") == "node-0"
+
+
+def _crowd(simulation: Simulation, *, in_bulk: bool, count: int = 60) -> list[tuple[float, str, str]]:
+    """Pods that arrive and end, one every two seconds, with a node failing meanwhile."""
+    found = _bindings(simulation)
+    simulation.run_for(1)
+    body = pod("x", "1500m", restartPolicy="Never")
+    arriving = Template(simulation.plane, {"metadata": {"labels": {"app": "a"}}, "spec": body["spec"]}, "default")
+    arriving.is_plain = arriving.is_plain and in_bulk
+
+    def arrive(number: int) -> Callable[[Simulation], None]:
+        return lambda sim: sim.bulk.create(arriving, f"p{number}", 20.0 + number % 7 * 1.37)
+
+    def fail(sim: Simulation) -> None:
+        _annotate(sim, "node-1", "false")
+
+    for number in range(count):
+        simulation.at(2.003 * number, arrive(number))
+    simulation.at(50.0, fail)
+    simulation.run_for(600)
+    return found
+
+
+def test_pods_in_bulk_do_what_ordinary_pods_do(simulate: Simulate) -> None:
+    """The same pods are bound at the same moments to the same nodes, through a node's failure, either way."""
+    bulk, full = (_crowd(simulate(*nodes(3, cpu=4)), in_bulk=one) for one in (True, False))
+    assert bulk == full
+    assert len(bulk) >= 50
+
+
+def test_pods_in_bulk_leave_nothing_behind(simulate: Simulate) -> None:
+    """Once they have ended they are nowhere; but for those that a dead kubelet never stopped."""
+    simulation = simulate(*nodes(3, cpu=4))
+    _crowd(simulation, in_bulk=True, count=20)
+    assert {one.spec.nodeName for one in simulation.scheduled_pods()} == {"node-1"}
+    assert not simulation.bulk._pods
+    assert not simulation.bulk._on_node
+
+
+def test_the_same_seed_gives_the_same_run(simulate: Simulate) -> None:
+    """Two runs agree in every binding; another seed breaks ties otherwise."""
+    first, second, other = (
+        _crowd(simulate(*nodes(9, cpu=4), deployment("web", 7), seed=seed), in_bulk=True) for seed in (1, 1, 2)
+    )
+    assert first == second
+    assert first != other
+
+
+def test_a_fork_goes_its_own_way(simulate: Simulate) -> None:
+    """What happens in a fork does not happen in the original, and what was planned happens in both."""
+    simulation = simulate(*nodes(2), deployment("web", 3))
+    simulation.settle()
+    simulation.at(100.0, lambda sim: sim.add(pod("late")))
+    with simulation.fork() as fork:
+        fork.add(pod("extra"))
+        fork.run_for(200)
+        assert {"default/late", "default/extra"} <= set(fork.pod_names())
+        assert fork.time > simulation.time
+    assert len(simulation.pod_names()) == 3
+    simulation.run_for(200)
+    assert "default/late" in simulation.pod_names()
+
+
+def test_a_fork_keeps_pods_in_bulk(simulate: Simulate) -> None:
+    """Pods that are no objects yet run on and end in the fork and in the original."""
+    simulation = simulate(*nodes(1))
+    simulation.run_for(1)
+    arriving = Template(simulation.plane, pod("x", restartPolicy="Never"), "default")
+    simulation.bulk.create(arriving, "p", 30.0)
+    simulation.run_for(10)
+    with simulation.fork() as fork:
+        for one in (simulation, fork):
+            assert one.node_of("p") == "node-0"
+            one.run_for(30)
+            assert one.pod_names() == []
+
+
+def test_would_the_pending_pods_fit_with_more_nodes(simulate: Simulate) -> None:
+    """An autoscaler's question: three more nodes in a fork, and see who still waits."""
+    simulation = simulate(*nodes(1, cpu=2), deployment("web", 8))
+    simulation.settle()
+    assert len(simulation.pending_pods()) == 6
+    with simulation.fork() as fork:
+        fork.add(*nodes(3, cpu=2, name="new-{}"))
+        fork.settle()
+        assert fork.pending_pods() == []
+
+
+def test_higher_priority_evicts(simulate: Simulate) -> None:
+    """Preemption runs as it does live: the victim stops, and the preemptor takes its place."""
+    importance = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 9,
+    }
+    simulation = simulate(*nodes(1, cpu=1), importance, pod("low", "800m"))
+    simulation.settle()
+    simulation.add(pod("important", "800m", priorityClassName="high"))
+    simulation.settle()
+    assert simulation.node_of("important") == "node-0"
+    assert simulation.get("Pod", "low") is None
+
+
+def test_objects_of_a_cluster_stay_what_they_are(simulate: Simulate) -> None:
+    """With a uid an object is taken over with its status, and its pods are not garbage for want of an owner."""
+    running = pod("p") | {"status": {"phase": "Running"}}
+    running["metadata"] |= {
+        "uid": "1",
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "gone", "uid": "9"}],
+    }
+    running["spec"]["nodeName"] = "node-1"
+    simulation = simulate(*nodes(2), running)
+    simulation.run_for(100)
+    assert simulation.node_of("p") == "node-1"
+
+
+def test_objects_that_own_each_other_are_refused(simulate: Simulate) -> None:
+    """The message names the circle."""
+
+    def owned(name: str, uid: str, owner: str) -> dict[str, Any]:
+        one = pod(name)
+        one["metadata"] |= {
+            "uid": uid,
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": owner}],
+        }
+        return one
+
+    with pytest.raises(ObjectError, match="Pod a is owned by Pod b is owned by Pod a"):
+        simulate(owned("a", "1", "2"), owned("b", "2", "1"))
+
+
+def test_an_unknown_field_is_refused(simulate: Simulate) -> None:
+    """As the API server does in strict validation."""
+    with pytest.raises(ObjectError, match=r'Pod p: .*unknown field "spec\.conatiners"'):
+        simulate(pod("p", conatiners=[]))
+
+
+def test_a_broken_invariant_ends_the_run(simulate: Simulate) -> None:
+    """If the scheduler's picture is not the cluster's, the run stops and says what is wrong."""
+    simulation = simulate(*nodes(1), pod("p"))
+    simulation.settle()
+    simulation.core.cluster.remove_pod(simulation.get("Pod", "p")["metadata"]["uid"])  # type: ignore[index]
+    with pytest.raises(InvariantError, match="pod default/p is on node-0, and the scheduler takes it to be on None"):
+        simulation.run_for(1)
