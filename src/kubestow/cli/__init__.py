@@ -25,6 +25,7 @@ _SUBCOMMANDS = {
     "config": _Entry("kubestow.cli.config", "Write, check, complete and translate scheduler configurations."),
     "plugin": _Entry("kubestow.cli.plugin", "Make, check and list plugins written in Python."),
     "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place."),
+    "simulate": _Entry("kubestow.cli.simulate", "Run a cluster in virtual time and report what came of it."),
     "up": _Entry("kubestow.cli.up", "Run a whole cluster: API server, nodes and scheduler."),
 }
 

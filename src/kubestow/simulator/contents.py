@@ -21,6 +21,10 @@ _KINDS = {one.kind: one for one in BY_STORAGE.values()}
 class ObjectError(ValueError):
     """An object that cannot be taken; the message names it and says why."""
 
+    def __init__(self, message: str, obj: Object | None = None) -> None:
+        super().__init__(message)
+        self.object = obj
+
 
 def name_of(obj: Object) -> str:
     """Kind, namespace and name, as errors tell."""
@@ -50,7 +54,7 @@ class Contents:
                 else:
                     self._create(resource, obj)
             except ApiError as error:
-                raise ObjectError(f"{name_of(obj)}: {error.message}") from None
+                raise ObjectError(f"{name_of(obj)}: {error.message}", obj) from None
 
     def _create(self, resource: Resource, obj: Object) -> None:
         namespace = self._namespace(resource, obj)
@@ -64,10 +68,13 @@ class Contents:
         if not resource.namespaced:
             return ""
         namespace: str = obj.get("metadata", {}).get("namespace") or "default"
-        if self._plane.store.get("namespaces", "", namespace) is None:
-            body = {"metadata": {"name": namespace}}
-            self._plane.writer.create(BY_STORAGE["namespaces"], "", body, Intent(validation="Strict"))
+        self.ensure_namespace(namespace)
         return namespace
+
+    def ensure_namespace(self, name: str) -> None:
+        """Make a namespace that is not there."""
+        if self._plane.store.get("namespaces", "", name) is None:
+            self._plane.writer.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}}, Intent())
 
     def _restore(self, resource: Resource, obj: Object, known: Any) -> None:
         """Put in an object of another cluster as it is: status, owners and all."""

@@ -1,6 +1,5 @@
 """What a simulation is run with, beside objects."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubestow.apiserver.kubelets.scripts import Pace
@@ -26,8 +25,10 @@ class Settings:
 
     configuration: SchedulerConfiguration | str | None = None
     """The scheduler's; the text of a file, or None for the default."""
-    plugins: Mapping[str, type] = field(default_factory=dict)
-    """Plugins that the configuration may name, by name."""
+    plugins: tuple[type, ...] = ()
+    """Plugins of your own, enabled in every profile that does not name them."""
+    plugin_sources: tuple[str, ...] = ()
+    """Files and modules with plugins, which the configuration enables by name."""
     features: Features = field(default_factory=Features)
     seed: int = 0
     """Of every choice among equals, of names, uids and arrivals."""

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.model.pod import Pod
+from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.simulator.bulk import BulkPods
 from kubestow.simulator.checking import Invariants
@@ -63,6 +64,7 @@ class Simulation(Contents):
         """Told what the scheduler decided about a pod."""
         self.timeline: Timeline[Action] = Timeline() if of is None else of.timeline.copied()
         """What is planned; `at` adds to it."""
+        self._timer: asyncio.TimerHandle | None = None
         self._feed = ChangeFeed(loop, settings.latencies.watch)
         self.core = self._core()
         self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
@@ -77,9 +79,10 @@ class Simulation(Contents):
         self._set_timer()
 
     def _core(self) -> Core:
-        settings, registry = self.settings, in_tree_registry()
-        for name, plugin in settings.plugins.items():
-            registry.register(name, plugin)
+        settings = self.settings
+        registry = PluginCollection(settings.plugin_sources).register(in_tree_registry())
+        for plugin in settings.plugins:
+            registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
         outside = Outside(
             self.loop.clock,
             time.perf_counter,
@@ -89,7 +92,7 @@ class Simulation(Contents):
             self.metrics,
             self._decided,
         )
-        configuration = configured(settings.configuration, settings.plugins.values(), settings.features)
+        configuration = configured(settings.configuration, settings.plugins, settings.features)
         return build_core(configuration, settings.features, registry, outside)
 
     def _decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None:
@@ -132,17 +135,15 @@ class Simulation(Contents):
             self._set_timer()
 
     def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         due = self.timeline.next_due
-        if due is not None:
-            self.loop.call_at(due, self._act)
+        self._timer = None if due is None else self.loop.call_at(due, self._act)
 
     def _act(self) -> None:
-        acted = False
         while (action := self.timeline.pop(self.time)) is not None:
-            acted = True
             action(self)
-        if acted:
-            self._set_timer()
+        self._set_timer()
 
     def step(self) -> bool:
         """Go on to the next moment at which something happens, and let it; False if nothing ever will."""

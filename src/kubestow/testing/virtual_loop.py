@@ -11,7 +11,8 @@ import contextvars
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -74,7 +75,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end."""
-        return self.run_until_complete(work)
+        result: T = self.run_until_complete(work)
+        return result
 
     def _drive(self, deadline: int, is_enough: Callable[[], bool] | None) -> None:
         self._deadline, self._is_enough = deadline, is_enough
@@ -82,6 +84,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self.run_forever()
         finally:
             self._deadline = self._is_enough = None
+
+    def run_forever(self) -> None:
+        """As in any loop; and also inside another one that runs, in a notebook or in another simulation."""
+        with _no_other_loop():
+            super().run_forever()
+
+    def run_until_complete(self, future: Any) -> Any:
+        """The same."""
+        with _no_other_loop():
+            return super().run_until_complete(future)
 
     def call_at(  # type: ignore[override]  # typeshed's has a type variable for the arguments
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
@@ -124,3 +136,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _process_events(self, event_list: Any) -> None:
         """BaseEventLoop wants to know what becomes of sockets; there are none."""
+
+
+@contextmanager
+def _no_other_loop() -> Iterator[None]:
+    outer = asyncio._get_running_loop()  # noqa: SLF001 meant for those who write loops
+    asyncio._set_running_loop(None)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)  # noqa: SLF001

@@ -1,0 +1,54 @@
+"""`kubestow simulate`: a cluster in virtual time, from files."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubestow.cli.plugin_option import plugin_option
+
+if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
+
+
+def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        from kubestow.simulator.scenario.example import EXAMPLE
+
+        click.echo(EXAMPLE, nl=False)
+        context.exit()
+
+
+@click.command("simulate", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
+@click.option("--init", is_flag=True, is_eager=True, expose_value=False, callback=_init, help="Print an example.")
+@click.option("--seed", type=int, help="Of every choice by chance. [default: the scenario's]")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report, results and decisions here."
+)
+@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
+@click.option("--check", "checked", is_flag=True, help="Check invariants at every moment.")
+@plugin_option
+def command(
+    scenario: tuple[str, ...],
+    seed: int | None,
+    out: Path | None,
+    configuration: str | None,
+    checked: bool,
+    plugins: "PluginCollection",
+) -> None:
+    """Simulate a cluster in virtual time and say what came of it.
+
+    SCENARIO are files or folders, `-` is standard input: ordinary Kubernetes objects, as kubectl writes them too, and a
+    Scenario that says what happens and when. Ctrl-C ends a run early; what ran is reported.
+    """
+    # Imported only now: help and usage errors must not pay for a cluster.
+    from kubestow.cli.simulate_process import SimulateError, run
+
+    try:
+        run(scenario, seed, out, configuration, plugins, checked=checked)
+    except SimulateError as error:
+        for line in str(error).splitlines():
+            click.echo(f"Error: {line}", err=True)
+        sys.exit(1)

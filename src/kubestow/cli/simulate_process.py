@@ -1,0 +1,99 @@
+"""Running `kubestow simulate`: read, run with a progress bar where there is a terminal, write, summarise."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from kubestow import config
+from kubestow.cli import configuration_file
+from kubestow.config import ConfigError, SchedulerConfiguration
+from kubestow.framework.profile import ProfileError
+from kubestow.objects import ObjectsError
+from kubestow.plugin.loading import PluginCollection
+from kubestow.simulator import running
+from kubestow.simulator.contents import ObjectError
+from kubestow.simulator.results import span, summary
+from kubestow.simulator.scenario.reading import read
+
+
+class SimulateError(Exception):
+    """It cannot be simulated; each line of the message says why."""
+
+
+def run(
+    files: tuple[str, ...],
+    seed: int | None,
+    out: Path | None,
+    configuration: str | None,
+    plugins: PluginCollection,
+    *,
+    checked: bool,
+) -> None:
+    """Simulate, and tell what came of it; raises SimulateError."""
+    with problems():
+        scenario = read(files)
+        chosen = load_configuration(configuration, plugins)
+        for kind, count in sorted(scenario.skipped.items()):
+            click.echo(f"Left out: {count} of kind {kind}, which has no part in a simulation", err=True)
+        with _progress() as progress:
+            done = running.run(
+                scenario,
+                out,
+                progress,
+                name=", ".join(Path(file).name for file in files),
+                seed=seed,
+                configuration=chosen,
+                plugin_sources=plugins.sources,
+                checked=checked,
+            )
+    for line in summary(done.results):
+        click.echo(line)
+    if out is not None:
+        click.echo(f"Wrote {out / 'report.html'}, results.json, samples.csv and decisions.jsonl.")
+
+
+def load_configuration(file: str | None, plugins: PluginCollection) -> SchedulerConfiguration:
+    """The scheduler's configuration; raises SimulateError."""
+    if file is None:
+        return config.default(config.Features())
+    try:
+        return configuration_file.load(file, config.Features(), plugins)
+    except ConfigError as error:
+        raise SimulateError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
+
+
+@contextmanager
+def problems() -> Iterator[None]:
+    """What is wrong with files becomes a SimulateError."""
+    try:
+        yield
+    except (ObjectsError, ObjectError, ProfileError) as error:
+        raise SimulateError(str(error)) from None
+    except OSError as error:
+        raise SimulateError(f"{error.filename}: {error.strerror}") from None
+
+
+@contextmanager
+def _progress() -> Iterator[running.Progress | None]:
+    """A bar on the terminal, nothing elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[pods]} pods"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("simulating", total=None, pods=0)
+
+        def tell(seconds: float, end: float, bound: int) -> None:
+            bar.update(task, completed=seconds, total=end, pods=bound, description=f"{span(seconds)} of {span(end)}")
+
+        yield tell

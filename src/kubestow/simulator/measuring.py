@@ -1,0 +1,205 @@
+"""What is measured while a simulation runs, in memory that does not grow with the pods that came and went.
+
+Waits are kept in buckets whose bounds grow by two percent, so a percentile is exact to one percent. Samples are taken
+at regular moments from the scheduler's own columns. Decisions are written out at once, if anybody wants them.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubestow.cluster.nodes import CPU, MEMORY
+from kubestow.cycle.outcome import Failed, Placed
+from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, VERSION, Decision
+from kubestow.model.pod import Pod
+from kubestow.model.requests import CPU as CPU_NAME
+from kubestow.model.requests import MEMORY as MEMORY_NAME
+from kubestow.model.standing import pod_priority
+from kubestow.model.timestamps import format_time
+from kubestow.simulator.simulation import Simulation
+
+_RATIO = math.log(1.02)
+_HEAT_ROWS = 60
+FIRST_TRY = "placed at once"
+
+
+class Distribution:
+    """How often values were seen, to one percent."""
+
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+        self.count = 0
+        self.sum = 0.0
+        self.highest = 0.0
+
+    def add(self, value: float) -> None:
+        """One more."""
+        self._buckets[math.ceil(math.log(value) / _RATIO) if value > 1e-6 else -10_000] += 1
+        self.count += 1
+        self.sum += value
+        self.highest = max(self.highest, value)
+
+    def percentile(self, percent: float) -> float:
+        """The value below which so many percent are."""
+        left = self.count * percent / 100.0
+        for bucket, count in sorted(self._buckets.items()):
+            left -= count
+            if left <= 1e-9:
+                return min(math.exp((bucket - 0.5) * _RATIO), self.highest) if bucket > -10_000 else 0.0
+        return self.highest
+
+    def summary(self) -> dict[str, float]:
+        """Count, mean and percentiles, rounded to what is known."""
+        found = {"count": self.count, "mean": _short(self.sum / self.count) if self.count else 0.0}
+        found |= {f"p{percent}": _short(self.percentile(percent)) for percent in (50, 90, 95, 99)}
+        return found | {"max": _short(self.highest)}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+class Sample(NamedTuple):
+    """The cluster at one moment."""
+
+    time: float
+    nodes: int
+    pending: int
+    running: int
+    cpu_allocatable: float
+    """Cores."""
+    cpu_requested: float
+    memory_allocatable: int
+    """Bytes."""
+    memory_requested: int
+    fragmentation: float
+    """The share of free cores that is of no use to an average pod, for it is in pieces too small."""
+
+
+class Measures:
+    """Watches one simulation from now on."""
+
+    def __init__(
+        self, simulation: Simulation, every: float = 60.0, write: Callable[[bytes], Any] | None = None
+    ) -> None:
+        """`every`: seconds between samples; `write` is given each decision as a line of JSON."""
+        self._simulation = simulation
+        self._every = every
+        self._write = write
+        self.counts: Counter[str] = Counter()
+        self.waits = Distribution()
+        self.by_priority: dict[int, Distribution] = {}
+        self.by_reason: dict[str, Distribution] = {}
+        self.samples: list[Sample] = []
+        self.heat: list[NDArray[np.float32]] = []
+        """Per sample: how full nodes are, in at most 60 groups of neighbours by name."""
+        self._since: dict[str, float] = {}
+        self._reasons: dict[str, str] = {}
+        self._asked = np.zeros(2)
+        self._encode = msgspec.json.Encoder().encode
+        simulation.plane.listeners.append(self._changed)
+        simulation.on_decision.append(self._decided)
+        simulation.at(simulation.time, self._sample)
+
+    def _changed(self, which: tuple[type, str], old: Any, new: Any, phase: str) -> None:
+        if which[0] is not Pod:
+            return
+        if old is None:
+            self.counts["created"] += 1
+            if not new.spec.nodeName:
+                self._since[new.metadata.uid] = self._simulation.time
+        elif new is None:
+            self._since.pop(old.metadata.uid, None)
+            self._reasons.pop(old.metadata.uid, None)
+            self.counts[{"Succeeded": "succeeded", "Failed": "failed"}.get(phase, "deleted")] += 1
+        elif new.spec.nodeName and not old.spec.nodeName:
+            self._bound(new)
+
+    def _bound(self, pod: Pod) -> None:
+        self.counts["bound"] += 1
+        uid, priority = pod.metadata.uid, pod_priority(pod)
+        waited = self._simulation.time - self._since.pop(uid, self._simulation.time)
+        self.waits.add(waited)
+        self.by_priority.setdefault(priority, Distribution()).add(waited)
+        self.by_reason.setdefault(self._reasons.pop(uid, FIRST_TRY), Distribution()).add(waited)
+
+    def _decided(self, pod: Pod, outcome: Placed | Failed) -> None:
+        self.counts["attempts"] += 1
+        if isinstance(outcome, Placed):
+            amounts = outcome.pod.requests.amounts
+            self._asked += (amounts.get(CPU_NAME, 0), amounts.get(MEMORY_NAME, 0))
+        else:
+            self.counts["preemptions"] += bool(outcome.victims)
+            self.counts["victims"] += len(outcome.victims)
+            self._reasons[pod.metadata.uid] = ", ".join(sorted(outcome.plugins)) or "no nodes, or an error"
+        if self._write is not None:
+            self._write(self._encode(self._decision(pod, outcome)) + b"\n")
+
+    def _decision(self, pod: Pod, outcome: Placed | Failed) -> Decision:
+        nodes, time = self._simulation.core.cluster.nodes.count, format_time(self._simulation.loop.clock.now())
+        self.counts["decisions"] += 1
+        number, priority, uid = self.counts["decisions"], pod_priority(pod), pod.metadata.uid
+        common: dict[str, Any] = {"version": VERSION, "id": number, "pod": pod.key, "uid": uid, "time": time}
+        common |= {"priority": priority, "nodeCount": nodes, "profile": pod.spec.schedulerName}
+        if isinstance(outcome, Placed):
+            common |= {"evaluated": outcome.evaluated, "feasible": outcome.feasible}
+            return Decision(outcome=SCHEDULED, chosen=outcome.node, message="", **common)
+        return Decision(
+            outcome=UNSCHEDULABLE if outcome.is_rejection else ERROR,
+            chosen=None,
+            message=outcome.message,
+            rejectedBy=tuple(sorted(outcome.plugins)),
+            nominatedNode=outcome.nominated_node or "",
+            **common,
+        )
+
+    # Samples
+
+    def _sample(self, simulation: Simulation) -> None:
+        if simulation is self._simulation:
+            self.take_sample()
+            simulation.at(simulation.time + self._every, self._sample)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Measures":
+        """A fork is not measured."""
+        return self
+
+    def take_sample(self) -> None:
+        """Look at the cluster now."""
+        simulation, nodes = self._simulation, self._simulation.core.cluster.nodes
+        rows = np.flatnonzero(nodes.live[: nodes.size])
+        allocatable, requested = nodes.allocatable[:2, rows], nodes.requested[:2, rows]
+        free = np.maximum(allocatable - requested, 0)
+        sample = Sample(
+            round(simulation.time, 3),
+            len(rows),
+            len(simulation.core.intake.pending_pods()),
+            simulation.core.cluster.pod_count,
+            float(allocatable[CPU].sum()) / 1000.0,
+            float(requested[CPU].sum()) / 1000.0,
+            int(allocatable[MEMORY].sum()),
+            int(requested[MEMORY].sum()),
+            round(self._fragmentation(free), 4),
+        )
+        if self.samples and self.samples[-1].time == sample.time:
+            self.samples.pop()
+            self.heat.pop()
+        self.samples.append(sample)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            full = np.where(allocatable[CPU] > 0, requested[CPU] / allocatable[CPU], 0.0).astype(np.float32)
+        order = np.argsort([nodes.names[row] for row in rows])
+        groups = np.array_split(full[order], min(_HEAT_ROWS, len(full))) if len(full) else []
+        self.heat.append(np.array([group.mean() for group in groups], np.float32))
+
+    def _fragmentation(self, free: NDArray[np.int64]) -> float:
+        bound = self.counts["bound"]
+        if not bound or not free[CPU].sum():
+            return 0.0
+        size = np.maximum(self._asked / bound, 1.0)
+        fits = np.floor((free / size[:, None]).min(axis=0))
+        return max(0.0, 1.0 - float(fits.sum() * size[CPU]) / float(free[CPU].sum()))

@@ -1,0 +1,199 @@
+"""report.html: one file with everything in it: no script, no font and no picture from elsewhere.
+
+Charts are SVG, drawn here; colours follow the reader's light or dark setting.
+"""
+
+import html as escaping
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kubestow.simulator.measuring import Measures
+from kubestow.simulator.results import span, summary
+
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 860, 220, 56, 24
+_COLOURS = ("var(--a)", "var(--b)", "var(--c)")
+_STYLE = """
+:root{--fg:#1d2733;--bg:#fff;--soft:#5f6b7a;--line:#dfe4ea;--a:#1f6feb;--b:#d9730d;--c:#2a9d63;--card:#f6f8fa}
+@media(prefers-color-scheme:dark){:root{--fg:#e6edf3;--bg:#0d1117;--soft:#9aa5b1;--line:#30363d;--a:#58a6ff;--b:#f0883e;
+--c:#56d391;--card:#161b22}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:900px;
+margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem;margin:0 0 .5rem}h2{font-size:1.1rem;margin:2rem 0 .4rem}p,li{margin:.2rem 0}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{text-align:right;padding:.25rem .5rem;border-bottom:1px solid var(--line)}
+th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere}
+th{color:var(--soft);font-weight:600}svg{width:100%;height:auto;display:block}
+text{fill:var(--soft);font-size:11px}.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:.6rem;
+margin:1rem 0}.card{background:var(--card);border-radius:6px;padding:.6rem .8rem}.card b{display:block;font-size:1.3rem}
+.card span,.note{color:var(--soft);font-size:.85rem}.key{display:inline-block;width:.8em;height:.8em;
+margin:0 .3em 0 .9em;border-radius:2px}
+"""
+
+
+def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, float], name: str) -> str:
+    """The report of one run."""
+    title = escaping.escape(name or "Simulation")
+    samples = measures.samples
+    times = [one.time for one in samples]
+    pods, waits = results["pods"], results["waits"]
+    cards = {
+        "simulated": span(results["seconds"]),
+        "pods bound": f"{pods['bound']:,}",
+        "still pending": f"{pods['pending']:,}",
+        "median wait": span(waits["p50"]),
+        "99 % wait within": span(waits["p99"]),
+        "evicted by preemption": f"{pods['victims']:,}",
+    }
+    use = {
+        "CPU": [one.cpu_requested / one.cpu_allocatable if one.cpu_allocatable else 0.0 for one in samples],
+        "memory": [one.memory_requested / one.memory_allocatable if one.memory_allocatable else 0.0 for one in samples],
+    }
+    parts = [
+        f"<h1>{title}</h1>",
+        *(f"<p>{escaping.escape(line)}</p>" for line in summary(results)[:1]),
+        _cards(cards),
+        "<h2>Utilisation: requested share of what nodes have</h2>",
+        _lines(times, use, percent=True),
+        "<h2>Pods pending and running</h2>",
+        _lines(times, {"pending": [float(one.pending) for one in samples]}),
+        _lines(times, {"running": [float(one.running) for one in samples], "nodes": [float(n.nodes) for n in samples]}),
+        "<h2>Wait for a node, by priority</h2>",
+        _waits("priority", results["waitsByPriority"]),
+        "<h2>Wait for a node, by who refused the pod last</h2>",
+        _waits("reason", results["waitsByReason"]),
+        "<h2>Fragmentation</h2>",
+        '<p class="note">The share of free cores that is of no use to an average pod: it is in pieces too small.</p>',
+        _lines(times, {"fragmentation": [one.fragmentation for one in samples]}, percent=True),
+        "<h2>Preemption</h2>",
+        f"<p>{pods['preemptions']:,} times room was made for a pod; {pods['victims']:,} pods had to leave.</p>",
+        "<h2>How full nodes are, over time</h2>",
+        '<p class="note">A row for each node, or for neighbours by name; the darker, the fuller of CPU requests.</p>',
+        _heat(times, measures),
+        "<h2>Time in plugins</h2>",
+        '<p class="note">Measured on the machine that simulated, in one cycle of ten; it differs from run to run.</p>',
+        _bars(plugin_seconds),
+        _pending(results["pending"]),
+        f'<p class="note">Kubestow {escaping.escape(results["kubestow"])}, seed {results["seed"]}.</p>',
+    ]
+    body = "\n".join(parts)
+    return page(title, body)
+
+
+def page(title: str, body: str) -> str:
+    """A page of its own; `title` and `body` are HTML."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
+        f"<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _cards(cards: dict[str, str]) -> str:
+    each = (f'<div class="card"><b>{value}</b><span>{label}</span></div>' for label, value in cards.items())
+    return f'<div class="cards">{"".join(each)}</div>'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows and columns; the first is text, the others are numbers."""
+    first = "".join(f"<th>{escaping.escape(one)}</th>" for one in head)
+    others = ("".join(f"<td>{escaping.escape(str(one))}</td>" for one in row) for row in rows)
+    return f"<table><tr>{first}</tr>{''.join(f'<tr>{row}</tr>' for row in others)}</table>"
+
+
+def _waits(what: str, groups: dict[str, dict[str, float]]) -> str:
+    if not groups:
+        return "<p>No pod was bound.</p>"
+    columns = ("p50", "p90", "p95", "p99", "max")
+    rows = [(key, f"{one['count']:,}", *(span(one[name]) for name in columns)) for key, one in groups.items()]
+    return table((what, "pods", "median", "90 %", "95 %", "99 %", "longest"), rows)
+
+
+def _scale(times: Sequence[float], highest: float) -> tuple[float, float]:
+    width = (_WIDTH - _LEFT - 10) / max(times[-1] - times[0], 1e-9)
+    return width, (_HEIGHT - _BOTTOM - 10) / max(highest, 1e-9)
+
+
+def _round_up(value: float) -> float:
+    """The next number whose quarters are easy to read."""
+    unit = 4.0
+    while unit < value:
+        unit *= 2.5 if str(unit)[0] == "4" else 2.0
+    return unit
+
+
+def _lines(times: Sequence[float], series: dict[str, list[float]], *, percent: bool = False) -> str:
+    """A line for each series, over time."""
+    if not times:
+        return "<p>There are no samples.</p>"
+    highest = max(max(values) for values in series.values())
+    highest = 1.0 if percent and highest <= 1.0 else _round_up(highest)
+    across, up = _scale(times, highest)
+    parts = []
+    for step in range(5):
+        value, y = highest * step / 4, _HEIGHT - _BOTTOM - highest * step / 4 * up
+        label = f"{value:.0%}" if percent else f"{value:,.4g}"
+        parts.append(f'<line x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--line)"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
+        at = times[0] + (times[-1] - times[0]) * step / 4
+        anchor = "end" if step == 4 else "middle"
+        x = _LEFT + (at - times[0]) * across
+        when = span(at) if at else "0"
+        parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{when}</text>')
+    keys = ""
+    for (label, values), colour in zip(series.items(), _COLOURS, strict=False):
+        points = " ".join(
+            f"{_LEFT + (time - times[0]) * across:.1f},{_HEIGHT - _BOTTOM - value * up:.1f}"
+            for time, value in thinned(list(zip(times, values, strict=True)))
+        )
+        parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.8" points="{points}"/>')
+        keys += f'<span class="key" style="background:{colour}"></span>{escaping.escape(label)}'
+    return f'<p class="note">{keys}</p><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{"".join(parts)}</svg>'
+
+
+def thinned(points: list[Any], most: int = 600) -> list[Any]:
+    """As many points as can be told apart, the first and the last among them."""
+    if len(points) <= most:
+        return points
+    return [points[index * (len(points) - 1) // (most - 1)] for index in range(most)]
+
+
+def _heat(times: Sequence[float], measures: Measures) -> str:
+    columns = thinned(list(zip(times, measures.heat, strict=True)), 120)
+    rows = max((len(one) for _, one in columns), default=0)
+    if not rows:
+        return "<p>There were no nodes.</p>"
+    width, height = (_WIDTH - _LEFT - 10) / len(columns), max(min(14.0, 420.0 / rows), 4.0)
+    cells = []
+    for index, (_, column) in enumerate(columns):
+        tall = rows * height / max(len(column), 1)
+        for row, value in enumerate(column):
+            cells.append(
+                f'<rect x="{_LEFT + index * width:.1f}" y="{row * tall:.1f}" width="{width + 0.3:.1f}" '
+                f'height="{tall + 0.2:.1f}" fill="var(--a)" fill-opacity="{min(float(value), 1.0):.2f}"/>'
+            )
+    total = rows * height
+    frame = f'<rect x="{_LEFT}" y="0" width="{_WIDTH - _LEFT - 10}" height="{total:.1f}" fill="var(--card)"/>'
+    label = f'<text x="{_LEFT - 6}" y="12" text-anchor="end">nodes</text>'
+    end = f'<text x="{_WIDTH - 10}" y="{total + 16:.1f}" text-anchor="end">{span(times[-1])}</text>'
+    return f'<svg viewBox="0 0 {_WIDTH} {total + 22:.0f}" role="img">{frame}{"".join(cells)}{label}{end}</svg>'
+
+
+def _bars(spent: dict[str, float]) -> str:
+    """A bar for each plugin."""
+    shown = [(name, seconds) for name, seconds in sorted(spent.items(), key=lambda one: -one[1]) if seconds > 0][:12]
+    if not shown:
+        return "<p>No plugin was timed.</p>"
+    most, parts = shown[0][1], []
+    for row, (name, seconds) in enumerate(shown):
+        y, width = row * 20, (_WIDTH - 330) * seconds / most
+        parts.append(f'<text x="230" y="{y + 14}" text-anchor="end">{escaping.escape(name)}</text>')
+        parts.append(f'<rect x="240" y="{y + 3}" width="{max(width, 1):.1f}" height="14" fill="var(--a)" rx="2"/>')
+        parts.append(f'<text x="{246 + width:.1f}" y="{y + 14}">{seconds * 1000:.1f} ms</text>')
+    return f'<svg viewBox="0 0 {_WIDTH} {len(shown) * 20 + 6}" role="img">{"".join(parts)}</svg>'
+
+
+def _pending(pending: list[dict[str, str]]) -> str:
+    if not pending:
+        return ""
+    rows = [(one["pod"], one["message"] or "was not tried yet") for one in pending]
+    return "<h2>Pods that still wait</h2>" + table(("pod", "why"), rows)

@@ -1,0 +1,124 @@
+"""What a run came to: one tree for results.json, for the summary, for comparisons and for the report.
+
+It holds nothing that depends on the machine, so the same inputs, seed and version give the same bytes.
+"""
+
+import csv
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubestow import __version__
+from kubestow.simulator.measuring import Measures, Sample
+from kubestow.simulator.simulation import Simulation
+
+VERSION = 1
+_COUNTS = ("created", "bound", "succeeded", "failed", "deleted", "attempts", "preemptions", "victims")
+_LISTED = 20
+
+
+def results(simulation: Simulation, measures: Measures, *, complete: bool = True) -> dict[str, Any]:
+    """The tree; `complete` is False for a run that was broken off."""
+    waiting = simulation.pending_pods()
+    return {
+        "version": VERSION,
+        "kubestow": __version__,
+        "seed": simulation.settings.seed,
+        "seconds": round(simulation.time, 3),
+        "complete": complete,
+        "pods": {name: measures.counts[name] for name in _COUNTS} | {"pending": len(waiting)},
+        "waits": measures.waits.summary(),
+        "waitsByPriority": {str(key): one.summary() for key, one in sorted(measures.by_priority.items())},
+        "waitsByReason": {key: one.summary() for key, one in sorted(measures.by_reason.items())},
+        "utilisation": _utilisation(measures.samples),
+        "pending": [{"pod": pod.key, "message": _message(pod)} for pod in waiting[:_LISTED]],
+    }
+
+
+def _message(pod: Any) -> str:
+    return next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
+
+
+def _utilisation(samples: list[Sample]) -> dict[str, Any]:
+    """Means over the samples, and the highest."""
+    if not samples:
+        return {}
+    shares = {
+        "cpu": [one.cpu_requested / one.cpu_allocatable if one.cpu_allocatable else 0.0 for one in samples],
+        "memory": [one.memory_requested / one.memory_allocatable if one.memory_allocatable else 0.0 for one in samples],
+        "fragmentation": [one.fragmentation for one in samples],
+        "nodes": [float(one.nodes) for one in samples],
+        "pending": [float(one.pending) for one in samples],
+    }
+    return {
+        name: {"mean": round(sum(values) / len(values), 4), "max": round(max(values), 4), "end": round(values[-1], 4)}
+        for name, values in shares.items()
+    }
+
+
+def summary(tree: dict[str, Any]) -> list[str]:
+    """A few lines for people."""
+    pods, waits, use = tree["pods"], tree["waits"], tree["utilisation"]
+    ends = "" if tree["complete"] else ", then broken off"
+    fates = ", ".join(f"{pods[name]} {name}" for name in ("created", "bound", "succeeded", "failed", "deleted"))
+    longest = f"95 % within {span(waits['p95'])}, longest {span(waits['max'])}"
+    lines = [
+        f"Simulated {span(tree['seconds'])}{ends} (seed {tree['seed']}).",
+        f"Pods: {fates}, {pods['pending']} pending; {pods['victims']} evicted by preemption.",
+        f"Wait for a node: median {span(waits['p50'])}, {longest}.",
+    ]
+    if use:
+        lines.append(
+            f"Requested on average: {use['cpu']['mean']:.0%} of CPU, {use['memory']['mean']:.0%} of memory, "
+            f"on {use['nodes']['mean']:.4g} nodes; fragmentation {use['fragmentation']['mean']:.0%}."
+        )
+    lines += [f"  {one['pod']}: {one['message'] or 'was not tried yet'}" for one in tree["pending"][:5]]
+    if pods["pending"] > 5:
+        lines.append(f"  ... and {pods['pending'] - 5} more that wait")
+    return lines
+
+
+def span(seconds: float) -> str:
+    """A duration as people say it."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+
+
+def as_json(tree: Any) -> bytes:
+    """JSON to be read and compared."""
+    return msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n"
+
+
+def as_csv(samples: list[Sample]) -> bytes:
+    """A line for each sample."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Sample._fields)
+    writer.writerows(samples)
+    return text.getvalue().encode()
+
+
+def as_parquet(samples: list[Sample]) -> bytes | None:
+    """The same in columns; None where pyarrow is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        return None
+    table = pa.table({name: [getattr(one, name) for one in samples] for name in Sample._fields})
+    output = pa.BufferOutputStream()
+    pq.write_table(table, output)
+    return bytes(output.getvalue())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is there completely or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(content)
+    os.replace(part, path)

@@ -1,0 +1,101 @@
+"""A scenario from its beginning to its end, with somebody told how far it is, and the results written to a folder."""
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
+from kubestow.simulator import report
+from kubestow.simulator.measuring import Measures
+from kubestow.simulator.results import as_csv, as_json, as_parquet, results, write_whole
+from kubestow.simulator.scenario.building import build, duration, longest
+from kubestow.simulator.scenario.reading import Scenario, seconds
+from kubestow.simulator.simulation import Simulation
+
+Progress = Callable[[float, float, int], None]
+"""Told how many seconds have been simulated, of how many, and how many pods were bound."""
+_TURNS = 200
+DECISIONS = "decisions.jsonl"
+
+
+@dataclass
+class Run:
+    """A run that is over."""
+
+    results: dict[str, Any]
+    measures: Measures
+    plugin_seconds: dict[str, float]
+    """How long plugins took; of this machine, and so in no file but the report."""
+
+
+def run(
+    scenario: Scenario, out: Path | None = None, progress: Progress | None = None, name: str = "", **settings: Any
+) -> Run:
+    """Simulate a scenario; Ctrl-C ends it early, with what there is until then. Raises ObjectsError, OSError."""
+    simulation = build(scenario, **settings)
+    part = None
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        part = out / f".{DECISIONS}.part"
+    keep_freed_memory()
+    gc.set_threshold(*GC_THRESHOLDS)
+    with simulation:
+        if part is None:
+            return _run(scenario, simulation, None, progress)
+        with part.open("wb") as decisions:
+            done = _run(scenario, simulation, decisions.write, progress)
+        part.replace(part.with_name(DECISIONS))
+    assert out is not None
+    write(done, out, name)
+    return done
+
+
+def _run(
+    scenario: Scenario, simulation: Simulation, write: Callable[[bytes], Any] | None, progress: Progress | None
+) -> Run:
+    measures = Measures(simulation, max(seconds(scenario.spec.sample), 0.001), write)
+    end = duration(scenario)
+    try:
+        complete = True
+        _let_pass(simulation, measures, longest(scenario) if end is None else end, progress, settles=end is None)
+    except KeyboardInterrupt:
+        complete = False
+    measures.take_sample()
+    return Run(results(simulation, measures, complete=complete), measures, plugin_seconds(simulation))
+
+
+def _let_pass(
+    simulation: Simulation, measures: Measures, end: float, progress: Progress | None, *, settles: bool
+) -> None:
+    turn = max(end / _TURNS, 1.0)
+    last_plan = end - 3600.0
+
+    def is_over() -> bool:
+        return settles and simulation.time > last_plan and simulation.is_settled
+
+    while simulation.time < end:
+        if simulation.run_until(is_over, min(turn, end - simulation.time)) and settles:
+            return
+        if progress is not None:
+            progress(simulation.time, end, measures.counts["bound"])
+
+
+def plugin_seconds(simulation: Simulation) -> dict[str, float]:
+    """Seconds spent in each plugin, estimated from the cycles that were timed."""
+    spent: dict[str, float] = {}
+    for (_point, plugin, _status), seen in simulation.metrics.plugin_execution_seconds.read().items():
+        spent[plugin] = spent.get(plugin, 0.0) + seen.total
+    return spent
+
+
+def write(done: Run, out: Path, name: str) -> None:
+    """The files of a run, each complete or not there."""
+    samples = done.measures.samples
+    write_whole(out / "results.json", as_json(done.results))
+    write_whole(out / "samples.csv", as_csv(samples))
+    parquet = as_parquet(samples)
+    if parquet is not None:
+        write_whole(out / "samples.parquet", parquet)
+    write_whole(out / "report.html", report.html(done.results, done.measures, done.plugin_seconds, name).encode())

@@ -1,0 +1,118 @@
+"""Streams of objects that come as time passes: at given times, by chance, or as a trace has them."""
+
+import copy
+import random
+from typing import Any
+
+from kubestow.simulator.bulk import Template
+from kubestow.simulator.contents import ObjectError, name_of
+from kubestow.simulator.scenario.format import Arrival, Distribution, Object, Span
+from kubestow.simulator.scenario.reading import seconds
+from kubestow.simulator.simulation import Simulation
+
+Row = dict[str, str]
+
+
+def drawn(run: Span | Distribution | None, default: float, chance: random.Random) -> float:
+    """How long one pod runs."""
+    if run is None:
+        return default
+    if not isinstance(run, Distribution):
+        return seconds(run)
+    if run.exponential is not None:
+        return round(chance.expovariate(1.0 / max(seconds(run.exponential), 1e-9)), 3)
+    if run.uniform is not None:
+        return round(chance.uniform(seconds(run.uniform.low), seconds(run.uniform.high)), 3)
+    if run.lognormal is not None:
+        return round(seconds(run.lognormal.median) * chance.lognormvariate(0.0, run.lognormal.sigma), 3)
+    return seconds(chance.choice(run.choice or [default]))
+
+
+class Stream:
+    """One entry of `arrivals`; an action that plans its next turn."""
+
+    def __init__(
+        self, arrival: Arrival, rows: list[Row], seed: int, default_run: float, simulation: Simulation
+    ) -> None:
+        """Raises ObjectError for a pod that the API server would refuse."""
+        self._arrival = arrival
+        self._rows = sorted(rows, key=_at)
+        self._times = sorted(seconds(one) for one in arrival.times or ())
+        self._chance = random.Random(f"{seed}/arrivals/{arrival.name}")
+        self._default_run = default_run
+        self._number = 0
+        self._at = seconds(arrival.begin)
+        self._templates: dict[tuple[str, str], Template] = {}
+        if arrival.pod is not None:
+            simulation.ensure_namespace(arrival.namespace)
+            self._template(simulation, {})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Stream":
+        """A stream with a state of its own; what it reads is shared."""
+        other = copy.copy(self)
+        vars(other).update(_chance=copy.copy(self._chance), _templates=dict(self._templates))
+        memo[id(self)] = other
+        return other
+
+    def plan(self, simulation: Simulation) -> None:
+        """Have the next one come, if there is a next one."""
+        arrival, number = self._arrival, self._number
+        if arrival.count is not None and number >= arrival.count:
+            return
+        if arrival.poisson is not None:
+            self._at += self._chance.expovariate(1.0 / seconds(arrival.poisson.every))
+        elif number < len(self._rows):
+            self._at = seconds(arrival.begin) + _at(self._rows[number])
+        elif number < len(self._times):
+            self._at = seconds(arrival.begin) + self._times[number]
+        else:
+            return
+        if arrival.until is None or self._at < seconds(arrival.until):
+            simulation.at(self._at, self)
+
+    def __call__(self, simulation: Simulation) -> None:
+        row: Row = self._rows[self._number] if self._rows else {}
+        name = row.get("name") or f"{self._arrival.name}-{self._number}"
+        self._number += 1
+        if self._arrival.pod is not None:
+            run = drawn(_span(row["run"]) if row.get("run") else self._arrival.run, self._default_run, self._chance)
+            simulation.bulk.create(self._template(simulation, row), name, run)
+        else:
+            assert self._arrival.object is not None
+            metadata = {**self._arrival.object.get("metadata", {}), "name": name, "namespace": self._arrival.namespace}
+            simulation.add({**self._arrival.object, "metadata": metadata})
+        self.plan(simulation)
+
+    def _template(self, simulation: Simulation, row: Row) -> Template:
+        size = (row.get("cpu") or "", row.get("memory") or "")
+        if size not in self._templates:
+            pod = _sized(self._arrival.pod or {}, dict(zip(("cpu", "memory"), size, strict=True)))
+            try:
+                self._templates[size] = Template(simulation.plane, pod, self._arrival.namespace)
+            except Exception as error:
+                raise ObjectError(
+                    f"arrivals {self._arrival.name}: {name_of({'kind': 'Pod', **pod})}: {error}"
+                ) from None
+        return self._templates[size]
+
+
+def _sized(pod: Object, amounts: dict[str, str]) -> Object:
+    pod = copy.deepcopy(pod)
+    spec = pod.setdefault("spec", {})
+    spec.setdefault("restartPolicy", "Never")
+    containers = spec.setdefault("containers", [{"name": "main", "image": "simulated"}])
+    asked = {key: value for key, value in amounts.items() if value}
+    if asked and containers:
+        containers[0].setdefault("resources", {}).setdefault("requests", {}).update(asked)
+    return pod
+
+
+def _span(text: str) -> Span:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _at(row: Row) -> float:
+    return seconds(_span(row["at"]))

@@ -1,0 +1,58 @@
+"""A scenario becomes a simulation that is ready to run."""
+
+from typing import Any
+
+from kubestow.apiserver.kubelets import description
+from kubestow.apiserver.kubelets.scripts import Pace
+from kubestow.objects import ObjectsError
+from kubestow.simulator.contents import ObjectError
+from kubestow.simulator.scenario import happenings
+from kubestow.simulator.scenario.arrivals import Stream
+from kubestow.simulator.scenario.autoscaling import Autoscaler
+from kubestow.simulator.scenario.reading import Scenario, seconds
+from kubestow.simulator.settings import Latencies
+from kubestow.simulator.simulation import Simulation
+
+_LONGEST_TAIL = 3600.0
+
+
+def build(scenario: Scenario, *, seed: int | None = None, **settings: Any) -> Simulation:
+    """A simulation at time zero; `settings` are fields of Settings. Raises ObjectsError for objects it cannot take."""
+    spec = scenario.spec
+    pods, latencies = spec.pods, spec.latencies
+    seed = spec.seed if seed is None else seed
+    simulation = Simulation(
+        seed=seed,
+        pace=Pace(seconds(pods.start), seconds(pods.run), seconds(pods.stop)),
+        latencies=Latencies(seconds(latencies.request), seconds(latencies.watch)),
+        **settings,
+    )
+    nodes = [{"apiVersion": "v1", "kind": "Node", **one} for group in spec.nodes for one in description.expand(group)]
+    try:
+        simulation.add(*nodes, *scenario.objects)
+        for arrival in spec.arrivals:
+            rows = scenario.traces.get(arrival.name, [])
+            Stream(arrival, rows, seed, seconds(pods.run), simulation).plan(simulation)
+        for group in spec.nodeGroups:
+            Autoscaler(group).start(simulation)
+    except ObjectError as error:
+        simulation.close()
+        place = scenario.places.get(id(error.object))
+        raise ObjectsError([f"{place}: {error}" if place else str(error)]) from None
+    for index, event in enumerate(spec.events):
+        happenings.plan(event, index, seed, simulation)
+    return simulation
+
+
+def duration(scenario: Scenario) -> float | None:
+    """How long it is to run; None: until nothing happens by itself."""
+    return None if scenario.spec.duration is None else seconds(scenario.spec.duration)
+
+
+def longest(scenario: Scenario) -> float:
+    """How long it may run where no duration is given."""
+    spec = scenario.spec
+    ends = [seconds(event.at) + seconds(event.lasts or 0) for event in spec.events]
+    ends += [seconds(one) for arrival in spec.arrivals for one in (arrival.until or 0, *(arrival.times or ()))]
+    ends += [float(row["at"]) for rows in scenario.traces.values() for row in rows[-1:]]
+    return max(ends, default=0.0) + _LONGEST_TAIL

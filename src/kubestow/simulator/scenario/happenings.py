@@ -1,0 +1,140 @@
+"""The events of a scenario as actions: nodes fail, are drained or removed; workloads are scaled, applied, deleted."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.model.node import Node
+from kubestow.simulator.contents import ObjectError
+from kubestow.simulator.scenario.format import Event, Nodes, Object
+from kubestow.simulator.scenario.reading import seconds
+from kubestow.simulator.simulation import Action, Simulation
+
+READY = "kubestow.dev/ready"
+_DRAIN_RETRY_SECONDS = 5.0
+"""As `kubectl drain` does where a budget has nothing left to give."""
+
+
+def plan(event: Event, index: int, seed: int, simulation: Simulation) -> None:
+    """Have an event happen when its time comes."""
+    simulation.at(seconds(event.at), partial(_happen, event, f"{seed}/events/{index}"))
+
+
+def _happen(event: Event, seed: str, simulation: Simulation) -> None:
+    for name, act, undo in _NODE_ACTIONS:
+        chosen: Nodes | None = getattr(event, name)
+        if chosen is not None:
+            names = _chosen(chosen, seed, simulation)
+            for node in names:
+                act(simulation, node)
+            if event.lasts is not None and undo is not None:
+                simulation.at(simulation.time + seconds(event.lasts), partial(_to_each, undo, names))
+    if event.scale is not None:
+        wanted = event.scale
+        simulation.update(
+            wanted.kind, wanted.name, lambda one: one["spec"].update(replicas=wanted.replicas), wanted.namespace
+        )
+    for obj in event.apply or ():
+        apply(simulation, obj)
+    if event.delete is not None:
+        simulation.delete(event.delete.kind, event.delete.name, event.delete.namespace)
+
+
+def apply(simulation: Simulation, obj: Object) -> None:
+    """Create an object, or give the one there is the spec of this."""
+    metadata = obj.get("metadata", {})
+    kind, name, namespace = str(obj.get("kind")), metadata.get("name", ""), metadata.get("namespace", "default")
+    if simulation.get(kind, name, namespace) is None:
+        simulation.add(obj)
+        return
+
+    def alter(current: Object) -> None:
+        for field in ("labels", "annotations"):
+            if field in metadata:
+                current["metadata"][field] = metadata[field]
+        current.update({key: value for key, value in obj.items() if key not in ("metadata", "status")})
+
+    simulation.update(kind, name, alter, namespace)
+
+
+def _to_each(act: Callable[[Simulation, str], None], names: list[str], simulation: Simulation) -> None:
+    for name in names:
+        if simulation.get("Node", name) is not None:
+            act(simulation, name)
+
+
+def _chosen(nodes: Nodes, seed: str, simulation: Simulation) -> list[str]:
+    present: dict[str, Node] = {key: obj for (kind, key), obj in simulation.plane.current.items() if kind is Node}
+    if nodes.names is not None:
+        missing = [name for name in nodes.names if name not in present]
+        if missing:
+            raise ObjectError(f"an event at {simulation.time:g} s is about a node that is not there: {missing[0]}")
+        return nodes.names
+    if nodes.labels is not None:
+        wanted = nodes.labels.items()
+        return [name for name, node in present.items() if wanted <= node.metadata.labels.items()]
+    return random.Random(seed).sample(list(present), min(nodes.count or 0, len(present)))
+
+
+def _say(simulation: Simulation, node: str, ready: str) -> None:
+    def alter(one: Object) -> None:
+        one["metadata"].setdefault("annotations", {})[READY] = ready
+
+    simulation.update("Node", node, alter)
+
+
+def _fail(simulation: Simulation, node: str) -> None:
+    _say(simulation, node, "unknown")
+
+
+def _recover(simulation: Simulation, node: str) -> None:
+    _say(simulation, node, "true")
+
+
+def _cordon(simulation: Simulation, node: str) -> None:
+    simulation.update("Node", node, lambda one: one.setdefault("spec", {}).update(unschedulable=True))
+
+
+def _uncordon(simulation: Simulation, node: str) -> None:
+    simulation.update("Node", node, lambda one: one.get("spec", {}).pop("unschedulable", None))
+
+
+def _drain(simulation: Simulation, node: str) -> None:
+    _cordon(simulation, node)
+    _evict(node, simulation)
+
+
+def _evict(node: str, simulation: Simulation) -> None:
+    plane, bulk = simulation.plane, simulation.bulk
+    bulk.put_in_store(bulk.keys_on(node))
+    refused = False
+    for record in plane.pods.on_node(node):
+        owners = record.object()["metadata"].get("ownerReferences", ())
+        if any(one.get("kind") == "DaemonSet" for one in owners) or b'"deletionTimestamp":"' in record.body:
+            continue
+        try:
+            plane.evictor.evict(record.namespace, record.name, None, {}, Intent())
+        except ApiError as error:
+            if error.code != 429:
+                raise
+            refused = True
+    current = simulation.get("Node", node)
+    if refused and current is not None and current.get("spec", {}).get("unschedulable"):
+        action: Action = partial(_evict, node)
+        simulation.at(simulation.time + _DRAIN_RETRY_SECONDS, action)
+
+
+def _remove(simulation: Simulation, node: str) -> None:
+    simulation.delete("Node", node)
+
+
+_NODE_ACTIONS: tuple[tuple[str, Callable[[Simulation, str], None], Callable[[Simulation, str], None] | None], ...] = (
+    ("fail", _fail, _recover),
+    ("drain", _drain, _uncordon),
+    ("cordon", _cordon, _uncordon),
+    ("uncordon", _uncordon, None),
+    ("remove", _remove, None),
+)
+"""What an event does to nodes, and what undoes it."""

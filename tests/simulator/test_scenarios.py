@@ -1,0 +1,292 @@
+"""Scenarios: what is read from files, what happens in them, and what is said of files that are wrong."""
+
+import csv
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from kubestow.cli import main
+from kubestow.objects import ObjectsError
+from kubestow.simulator import running
+from kubestow.simulator.measuring import Distribution
+from kubestow.simulator.results import as_json
+from kubestow.simulator.scenario.building import build
+from kubestow.simulator.scenario.example import EXAMPLE
+from kubestow.simulator.scenario.reading import Scenario, read
+from kubestow.simulator.simulation import Simulation
+from simulator.conftest import deployment
+
+HEAD = "apiVersion: kubestow.dev/v1\nkind: Scenario\nspec:\n"
+POD = "pod: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}"
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """A file of a scenario; what is given is its spec."""
+
+    def make(spec: str, name: str = "s.yaml", *, head: str = HEAD) -> str:
+        path = tmp_path / name
+        path.write_text(head + "".join(f"  {line}\n" for line in spec.splitlines()))
+        return str(path)
+
+    return make
+
+
+def _built(scenario: Scenario) -> Simulation:
+    return build(scenario, checked=True)
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """What --init prints is a scenario that runs, with everything in it happening."""
+    (tmp_path / "s.yaml").write_text(EXAMPLE)
+    done = running.run(read([str(tmp_path / "s.yaml")]), checked=True)
+    assert done.results["seconds"] == 7200
+    assert done.results["pods"]["bound"] > 100
+    assert done.results["utilisation"]["nodes"]["max"] > 6
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("duratoin: 1h", r"s\.yaml: line 4: spec\.duratoin: is not a field that there is"),
+        ("duration: -5s", r"s\.yaml: line 4: spec\.duration: -5s is negative"),
+        ("duration: soon", r's\.yaml: line 4: spec\.duration: "soon" is not a duration'),
+        ("seed: x", r"s\.yaml: line 4: spec\.seed: expected `int`, got `str`"),
+        ("nodes:\n- count: 2\n  name: small", r"s\.yaml: line 6: spec\.nodes\[0\]\.name: needs \{\} for the number"),
+        ("nodes:\n- cpu: many", r"s\.yaml: line 5: spec\.nodes\[0\]\.cpu: "),
+        ("events:\n- at: 5s", r"s\.yaml: line 5: spec\.events\[0\]: needs one of fail, drain"),
+        ("events:\n- at: 5s\n  fail: {}", r"line 6: spec\.events\[0\]\.fail: needs one of names, labels and count"),
+        ("arrivals:\n- name: a\n  times: [1]", r"line 5: spec\.arrivals\[0\]: needs either a pod or an object"),
+        (f"arrivals:\n- name: a\n  {POD}\n  times: [1, -2]", r"line 7: .*\.times\[1\]: -2 is negative"),
+        (f"arrivals:\n- name: a\n  {POD}\n  poisson: {{every: 1}}", r"needs until or count"),
+        ("nodeGroups:\n- {name: g, template: {}, min: 5, max: 2}", r"nodeGroups\[0\]\.min: must be between"),
+        ("include: [nowhere.yaml]", r"(?s)line 4: spec\.include\[0\]: .*nowhere\.yaml: cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_file_line_and_field(write: Write, spec: str, problem: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(ObjectsError, match=problem):
+        read([write(spec)])
+
+
+def test_another_version_is_refused(write: Write) -> None:
+    """The message says which one is read."""
+    with pytest.raises(ObjectsError, match=r"line 1: apiVersion: is 'kubestow.dev/v9'; this program reads"):
+        read([write("seed: 1", head=HEAD.replace("/v1", "/v9"))])
+
+
+def test_a_file_that_was_cut_off_is_refused(write: Write) -> None:
+    """As is everything that is not YAML."""
+    with pytest.raises(ObjectsError, match=r"s\.yaml: not valid YAML: line "):
+        read([write("nodes: [{count: 1")])
+
+
+def test_an_object_that_the_api_refuses_is_named_with_its_place(tmp_path: Path) -> None:
+    """File, line of the document, object and field."""
+    path = tmp_path / "o.yaml"
+    path.write_text("# objects\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 7}\n")
+    with pytest.raises(ObjectsError, match=r"o\.yaml: line 3: Pod p: .*containers"):
+        build(read([str(path)]))
+
+
+def test_a_list_of_kubectl_is_simulated(tmp_path: Path) -> None:
+    """kubectl get -o json is a scenario as it is; it runs until nothing more happens."""
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "n"},
+            "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "9"}},
+        }
+    ]
+    items += [deployment("web", 3), {"apiVersion": "example.com/v1", "kind": "Odd", "metadata": {"name": "x"}}]
+    path = tmp_path / "list.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
+    scenario = read([str(path)])
+    assert scenario.skipped == {"Odd (example.com/v1)": 1}
+    done = running.run(scenario, checked=True)
+    assert (done.results["pods"]["bound"], done.results["pods"]["pending"]) == (2, 1)
+    assert "Insufficient cpu" in done.results["pending"][0]["message"]
+
+
+def test_arrivals_come_when_they_are_said_to(write: Write, tmp_path: Path) -> None:
+    """Times, chance and traces; run times are fixed, drawn, or in the trace."""
+    (tmp_path / "t.csv").write_text("at,run,cpu\n10,5,500m\n1m,20,2\n")
+    spec = f"""duration: 10m
+nodes: [{{count: 1, cpu: 8}}]
+arrivals:
+- {{name: listed, times: [5s, 30s], run: 1m, {POD}}}
+- {{name: chance, poisson: {{every: 10s}}, until: 2m, run: {{uniform: {{low: 1s, high: 2s}}}}, {POD}}}
+- {{name: traced, trace: t.csv, {POD}}}
+- name: jobs
+  times: [0]
+  object:
+    apiVersion: batch/v1
+    kind: Job
+    spec: {{template: {{spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}]}}}}}}
+"""
+    with _built(read([write(spec)])) as simulation:
+        simulation.run_for(12)
+        names = simulation.pod_names()
+        assert {"default/listed-0", "default/traced-0"} <= set(names)
+        assert "default/listed-1" not in names
+        assert any(name.startswith("default/jobs-0-") for name in names)
+        simulation.run_for(20)
+        assert "default/listed-1" in simulation.pod_names()
+        assert "default/traced-0" not in simulation.pod_names()
+        simulation.run_for(400)
+        assert simulation.get("Job", "jobs-0")["status"]["succeeded"] == 1  # type: ignore[index]
+        assert simulation.pod_names() == []
+
+
+def test_losing_a_zone_and_getting_it_back(write: Write) -> None:
+    """Nodes of a zone fail, their pods go elsewhere, and later the zone takes pods again."""
+    spec = """duration: 1h
+nodes: [{count: 4, name: "n{}", cpu: 4, zones: [a, b]}]
+events: [{at: 60s, fail: {labels: {topology.kubernetes.io/zone: a}}, lasts: 20m}]
+"""
+    with _built(read([write(spec)])) as simulation:
+        simulation.add(deployment("web", 4))
+        simulation.run_for(600)
+        alive = [pod for pod in simulation.scheduled_pods() if pod.metadata.deletionTimestamp is None]
+        assert {pod.spec.nodeName for pod in alive} == {"n1", "n3"}
+        simulation.run_for(1200)
+        simulation.update("Deployment", "web", lambda one: one["spec"].update(replicas=12))
+        simulation.settle()
+        assert {pod.spec.nodeName for pod in simulation.scheduled_pods()} == {"n0", "n1", "n2", "n3"}
+
+
+def test_a_drain_waits_for_the_budget(write: Write) -> None:
+    """Pods leave one by one, as their budget allows."""
+    spec = """nodes: [{count: 2, name: "n{}", cpu: 4}]
+events:
+- at: 10s
+  drain: {names: [n0]}
+- at: 0
+  apply:
+  - apiVersion: policy/v1
+    kind: PodDisruptionBudget
+    metadata: {name: b}
+    spec: {minAvailable: 3, selector: {matchLabels: {app: web}}}
+- at: 100s
+  scale: {kind: Deployment, name: web, replicas: 1}
+- at: 200s
+  delete: {kind: Deployment, name: web}
+- at: 300s
+  remove: {names: [n0]}
+"""
+    with _built(read([write(spec)])) as simulation:
+        simulation.add(deployment("web", 4))
+        simulation.run_for(11)
+        assert sum(pod.spec.nodeName == "n0" for pod in simulation.scheduled_pods()) >= 1
+        simulation.run_for(60)
+        assert {pod.spec.nodeName for pod in simulation.scheduled_pods()} == {"n1"}
+        simulation.run_for(60)
+        assert len(simulation.pod_names()) == 1
+        simulation.run_for(400)
+        assert simulation.pod_names() == []
+        assert simulation.get("Node", "n0") is None
+
+
+def test_a_node_group_grows_and_shrinks(write: Write) -> None:
+    """As many nodes come as the waiting pods need, after the delay; once empty for long enough they go."""
+    spec = f"""duration: 2h
+nodeGroups: [{{name: g, template: {{cpu: 2, memory: 8Gi}}, min: 1, max: 5, delay: 2m, idle: 5m}}]
+arrivals: [{{name: p, times: [1m, 1m, 1m, 1m, 1m, 1m], run: 10m, {POD}}}]
+"""
+    with _built(read([write(spec)])) as simulation:
+        simulation.run_for(100)
+        assert len(list(simulation.objects("Node"))) == 1
+        simulation.run_for(200)
+        assert len(list(simulation.objects("Node"))) == 4
+        assert simulation.pending_pods() == []
+        simulation.run_for(3000)
+        assert [node["metadata"]["name"] for node in simulation.objects("Node")] == ["g-3"]
+
+
+def test_a_fork_has_arrivals_of_its_own(write: Write) -> None:
+    """The same pods come in the fork and in the original, one stream not disturbing the other."""
+    spec = f"nodes: [{{cpu: 64}}]\narrivals: [{{name: p, poisson: {{every: 5s}}, until: 5m, {POD}}}]"
+    with _built(read([write(spec)])) as simulation:
+        simulation.run_for(60)
+        with simulation.fork() as fork:
+            fork.run_for(120)
+            names = fork.pod_names()
+        simulation.run_for(120)
+        assert sorted(simulation.pod_names()) == sorted(names)
+
+
+def _folder(scenario: str, out: Path, hash_seed: str) -> dict[str, bytes]:
+    subprocess.run(
+        [sys.executable, "-m", "kubestow", "simulate", scenario, "--out", str(out)],
+        check=True,
+        capture_output=True,
+        env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
+    )
+    return {file.name: file.read_bytes() for file in out.iterdir() if file.name != "report.html"}
+
+
+def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
+    """In processes that order their sets differently."""
+    (tmp_path / "s.yaml").write_text(EXAMPLE)
+    first, second = (_folder(str(tmp_path / "s.yaml"), tmp_path / one, one) for one in ("1", "2"))
+    assert first == second
+    assert {"results.json", "samples.csv", "decisions.jsonl"} <= first.keys()
+
+
+def test_the_command_writes_a_folder(tmp_path: Path) -> None:
+    """Summary on the terminal; report, results, samples and decisions in the folder."""
+    (tmp_path / "s.yaml").write_text(EXAMPLE)
+    out = tmp_path / "out"
+    ran = CliRunner().invoke(main, ["simulate", str(tmp_path / "s.yaml"), "--seed", "7", "--out", str(out)])
+    assert ran.exit_code == 0, ran.output
+    assert ran.output.startswith("Simulated 2 h (seed 7).\nPods: ")
+    results = msgspec.json.decode((out / "results.json").read_bytes())
+    decisions = (out / "decisions.jsonl").read_bytes().splitlines()
+    assert results["pods"]["attempts"] == len(decisions)
+    assert msgspec.json.decode(decisions[0])["outcome"] == "scheduled"
+    samples = list(csv.DictReader((out / "samples.csv").read_text().splitlines()))
+    assert [float(one["time"]) for one in samples] == [60.0 * number for number in range(121)]
+    page = (out / "report.html").read_text()
+    assert "http" not in page.replace("http-equiv", "")
+    assert page.count("<svg") >= 6
+
+
+def test_nothing_is_written_for_a_file_that_is_wrong(tmp_path: Path) -> None:
+    """One line for each problem, and no folder."""
+    (tmp_path / "s.yaml").write_text(HEAD + "  seed: x\n")
+    ran = CliRunner().invoke(main, ["simulate", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out")])
+    assert ran.exit_code == 1
+    assert ran.output.startswith("Error: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_run_reports_what_ran(tmp_path: Path) -> None:
+    """Ctrl-C: results until then, marked as incomplete."""
+    (tmp_path / "s.yaml").write_text(EXAMPLE)
+
+    def interrupt(seconds: float, end: float, bound: int) -> None:
+        if seconds > 600:
+            raise KeyboardInterrupt
+
+    done = running.run(read([str(tmp_path / "s.yaml")]), tmp_path / "out", interrupt)
+    assert not done.results["complete"]
+    assert 600 < done.results["seconds"] < 1000
+    assert (tmp_path / "out" / "results.json").read_bytes() == as_json(done.results)
+
+
+def test_percentiles_are_exact_to_one_percent() -> None:
+    """However many values there were, in little memory."""
+    seen = Distribution()
+    for number in range(1, 10_001):
+        seen.add(number / 100)
+    assert seen.percentile(50) == pytest.approx(50, rel=0.011)
+    assert seen.percentile(99) == pytest.approx(99, rel=0.011)
+    assert seen.summary()["max"] == 100
