@@ -205,10 +205,10 @@ arrivals: [{{name: p, times: [1m, 1m, 1m, 1m, 1m, 1m], run: 10m, {POD}}}]
         simulation.run_for(100)
         assert len(list(simulation.objects("Node"))) == 1
         simulation.run_for(200)
-        assert len(list(simulation.objects("Node"))) == 4
+        assert len(list(simulation.objects("Node"))) == 3
         assert simulation.pending_pods() == []
         simulation.run_for(3000)
-        assert [node["metadata"]["name"] for node in simulation.objects("Node")] == ["g-3"]
+        assert [node["metadata"]["name"] for node in simulation.objects("Node")] == ["g-2"]
 
 
 def test_a_fork_has_arrivals_of_its_own(write: Write) -> None:
