@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from kubestow.apiserver import bootstrap
+from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.controllers import standard
 from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.pods import DONE, PHASE, Pods
@@ -52,7 +53,10 @@ class Plane:
         else:
             self.chance.setstate(of.chance.getstate())
             self.store = of.store.fork(loop.clock, self.chance.randbytes)
-        self.writer, self.remover = Writer(self.store), Remover(self.store)
+        # Where nobody would take the taint of a new node off again, none is put on.
+        watched = standard.is_chosen("node-lifecycle-controller", settings.controllers) and settings.kubelets
+        admission = Admission(self.store, disable=() if watched else ("TaintNodesByCondition",))
+        self.writer, self.remover = Writer(self.store, admission), Remover(self.store)
         self.binder, self.evictor = Binder(self.store), Evictor(self.store, self.remover)
         self.api = QuietApi(self.writer, self.remover)
         self.current: dict[Which, Any] = {}
