@@ -21,6 +21,7 @@ from kubestow.model.devices import ResourceClaim
 from kubestow.model.envelopes import Status
 from kubestow.model.failures import failure_of
 from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.simulator.bulk import BulkPods
 from kubestow.simulator.plane import Plane
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 _PODS = BY_STORAGE["pods"]
 _VOLUMES, _CLAIMS = BY_STORAGE["persistentvolumes"], BY_STORAGE["persistentvolumeclaims"]
+_POD_GROUPS = BY_STORAGE["podgroups.scheduling.k8s.io"]
 _DEVICE_CLAIMS = BY_STORAGE["resourceclaims.resource.k8s.io"]
 
 
@@ -75,6 +77,15 @@ class SimulatedApi:
                 self._plane.writer.update(_PODS, meta.namespace, meta.name, change, internal(), sub="status")
 
         await self._do("patch_pod_status", patch)
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: Condition) -> None:
+        def change(current: Object) -> Object:
+            said = to_builtins(condition)
+            conditions = current.setdefault("status", {}).setdefault("conditions", [])
+            conditions[:] = [one for one in conditions if one["type"] != condition.type] + [said]
+            return current
+
+        await self._update("patch_pod_group_status", _POD_GROUPS, group, change, sub="status")
 
     async def delete_pod(self, pod: Pod) -> None:
         if pod in self._bulk:

@@ -114,6 +114,10 @@ class FakeCluster:
         self._uids += 1
         return self._put(_with_meta(obj, uid=f"uid-{self._uids}", creationTimestamp=format_time(self._clock.now())))
 
+    def restore(self, obj: T) -> T:
+        """An object as another cluster has it: it keeps its uid."""
+        return self._put(obj)
+
     def update(self, obj: T) -> T:
         """Replace an object; returns it as the server has it."""
         old: Any = self._existing(type(obj), key_of(obj))

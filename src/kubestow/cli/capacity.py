@@ -1,0 +1,65 @@
+"""`kubestow capacity`: how full a cluster is, and how many more of a pod fit."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kubestow.cli.plugin_option import plugin_option
+
+if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
+
+_SORTS = ("name", "cpu.request", "cpu.limit", "mem.request", "mem.limit")
+
+
+@click.command("capacity", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--podspec", metavar="FILE", multiple=True, help="Pods to fit in, in turns; repeatable.")
+@click.option("--cluster", metavar="FILE", multiple=True, help="Objects in files, instead of a live cluster.")
+@click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
+@click.option("--max-limit", type=click.IntRange(0), default=0, help="At most so many pods. [default: as many as fit]")
+@click.option("--exclude-nodes", metavar="A,B", default="", help="Nodes that are left out.")
+@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
+@plugin_option
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="cluster-capacity's fields.")
+@click.option("--verbose", is_flag=True, help="Also tell which nodes the pods go to.")
+@click.option("--pods", "with_pods", is_flag=True, help="Also list pods under their nodes.")
+@click.option("--sort", type=click.Choice(_SORTS), default="name", help="Order of the rows.", show_default=True)
+def command(
+    podspec: tuple[str, ...],
+    cluster: tuple[str, ...],
+    kubeconfig: str,
+    max_limit: int,
+    exclude_nodes: str,
+    configuration: str | None,
+    plugins: "PluginCollection",
+    output: str | None,
+    verbose: bool,
+    with_pods: bool,
+    sort: str,
+) -> None:
+    """Tell how full a cluster is; with --podspec, how many more pods fit, and what stops the next one.
+
+    \b
+    kubestow capacity                                          requests against what nodes have
+    kubestow capacity --podspec pod.yaml                       how many more of a pod fit
+    kubestow capacity --podspec pod.yaml --cluster all.yaml    the same without a cluster
+
+    Nothing is written to the cluster.
+    """
+    # Imported only now: help and usage errors must not pay for an engine.
+    from kubestow.cli.capacity_process import Request, tell
+    from kubestow.cli.simulate_process import SimulateError
+
+    excluded = tuple(name for name in exclude_nodes.split(",") if name)
+    try:
+        tell(
+            Request(
+                podspec, cluster, kubeconfig, max_limit, excluded, configuration, plugins, output, verbose, with_pods,
+                sort,
+            )
+        )  # fmt: skip
+    except SimulateError as error:
+        for line in str(error).splitlines():
+            click.echo(f"Error: {line}", err=True)
+        sys.exit(1)

@@ -1,0 +1,210 @@
+"""Running `kubestow capacity`: objects from files or from the live cluster, and tables or cluster-capacity's JSON."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import click
+import msgspec
+import yaml
+
+from kubestow import config
+from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.cli.simulate_process import SimulateError, load_configuration, problems
+from kubestow.client.access import open_channel
+from kubestow.client.api import ApiClient
+from kubestow.client.errors import CredentialsError
+from kubestow.client.kubeconfig import find_access
+from kubestow.client.lists import Lister
+from kubestow.client.resources import NODES, PODS, WATCHED, Resource
+from kubestow.config.expansion import enabled_names
+from kubestow.model.failures import CallError, ForbiddenError, NotFoundError
+from kubestow.model.pod import Pod
+from kubestow.objects import Manifest, decode, read
+from kubestow.plugin.loading import PluginCollection
+from kubestow.running.clock import WallClock
+from kubestow.simulator.capacity import Capacity, capacity
+from kubestow.simulator.headroom import HEAD, SORTS, Headroom, Room, headroom
+from kubestow.testing.harness import SchedulerHarness
+from kubestow.wiring.clients import user_agent
+
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line says."""
+
+    podspec: tuple[str, ...]
+    cluster: tuple[str, ...]
+    kubeconfig: str
+    limit: int
+    exclude: tuple[str, ...]
+    configuration: str | None
+    plugins: PluginCollection
+    output: str | None
+    verbose: bool
+    with_pods: bool
+    sort: str
+
+
+def tell(request: Request) -> None:
+    """Write the answer; raises SimulateError."""
+    with problems():
+        pods = _pods(request.podspec)
+        objects = _objects(request.cluster) if request.cluster else asyncio.run(_live(request.kubeconfig))
+        if not pods:
+            _tell_headroom(headroom(objects, request.exclude), request)
+            return
+        chosen = load_configuration(request.configuration, request.plugins)
+        names = {name for profile in chosen.profiles for name in enabled_names(profile.plugins)}
+        own = [one.plugin for one in request.plugins.loaded if one.name in names]
+        make = partial(SchedulerHarness, chosen, plugins=own, features=config.Features())
+        found = capacity(objects, pods, request.limit, request.exclude, make)
+    if request.output is not None:
+        _tell_tree(_review(found, request), request.output)
+    else:
+        _tell_capacity(found, request)
+
+
+def _pods(files: tuple[str, ...]) -> list[Pod]:
+    pods = [obj for obj in _objects(files) if isinstance(obj, Pod)]
+    if files and not pods:
+        raise SimulateError(f"{', '.join(files)}: has no pod; --podspec takes manifests of kind Pod")
+    names = [pod.metadata.name for pod in pods]
+    if len(set(names)) < len(names):
+        raise SimulateError("--podspec: two pods have the same name; each pod of a mix needs its own")
+    return pods
+
+
+def _objects(files: tuple[str, ...]) -> list[Any]:
+    """What is in files; pods get the defaults that an API server would have given them."""
+    return decode(map(_defaulted, read(files))).objects if files else []
+
+
+def _defaulted(manifest: Manifest) -> Manifest:
+    if (manifest.api_version, manifest.kind) != ("v1", "Pod"):
+        return manifest
+    tree = msgspec.json.decode(manifest.data)
+    try:
+        BY_STORAGE["pods"].rules.default(tree)
+    except (AttributeError, KeyError, TypeError):
+        # It is not a pod, which is told when it is decoded.
+        return manifest
+    return manifest._replace(data=msgspec.json.encode(tree))
+
+
+async def _live(kubeconfig: str) -> list[Any]:
+    try:
+        access = find_access(kubeconfig, "")
+    except CredentialsError as error:
+        raise SimulateError(str(error)) from None
+    channel = open_channel(access, clock=WallClock())
+    try:
+        client = ApiClient(channel, user_agent=user_agent("capacity"), seconds=30.0)
+        listed = await asyncio.gather(*(_list(client, resource) for resource in WATCHED))
+        return [obj for objects in listed for obj in objects]
+    except CallError as error:
+        raise SimulateError(f"{access.server}: {error}") from None
+    finally:
+        channel.close()
+
+
+async def _list(client: ApiClient, resource: Resource[Any]) -> list[Any]:
+    try:
+        return (await Lister(client, resource).fetch("0")).objects
+    except NotFoundError:
+        return []
+    except ForbiddenError:
+        if resource in (NODES, PODS):
+            raise
+        click.echo(f"Note: {resource.name} may not be listed and are left out", err=True)
+        return []
+
+
+# Headroom
+
+
+def _tell_headroom(found: Headroom, request: Request) -> None:
+    if request.output is not None:
+        parts = {"nodes": found.nodes, "nodeGroups": found.kinds, "namespaces": found.namespaces}
+        tree: dict[str, Any] = {"total": found.total._asdict()}
+        tree |= {name: [room._asdict() for room in _ordered(rooms, request)] for name, rooms in parts.items()}
+        _tell_tree(tree, request.output)
+        return
+    rows = [(found.total.name, *found.total.cells())]
+    for room in _ordered(found.nodes, request):
+        rows.append((room.name, *room.cells()))
+        if request.with_pods:
+            rows += [(f"  {pod.name}", *pod.cells()) for pod in _ordered(found.pods[room.name], request)]
+    _tell_table(("NODE", *HEAD), rows)
+    for title, rooms in (("NODE GROUP", found.kinds), ("NAMESPACE", found.namespaces)):
+        click.echo()
+        _tell_table((title, *HEAD), [(room.name, *room.cells()) for room in _ordered(rooms, request)])
+
+
+def _ordered(rooms: list[Room], request: Request) -> list[Room]:
+    return sorted(rooms, key=SORTS[request.sort])
+
+
+def _tell_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("   ".join(cells).rstrip())
+
+
+# Capacity
+
+
+def _tell_capacity(found: Capacity, request: Request) -> None:
+    names = ", ".join(found.on_nodes)
+    click.echo(f"{found.replicas} more {'pod fits' if found.replicas == 1 else 'pods fit'}: {names}")
+    if len(found.on_nodes) > 1:
+        for name, nodes in found.on_nodes.items():
+            click.echo(f"  {nodes.total():6d} of {name}")
+    if request.verbose:
+        for name, nodes in found.on_nodes.items():
+            for node, count in sorted(nodes.items()):
+                click.echo(f"  {count:6d} of {name} on {node}")
+    if not found.stopped:
+        click.echo(f"Stopped there: {found.message}.")
+        return
+    click.echo(f"What stops the next {found.stopped}: {found.message}")
+    for refusal in found.refusals[:_LISTED]:
+        click.echo(f"  {refusal.nodes:6d} x {refusal.kind}: {refusal.reason} ({refusal.plugin})")
+    for kind, more in found.one_more.items():
+        click.echo(f"One more node of {kind} would add {more}.")
+
+
+def _review(found: Capacity, request: Request) -> dict[str, Any]:
+    """The answer in the fields that cluster-capacity gives."""
+    summary = [{"reason": reason, "count": count} for reason, count in found.reasons.most_common()]
+    pods = [
+        {
+            "podName": name,
+            "replicasOnNodes": [{"nodeName": node, "replicas": count} for node, count in sorted(nodes.items())],
+            "failSummary": summary if name == found.stopped else [],
+        }
+        for name, nodes in found.on_nodes.items()
+    ]
+    return {
+        "spec": {"replicas": request.limit, "templates": [{"metadata": {"name": name}} for name in found.on_nodes]},
+        "status": {
+            "replicas": found.replicas,
+            "failReason": {"failType": found.fail_type, "failMessage": found.message},
+            "pods": pods,
+            "refusals": [one._asdict() for one in found.refusals],
+            "oneMoreNode": found.one_more,
+        },
+    }
+
+
+def _tell_tree(tree: Any, form: str) -> None:
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(tree), indent=2))
+    else:
+        click.echo(yaml.safe_dump(tree, sort_keys=False), nl=False)

@@ -1,0 +1,179 @@
+"""How many more pods fit into a cluster as it stands, what stops the next one, and what one more node would add.
+
+Copies of the pods are placed by the scheduler itself, none of them evicting anybody, until one of them cannot be
+placed. Of that one every node is asked why.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+from kubestow.model.standing import pod_is_terminal
+from kubestow.model.topology import HOSTNAME_LABEL
+from kubestow.testing.harness import SchedulerHarness
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+_FIRST_BATCH, _LARGEST_BATCH = 16, 1024
+LIMIT_REACHED, UNSCHEDULABLE = "LimitReached", "Unschedulable"
+
+
+class Refusal(NamedTuple):
+    """Why some nodes of a kind do not take the next pod."""
+
+    plugin: str
+    kind: str
+    reason: str
+    nodes: int
+
+
+@dataclass
+class Capacity:
+    """What was found."""
+
+    replicas: int = 0
+    on_nodes: dict[str, Counter[str]] = field(default_factory=dict)
+    """For each pod of the mix: how many on which node."""
+    fail_type: str = LIMIT_REACHED
+    message: str = ""
+    stopped: str = ""
+    """The pod of the mix that could not be placed."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """On how many nodes each reason holds."""
+    refusals: list[Refusal] = field(default_factory=list)
+    one_more: dict[str, int] = field(default_factory=dict)
+    """How many more pods would fit with one more node of each kind."""
+
+
+def kind_of(node: Node) -> str:
+    """What a node is of: its instance type, or what it has."""
+    named = node.metadata.labels.get(INSTANCE_TYPE)
+    if named:
+        return named
+    room = node.status.allocatable
+    return f"{room.get('cpu', 0)} CPU, {room.get('memory', 0)}"
+
+
+def capacity(
+    objects: Iterable[Any],
+    pods: Sequence[Pod],
+    limit: int = 0,
+    exclude: Iterable[str] = (),
+    make: Callable[[], SchedulerHarness] = SchedulerHarness,
+) -> Capacity:
+    """How often the pods fit, each in its turn; at most `limit` pods if it is not 0. `make` makes a scheduler."""
+    left_out = set(exclude)
+    with make() as harness:
+        for obj in objects:
+            if isinstance(obj, Node) and obj.metadata.name in left_out:
+                continue
+            if isinstance(obj, Pod) and (pod_is_terminal(obj) or not obj.spec.nodeName):
+                # Pods that wait already might take the room; the question is how much there is.
+                continue
+            harness.cluster.restore(obj)
+        harness.run_until_idle()
+        return _Filling(harness, pods, limit).run()
+
+
+class _Filling:
+    def __init__(self, harness: SchedulerHarness, pods: Sequence[Pod], limit: int) -> None:
+        self._harness = harness
+        self._pods = [replace(pod, spec=replace(pod.spec, preemptionPolicy="Never", nodeName="")) for pod in pods]
+        self._limit = limit
+        self._count = 0
+        self._found = Capacity(on_nodes={pod.metadata.name: Counter() for pod in pods})
+
+    def run(self) -> Capacity:
+        found, batch = self._found, _FIRST_BATCH
+        while not self._limit or found.replicas < self._limit:
+            copies = self._place(min(batch, self._limit - found.replicas) if self._limit else batch)
+            fitting = self._fitting(copies)
+            for pod in copies[:fitting]:
+                found.replicas += 1
+                found.on_nodes[_template_of(pod)][pod.spec.nodeName] += 1
+            if fitting < len(copies):
+                self._explain(copies[fitting])
+                self._delete(copies[fitting:])
+                self._try_one_more()
+                return found
+            batch = min(batch * 2, _LARGEST_BATCH)
+        found.message = f"the limit of {self._limit} pods is reached"
+        return found
+
+    def _place(self, count: int) -> list[Pod]:
+        """Try so many copies, the pods of the mix taking turns; they are returned as they are then."""
+        cluster, added = self._harness.cluster, []
+        for _ in range(count):
+            pod = self._pods[self._count % len(self._pods)]
+            name = f"{pod.metadata.name}-{self._count}"
+            self._count += 1
+            added.append(cluster.add(replace(pod, metadata=replace(pod.metadata, name=name))))
+        self._run()
+        return [cluster.pod(pod.metadata.name, pod.metadata.namespace) for pod in added]
+
+    @staticmethod
+    def _fitting(copies: list[Pod]) -> int:
+        """How many were placed before the first that was not; those after it do not count."""
+        return next((index for index, pod in enumerate(copies) if not pod.spec.nodeName), len(copies))
+
+    def _delete(self, copies: list[Pod]) -> None:
+        for pod in copies:
+            self._harness.cluster.delete(pod, 0)
+        self._run()
+
+    def _run(self) -> None:
+        # Not until idle: those that cannot be placed would be tried again and again.
+        self._harness.run_until(self._is_done)
+
+    def _is_done(self) -> bool:
+        core, cluster = self._harness.core, self._harness.cluster
+        return not (core.queue.has_work or len(core.scheduler.binder) or len(core.dispatcher) or cluster.is_busy)
+
+    def _explain(self, pod: Pod) -> None:
+        found, core = self._found, self._harness.core
+        conditions = self._harness.cluster.conditions(pod.metadata.name, pod.metadata.namespace)
+        scheduled = conditions.get("PodScheduled")
+        found.fail_type, found.stopped = UNSCHEDULABLE, _template_of(pod)
+        found.message = scheduled.message if scheduled is not None else "it was refused before nodes were looked at"
+        profile = core.profiles[pod.spec.schedulerName]
+        evaluation = Evaluation(profile, core.cluster, core.queue.nominator, PodInfo(pod), None)
+        if not core.cluster.nodes.count or not evaluation.pre_filter():
+            found.reasons[found.message] += 1
+            return
+        nodes, counts = core.cluster.nodes, Counter[tuple[str, str, str]]()
+        verdicts = evaluation.judge(evaluation.narrowed_rows())
+        for rejection, positions in verdicts.kinds():
+            for row in verdicts.rows[positions]:
+                node = nodes.nodes[int(row)]
+                if node is not None:
+                    for reason in rejection.reasons:
+                        found.reasons[reason] += 1
+                        counts[rejection.plugin, kind_of(node), reason] += 1
+        found.refusals = [Refusal(*key, count) for key, count in sorted(counts.items())]
+
+    def _try_one_more(self) -> None:
+        """Add a node of each kind, one after the other, and see how many pods that lets in."""
+        cluster = self._harness.cluster
+        kinds = {kind_of(node): node for node in reversed(cluster.all(Node)) if not node.spec.unschedulable}
+        for kind, example in sorted(kinds.items()):
+            name = f"one-more-{example.metadata.name}"
+            labels = {**example.metadata.labels, HOSTNAME_LABEL: name}
+            meta = replace(example.metadata, name=name, labels=labels)
+            node = cluster.add(replace(example, metadata=meta))
+            copies: list[Pod] = []
+            while self._fitting(copies) == len(copies):
+                copies += self._place(_FIRST_BATCH)
+            self._found.one_more[kind] = self._fitting(copies)
+            self._delete(copies)
+            cluster.delete(node)
+            self._run()
+
+
+def _template_of(pod: Pod) -> str:
+    return pod.metadata.name.rpartition("-")[0]

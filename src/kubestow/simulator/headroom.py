@@ -1,0 +1,111 @@
+"""What is requested of what there is: by node, by kind of node, by namespace; in kube-capacity's columns."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from kubestow.model.node import Node
+from kubestow.model.pod import Container, Pod, ResourceRequirements
+from kubestow.model.requests import CPU, MEMORY, pod_requests, resource_amounts
+from kubestow.model.standing import pod_is_terminal
+from kubestow.simulator.capacity import kind_of
+
+_MEBI = 1 << 20
+
+
+class Room(NamedTuple):
+    """CPU in thousandths of a core, memory in bytes."""
+
+    name: str
+    cpu: int
+    memory: int
+    cpu_requests: int = 0
+    cpu_limits: int = 0
+    memory_requests: int = 0
+    memory_limits: int = 0
+
+    def plus(self, *others: "Room") -> "Room":
+        """Both together, under this one's name."""
+        sums = (sum(values) for values in zip(*(one[1:] for one in (self, *others)), strict=True))
+        return Room(self.name, *sums)
+
+    def cells(self) -> tuple[str, str, str, str]:
+        """Requests and limits of CPU and memory, with their share of what there is."""
+        return (
+            f"{self.cpu_requests}m{_share(self.cpu_requests, self.cpu)}",
+            f"{self.cpu_limits}m{_share(self.cpu_limits, self.cpu)}",
+            f"{self.memory_requests // _MEBI}Mi{_share(self.memory_requests, self.memory)}",
+            f"{self.memory_limits // _MEBI}Mi{_share(self.memory_limits, self.memory)}",
+        )
+
+
+HEAD = ("CPU REQUESTS", "CPU LIMITS", "MEMORY REQUESTS", "MEMORY LIMITS")
+SORTS = {
+    "name": lambda room: room.name,
+    "cpu.request": lambda room: -room.cpu_requests,
+    "cpu.limit": lambda room: -room.cpu_limits,
+    "mem.request": lambda room: -room.memory_requests,
+    "mem.limit": lambda room: -room.memory_limits,
+}
+
+
+def _share(part: int, whole: int) -> str:
+    return f" ({part * 100 // whole}%)" if whole else ""
+
+
+class Headroom(NamedTuple):
+    """A cluster's."""
+
+    total: Room
+    nodes: list[Room]
+    kinds: list[Room]
+    namespaces: list[Room]
+    pods: dict[str, list[Room]]
+    """By node."""
+
+
+def headroom(objects: Iterable[Any], exclude: Iterable[str] = ()) -> Headroom:
+    """Adds up the pods that are bound and have not ended."""
+    left_out, nodes, kinds, pods = set(exclude), dict[str, Room](), dict[str, str](), list[Pod]()
+    for obj in objects:
+        if isinstance(obj, Node) and obj.metadata.name not in left_out:
+            has = resource_amounts(obj.status.allocatable)
+            nodes[obj.metadata.name] = Room(obj.metadata.name, has.get(CPU, 0), has.get(MEMORY, 0))
+            kinds[obj.metadata.name] = kind_of(obj)
+        elif isinstance(obj, Pod) and obj.spec.nodeName and not pod_is_terminal(obj):
+            pods.append(obj)
+    cpu, memory = sum(room.cpu for room in nodes.values()), sum(room.memory for room in nodes.values())
+    by_node: dict[str, list[Room]] = {name: [] for name in nodes}
+    by_namespace: dict[str, list[Room]] = {}
+    for pod in pods:
+        if pod.spec.nodeName in nodes:
+            used = _used(pod)
+            by_node[pod.spec.nodeName].append(used)
+            by_namespace.setdefault(pod.metadata.namespace, []).append(used)
+    full = {name: room.plus(*by_node[name]) for name, room in nodes.items()}
+    by_kind: dict[str, list[Room]] = {}
+    for name, room in full.items():
+        by_kind.setdefault(kinds[name], []).append(room)
+    spaces = [Room(name, cpu, memory).plus(*used) for name, used in by_namespace.items()]
+    grouped = [Room(kind, 0, 0).plus(*rooms) for kind, rooms in by_kind.items()]
+    return Headroom(Room("*", 0, 0).plus(*full.values()), list(full.values()), grouped, spaces, by_node)
+
+
+def _used(pod: Pod) -> Room:
+    requests, limits = pod_requests(pod).amounts, pod_requests(_limits_as_requests(pod)).amounts
+    return Room(pod.key, 0, 0, requests.get(CPU, 0), limits.get(CPU, 0), requests.get(MEMORY, 0), limits.get(MEMORY, 0))
+
+
+def _limits_as_requests(pod: Pod) -> Pod:
+    """The same arithmetic adds up limits: of containers, of those that come before them, and overhead."""
+
+    def swapped(container: Container) -> Container:
+        return replace(container, resources=ResourceRequirements(requests=container.resources.limits))
+
+    spec = replace(
+        pod.spec,
+        containers=tuple(map(swapped, pod.spec.containers)),
+        initContainers=tuple(map(swapped, pod.spec.initContainers)),
+    )
+    return replace(pod, spec=spec, status=replace(pod.status, containerStatuses=()))
