@@ -1,0 +1,170 @@
+"""Groups that preempt, and are preempted, as a whole."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kubestow.model.codec import convert
+from kubestow.model.pod import Pod
+from kubestow.model.workloads import PodDisruptionBudget
+from kubestow.testing import SchedulerHarness, make_pod, make_pod_group
+from scenarios.gangs import add_gang, add_members, add_nodes, bound, condition, features, words
+
+Start = Callable[..., SchedulerHarness]
+
+
+def fill(harness: SchedulerHarness, count: int, priority: int = 0, name: str = "low", **options: object) -> None:
+    """Pods of one CPU each that run."""
+    for number in range(count):
+        harness.cluster.add(make_pod(f"{name}{number}", cpu="1", priority=priority, grace_seconds=0, **options))  # type: ignore[arg-type]
+    harness.run_until_idle()
+
+
+def running(harness: SchedulerHarness, prefix: str) -> int:
+    return sum(bool(pod.spec.nodeName) for pod in harness.cluster.all(Pod) if pod.metadata.name.startswith(prefix))
+
+
+def test_no_more_pods_go_than_must(start: Start) -> None:
+    """Each of them is told why, and the group follows."""
+    harness = start(features=features())
+    add_nodes(harness, 4)
+    fill(harness, 8)
+    add_gang(harness, "a", pods=3, priority=10)
+    harness.run_until_idle()
+    assert len(bound(harness, "a")) == 3
+    assert running(harness, "low") == 5
+    notes = harness.events.notes("Preempted")
+    assert len(notes) == 3
+    assert all(note.startswith("Preempted by podgroup ") and note.endswith(" on node cluster") for note in notes)
+
+
+def test_nobody_goes_for_a_group_that_would_not_fit_anyway(start: Start) -> None:
+    """Not even those that stand in the way of some of its pods."""
+    harness = start(features=features())
+    add_nodes(harness, 2)
+    fill(harness, 4)
+    add_gang(harness, "a", pods=5, priority=10)
+    harness.run_until_idle()
+    assert running(harness, "low") == 4
+    refused = "0/1 placements are available, first placement status: pod group is unschedulable"
+    said = condition(harness, "a")
+    assert said.message == f"{refused}, {refused}"
+    assert words(harness, "a0").endswith("preemption: not eligible due to workload aware preemption enabled")
+
+
+def test_pods_of_the_same_priority_stay(start: Start) -> None:
+    """There is nobody to evict."""
+    harness = start(features=features())
+    add_nodes(harness, 1)
+    fill(harness, 2, priority=10)
+    add_gang(harness, "a", pods=2, priority=10)
+    harness.run_until_idle()
+    said = condition(harness, "a")
+    assert running(harness, "low") == 2
+    assert said.message.endswith(", No preemption victims found for incoming preemptor")
+
+
+def test_a_group_that_may_not_preempt(start: Start) -> None:
+    """One pod with the policy Never is enough."""
+    harness = start(features=features())
+    add_nodes(harness, 1)
+    fill(harness, 2)
+    harness.cluster.add(make_pod_group("a", 2, priority=10))
+    add_members(harness, "a", [0], priority=10)
+    add_members(harness, "a", [1], priority=10, spec={"preemptionPolicy": "Never"})
+    harness.run_until_idle()
+    said = condition(harness, "a")
+    assert running(harness, "low") == 2
+    assert said.message.endswith(", not eligible due to preemptionPolicy=Never.")
+
+
+def test_groups_with_constraints_do_not_preempt(start: Start) -> None:
+    """As in kube-scheduler."""
+    harness = start(features=features())
+    add_nodes(harness, 1)
+    fill(harness, 2)
+    add_gang(harness, "a", pods=2, priority=10, topology_key="rack")
+    harness.run_until_idle()
+    said = condition(harness, "a")
+    assert running(harness, "low") == 2
+    assert "workload aware preemption is not supported for pod groups" in said.message
+
+
+@pytest.mark.parametrize(("mode", "left"), [("PodGroup", 0), ("Pod", 2)])
+def test_a_group_leaves_together_if_it_says_so(start: Start, mode: str, left: int) -> None:
+    """Or loses only as many pods as must go."""
+    harness = start(features=features())
+    add_nodes(harness, 4, cpu="1")
+    harness.cluster.add(make_pod_group("v", 2, priority=1, disruption_mode=mode))
+    add_members(harness, "v", range(4), priority=1, grace_seconds=0)
+    harness.run_until_idle()
+    add_gang(harness, "a", pods=2, priority=10)
+    harness.run_until_idle()
+    assert len(bound(harness, "a")) == 2
+    assert len(bound(harness, "v")) == left
+
+
+def test_a_whole_group_is_spared_rather_than_single_pods(start: Start) -> None:
+    """At the same priority."""
+    harness = start(features=features())
+    add_nodes(harness, 4, cpu="1")
+    harness.cluster.add(make_pod_group("v", 2, priority=1, disruption_mode="PodGroup"))
+    add_members(harness, "v", range(2), priority=1, grace_seconds=0)
+    fill(harness, 2, priority=1)
+    add_gang(harness, "a", pods=2, priority=10)
+    harness.run_until_idle()
+    assert (len(bound(harness, "a")), len(bound(harness, "v")), running(harness, "low")) == (2, 2, 0)
+
+
+def test_the_priority_of_a_group_counts_for_its_pods(start: Start) -> None:
+    """A group that leaves together is as important as it says, whatever its pods say."""
+    harness = start(features=features())
+    add_nodes(harness, 2, cpu="1")
+    harness.cluster.add(make_pod_group("v", 2, priority=100, disruption_mode="PodGroup"))
+    add_members(harness, "v", range(2), priority=1, grace_seconds=0)
+    harness.run_until_idle()
+    add_gang(harness, "a", pods=2, priority=10)
+    harness.run_until_idle()
+    assert (len(bound(harness, "a")), len(bound(harness, "v"))) == (0, 2)
+
+
+def test_budgets_are_honoured_where_possible(start: Start) -> None:
+    """Pods that nothing protects go first."""
+    harness = start(features=features())
+    add_nodes(harness, 4, cpu="1")
+    budget = {"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "db"}}}}
+    harness.cluster.add(convert(PodDisruptionBudget, budget))
+    fill(harness, 2, name="db", labels={"app": "db"})
+    fill(harness, 2, name="web", labels={"app": "web"})
+    add_gang(harness, "a", pods=2, priority=10)
+    harness.run_until_idle()
+    assert (running(harness, "db"), running(harness, "web"), len(bound(harness, "a"))) == (2, 0, 2)
+
+
+def test_nobody_else_goes_while_victims_are_leaving(start: Start) -> None:
+    """They take their time; meanwhile nobody takes their place, and the group asks for no more."""
+    harness = start(features=features())
+    add_nodes(harness, 4, cpu="1")
+    for number in range(4):
+        harness.cluster.add(make_pod(f"low{number}", cpu="1", priority=0, grace_seconds=40))
+    harness.run_until_idle()
+    add_gang(harness, "a", pods=2, priority=10)
+    harness.run_for(1.0)
+    harness.cluster.add(make_pod("late", cpu="1", priority=0))
+    harness.run_until_idle()
+    assert (len(bound(harness, "a")), running(harness, "low"), running(harness, "late")) == (2, 2, 0)
+
+
+def test_without_workload_aware_preemption_each_pod_preempts(start: Start) -> None:
+    """Still, nobody goes unless the whole group can be placed."""
+    gates = features("GenericWorkload", "GangScheduling")
+    harness = start(features=gates)
+    add_nodes(harness, 2)
+    fill(harness, 4)
+    add_gang(harness, "big", pods=5, priority=10)
+    harness.run_for(30.0)
+    assert running(harness, "low") == 4
+    add_gang(harness, "a", pods=3, priority=20)
+    harness.run_for(30.0)
+    assert len(bound(harness, "a")) == 3
+    assert running(harness, "low") == 1

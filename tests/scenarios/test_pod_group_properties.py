@@ -1,0 +1,194 @@
+"""Random clusters and groups: all or nothing, whatever happens, and the same again."""
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubestow.cycle import pod_group
+from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup, group_key
+from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
+from scenarios import consistency
+from scenarios.gangs import GATES, features
+
+SEEDS = st.integers(0, 1_000_000)
+
+
+class Story:
+    """Groups and single pods come and go on a few nodes; after every event all gangs are looked at."""
+
+    def __init__(self, seed: int, gates: tuple[str, ...] = GATES) -> None:
+        self.rng = random.Random(seed)
+        self.harness = SchedulerHarness(features=features(*gates), latency=self.rng.choice((0.0, 0.01)))
+        self.cluster = self.harness.cluster
+        self.names = 0
+        for _ in range(self.rng.randint(2, 6)):
+            self.add_node()
+
+    def name(self, prefix: str) -> str:
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    def add_node(self) -> None:
+        labels = {"rack": f"r{self.rng.randrange(2)}"} if self.rng.random() < 0.9 else {}
+        self.cluster.add(make_node(self.name("n"), cpu=str(self.rng.choice((2, 4))), labels=labels))
+
+    def add_group(self) -> None:
+        rng, name = self.rng, self.name("g")
+        pods, priority = rng.randint(1, 8), rng.choice((0, 0, 10))
+        topology = "rack" if rng.random() < 0.3 else ""
+        least = None if rng.random() < 0.2 else rng.randint(1, pods)
+        mode = rng.choice(("Pod", "PodGroup"))
+        made: list[Any] = [make_pod_group(name, least, topology_key=topology, priority=priority, disruption_mode=mode)]
+        sizes = [rng.choice(("500m", "1", "2"))] * pods if rng.random() < 0.7 else None
+        for number in range(pods):
+            cpu = sizes[number] if sizes else rng.choice(("500m", "1", "2"))
+            made.append(make_pod(f"{name}-{number}", cpu=cpu, group=name, priority=priority, grace_seconds=0))
+        rng.shuffle(made)
+        for obj in made:
+            self.cluster.add(obj)
+
+    def add_pod(self) -> None:
+        self.cluster.add(make_pod(self.name("p"), cpu="1", priority=self.rng.choice((0, 5)), grace_seconds=0))
+
+    def delete_pod(self) -> None:
+        pods = self.cluster.all(Pod)
+        if pods:
+            self.cluster.delete(self.rng.choice(pods), grace_seconds=0)
+
+    def step(self) -> None:
+        self.rng.choice((self.add_group, self.add_group, self.add_pod, self.add_node, self.delete_pod, self.rest))()
+        self.harness.run_for(self.rng.choice((0.0, 0.005, 0.5)))
+
+    def rest(self) -> None:
+        self.harness.run_for(self.rng.choice((1.0, 12.0)))
+
+
+def gangs(harness: SchedulerHarness) -> dict[str, int]:
+    """minCount by the key of the group."""
+    return {group.key: group.min_count for group in harness.cluster.all(PodGroup)}
+
+
+def check_gangs(story: Story, deleted: set[str]) -> None:
+    """A gang whose pods are all still there has none on a node, or enough."""
+    groups = story.harness.core.cluster.groups
+    assert groups is not None
+    for key, least in gangs(story.harness).items():
+        scheduled = len(groups.members(key).scheduled)
+        if key not in deleted:
+            assert scheduled == 0 or scheduled >= least, f"{key} has {scheduled} of {least}"
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_all_or_nothing_at_every_instant(seed: int) -> None:
+    """Whatever comes and goes; only a gang that has lost pods to somebody else may have fewer than it wants."""
+    story = Story(seed)
+    lost: set[str] = set()
+    with story.harness as harness:
+        for _ in range(12):
+            before = {pod.key: group_key(pod) for pod in harness.cluster.all(Pod)}
+            story.step()
+            left = {pod.key for pod in harness.cluster.all(Pod)}
+            lost |= {group for pod, group in before.items() if pod not in left}
+            check_gangs(story, lost)
+            consistency.check(harness)
+        harness.run_until_idle()
+        check_gangs(story, lost)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_a_group_that_fits_an_empty_cluster_is_not_starved(seed: int) -> None:
+    """Once all else is gone it is placed, however many groups came before it."""
+    story = Story(seed)
+    with story.harness as harness:
+        for _ in range(6):
+            story.step()
+        room = sum(
+            int(str(node.status.allocatable["cpu"])) for node in harness.cluster.all(type(harness.cluster.node("n1")))
+        )
+        harness.cluster.add(make_pod_group("wanted", room))
+        for number in range(room):
+            harness.cluster.add(make_pod(f"wanted-{number}", cpu="1", group="wanted"))
+        harness.run_for(1.0)
+        for pod in harness.cluster.all(Pod):
+            if group_key(pod) != "default/wanted":
+                harness.cluster.delete(pod, grace_seconds=0)
+        harness.run_for(12.0)
+        assert all(pod.spec.nodeName for pod in harness.cluster.all(Pod))
+
+
+def told(seed: int, gates: tuple[str, ...] = GATES) -> tuple[Any, ...]:
+    """What a story comes to: who is bound how often, and what is said of all others."""
+    story = Story(seed, gates)
+    with story.harness as harness:
+        for _ in range(8):
+            story.step()
+        harness.run_until_idle()
+        said = {
+            pod.key: (pod.spec.nodeName, [(one.reason, one.message) for one in pod.status.conditions])
+            for pod in harness.cluster.all(Pod)
+        }
+        groups = {
+            group.key: [one.message for one in group.status.conditions] for group in harness.cluster.all(PodGroup)
+        }
+        return said, groups, harness.bindings
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=SEEDS)
+def test_the_same_again(seed: int) -> None:
+    """The same events at the same times have the same outcome."""
+    assert told(seed) == told(seed)
+
+
+def counted_and_tried(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[Any, ...]]]:
+    """What one attempt at a group of equal pods comes to, by counts and without."""
+    found = []
+    for counts in (True, False):
+        rng = random.Random(seed)
+        with monkeypatch.context() as patch, SchedulerHarness(features=features()) as harness:
+            if not counts:
+                patch.setattr(pod_group, "count", lambda *_: None)
+            for number in range(rng.randint(1, 6)):
+                taints = ["closed:NoSchedule"] if rng.random() < 0.2 else []
+                labels = {"rack": f"r{rng.randrange(3)}", "disk": rng.choice(("ssd", "hdd"))}
+                cpu, memory, most = rng.choice((1, 2, 4)), f"{rng.choice((1, 2, 8))}Gi", rng.choice((2, 110))
+                node = make_node(f"n{number}", cpu=cpu, memory=memory, pods=most, labels=labels, taints=taints)
+                harness.cluster.add(node)
+            for number in range(rng.randint(0, 4)):
+                harness.cluster.add(make_pod(f"p{number}", cpu="500m", memory="256Mi"))
+            harness.run_until_idle()
+            pods, topology = rng.randint(4, 12), rng.choice(("", "rack"))
+            harness.cluster.add(make_pod_group("a", rng.randint(1, pods), topology_key=topology))
+            shape: dict[str, Any] = {"cpu": rng.choice(("500m", "1")), "memory": rng.choice(("512Mi", "1Gi"))}
+            if rng.random() < 0.3:
+                shape["node_selector"] = {"disk": "ssd"}
+            for number in range(pods):
+                harness.cluster.add(make_pod(f"a{number}", group="a", **shape))
+            harness.run_for(0.5)
+            members = [pod for pod in harness.cluster.all(Pod) if group_key(pod)]
+            group = harness.cluster.get(PodGroup, "default/a")
+            assert group is not None
+            waiting = Counter(
+                tuple((one.reason, one.message) for one in pod.status.conditions)
+                for pod in members
+                if not pod.spec.nodeName
+            )
+            bound = sum(bool(pod.spec.nodeName) for pod in members)
+            found.append(
+                [(bound,), tuple(sorted(waiting.items())), tuple(one.message for one in group.status.conditions)]
+            )
+    return found
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_counting_says_what_trying_would(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many pods are bound, and the others wait with the same words."""
+    counted, tried = counted_and_tried(seed, monkeypatch)
+    assert counted == tried
