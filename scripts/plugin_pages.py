@@ -84,7 +84,7 @@ def _enabled(name: str, profile: Profile) -> str:
     if name in LEGACY:
         return "no: it is here for a [legacy Policy](../../how-to/migrate-from-policy.md)"
     if name not in profile.plugins:
-        return f"with the feature gate `{GATE_OF_PLUGIN[name]}`"
+        return f"with the feature gate `{GATE_OF_PLUGIN[name]}`" if name in GATE_OF_PLUGIN else "no"
     weights = {hook.name: weight for hook, weight in zip(profile.score, profile.weights, strict=True)}
     return f"yes, with weight {weights[name]}" if name in weights else "yes"
 

@@ -11,6 +11,7 @@ from kubestow.config.features import Features
 from kubestow.config.plugin_args import ARGS_OF_PLUGIN
 from kubestow.config.plugin_points import IN_TREE as POINTS
 from kubestow.config.plugin_points import LEGACY as LEGACY_POINTS
+from kubestow.config.plugin_points import OWN
 from kubestow.framework.registry import check_signatures, points_of
 from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
@@ -58,9 +59,9 @@ def test_every_plugin_can_be_made_with_its_default_arguments(name: str) -> None:
 
 
 def test_every_plugin_can_be_enabled_at_once() -> None:
-    """With all features on, the default profile has every plugin that comes with the scheduler."""
+    """With all features on, the default profile has every plugin of kube-scheduler."""
     everything = Features.parse("AllAlpha=true,AllBeta=true")
     made = build_profiles(
         config.default(everything), in_tree_registry(), offline_handle(Cluster(everything)), lambda: 0.0
     )
-    assert made["default-scheduler"].plugins.keys() == set(IN_TREE)
+    assert made["default-scheduler"].plugins.keys() == set(IN_TREE) - set(OWN)

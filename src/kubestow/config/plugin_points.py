@@ -40,34 +40,41 @@ LEGACY: dict[str, frozenset[str]] = {
 }
 """Plugins that kube-scheduler no longer has, and that a Policy or a profile may still name here."""
 
-IN_TREE: PluginPoints = LEGACY | {
-    name: frozenset(points.split())
-    for name, points in {
-        "DefaultBinder": "bind",
-        "DefaultPreemption": "preEnqueue postFilter",
-        "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
-        "GangScheduling": "preEnqueue permit",
-        "ImageLocality": "score",
-        "InterPodAffinity": "preFilter filter preScore score",
-        "NodeAffinity": "preFilter filter preScore score",
-        "NodeDeclaredFeatures": "preFilter filter",
-        "NodeName": "filter",
-        "NodePorts": "preFilter filter",
-        "NodeResourcesBalancedAllocation": "preScore score",
-        "NodeResourcesFit": "preFilter filter preScore score placementScore",
-        "NodeUnschedulable": "filter",
-        "NodeVolumeLimits": "preFilter filter",
-        "PodGroupPodsCount": "placementScore",
-        "PodTopologySpread": "preFilter filter preScore score",
-        "PrioritySort": "queueSort",
-        "SchedulingGates": "preEnqueue",
-        "TaintToleration": "filter preScore score",
-        "TopologyPlacementGenerator": "placementGenerate",
-        "VolumeBinding": "preFilter filter reserve preBind preScore score",
-        "VolumeRestrictions": "preFilter filter",
-        "VolumeZone": "preFilter filter",
-    }.items()
-}
+OWN: dict[str, frozenset[str]] = {"TightestPlacement": frozenset({"placementScore"})}
+"""Plugins that kube-scheduler does not have."""
+
+IN_TREE: PluginPoints = (
+    LEGACY
+    | OWN
+    | {
+        name: frozenset(points.split())
+        for name, points in {
+            "DefaultBinder": "bind",
+            "DefaultPreemption": "preEnqueue postFilter",
+            "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
+            "GangScheduling": "preEnqueue permit",
+            "ImageLocality": "score",
+            "InterPodAffinity": "preFilter filter preScore score",
+            "NodeAffinity": "preFilter filter preScore score",
+            "NodeDeclaredFeatures": "preFilter filter",
+            "NodeName": "filter",
+            "NodePorts": "preFilter filter",
+            "NodeResourcesBalancedAllocation": "preScore score",
+            "NodeResourcesFit": "preFilter filter preScore score placementScore",
+            "NodeUnschedulable": "filter",
+            "NodeVolumeLimits": "preFilter filter",
+            "PodGroupPodsCount": "placementScore",
+            "PodTopologySpread": "preFilter filter preScore score",
+            "PrioritySort": "queueSort",
+            "SchedulingGates": "preEnqueue",
+            "TaintToleration": "filter preScore score",
+            "TopologyPlacementGenerator": "placementGenerate",
+            "VolumeBinding": "preFilter filter reserve preBind preScore score",
+            "VolumeRestrictions": "preFilter filter",
+            "VolumeZone": "preFilter filter",
+        }.items()
+    }
+)
 
 GATE_OF_PLUGIN = {
     "DynamicResources": "DynamicResourceAllocation",

@@ -23,6 +23,7 @@ from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.scheduling_gates import SchedulingGates
 from kubestow.plugins.taint_toleration import TaintToleration
+from kubestow.plugins.tightest_placement import TightestPlacement
 from kubestow.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.plugins.volume_restrictions import VolumeRestrictions
@@ -48,6 +49,7 @@ IN_TREE: dict[str, Factory] = {
     "PrioritySort": PrioritySort,
     "SchedulingGates": SchedulingGates,
     "TaintToleration": TaintToleration,
+    "TightestPlacement": TightestPlacement,
     "TopologyPlacementGenerator": TopologyPlacementGenerator,
     "VolumeBinding": VolumeBinding,
     "VolumeRestrictions": VolumeRestrictions,

@@ -1,0 +1,157 @@
+"""Pod groups together with plugins of one's own, extenders and devices."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from kubestow.model.devices import ResourceClaim
+from kubestow.plugin import Handle, PlacedPods, Placement, PodInfo, TriedGroup, Wait
+from kubestow.testing import SchedulerHarness, make_node, make_pod_group
+from plugins.device_world import claim, claiming, device_class, device_slice, exactly, gpus
+from scenarios.extending import HEAD, FakeExtenders, only
+from scenarios.gangs import add_gang, add_nodes, bound, condition, features, words
+
+Start = Callable[..., SchedulerHarness]
+
+
+class LastRack:
+    """Prefers the placement whose name comes last; wants to know where the pods would go."""
+
+    name = "LastRack"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> list[int]:
+        assert all(len(set(placed.nodes)) <= len(placed.pods) for placed in candidates)
+        last = max(placed.placement.name for placed in candidates)
+        return [100 if placed.placement.name == last else 0 for placed in candidates]
+
+
+class OneNode:
+    """Places a group on a single node."""
+
+    name = "OneNode"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._nodes = handle.cluster.nodes
+
+    def generate_placements(self, group: TriedGroup, within: Placement) -> list[Placement]:
+        return [Placement(self._nodes.names[row], np.array([row])) for row in within.rows.tolist()]
+
+
+class Broken:
+    """Says of a placement what makes no sense."""
+
+    name = "Broken"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> list[int]:
+        return [1000] * len(candidates)
+
+
+class Patient:
+    """Has every pod wait a while for permission."""
+
+    name = "Patient"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._handle = handle
+
+    def permit(self, state: None, pod: PodInfo, node: str) -> Wait:
+        return Wait(1.0)
+
+
+@pytest.mark.parametrize("pods", [2, 4])
+def test_a_plugin_ranks_placements(start: Start, pods: int) -> None:
+    """Beside the others, whether they are tried or counted."""
+    harness = start(features=features(), plugins=[LastRack])
+    add_nodes(harness, 6, racks=3)
+    add_gang(harness, "a", pods, topology_key="rack")
+    harness.run_until_idle()
+    racks = {harness.cluster.node(name).metadata.labels["rack"] for name in bound(harness, "a")}
+    assert racks == {"r2"}
+
+
+def test_a_plugin_generates_placements(start: Start) -> None:
+    """In place of the one that comes with the scheduler."""
+    plugins = "{disabled: [{name: TopologyPlacementGenerator}], enabled: [{name: OneNode}]}"
+    harness = start(
+        f"{HEAD}profiles: [{{plugins: {{multiPoint: {plugins}}}}}]\n", features=features(), plugins=[OneNode]
+    )
+    add_nodes(harness, 3, cpu="2")
+    harness.cluster.add(make_node("large", cpu="4"))
+    add_gang(harness, "a", pods=4)
+    harness.run_until_idle()
+    assert bound(harness, "a") == ["large"] * 4
+
+
+def test_a_plugin_that_fails_is_named(start: Start) -> None:
+    """The group waits and says why; nothing is taken."""
+    harness = start(features=features(), plugins=[Broken])
+    add_nodes(harness, 4, racks=2)
+    add_gang(harness, "a", pods=2, topology_key="rack")
+    harness.run_for(0.5)
+    said = condition(harness, "a")
+    assert said.reason == "SchedulerError"
+    assert said.message.startswith('running PlacementScore plugins: plugin "Broken" failed with: ')
+    assert words(harness, "a0") == said.message
+    assert harness.core.cluster.assumed_count == 0
+
+
+def test_permission_that_another_plugin_withholds(start: Start) -> None:
+    """A group whose pods must wait for somebody else is not placed: nobody has permission, so the group will not do."""
+    harness = start(features=features(), plugins=[Patient])
+    add_nodes(harness, 2)
+    add_gang(harness, "a", pods=2)
+    harness.run_for(5.0)
+    assert bound(harness, "a") == []
+    assert harness.core.cluster.assumed_count == 0
+
+
+@pytest.mark.parametrize(("allowed", "fits"), [(("n0", "n1"), True), (("n0",), False)])
+def test_extenders_are_asked_about_every_pod(start: Start, allowed: tuple[str, ...], fits: bool) -> None:
+    """And a group that they leave too few nodes takes nothing."""
+    extenders = FakeExtenders(a="filterVerb: filter, nodeCacheCapable: true")
+    extenders.replies["a/filter"] = only(*allowed)
+    extenders.delays["a/filter"] = 0.1
+    harness = start(extenders.configuration, ask=extenders.ask, features=features())
+    add_nodes(harness, 3, cpu="1")
+    add_gang(harness, "a", pods=2)
+    harness.run_for(1.0)
+    assert sorted(bound(harness, "a")) == (sorted(allowed) if fits else [])
+    assert harness.core.cluster.assumed_count == 0
+    assert len(extenders.asked) >= 2
+
+
+@pytest.mark.parametrize(("devices", "fits"), [(4, True), (3, False)])
+def test_devices_are_given_to_all_pods_or_none(start: Start, devices: int, fits: bool) -> None:
+    """A group that lacks a device reserves none."""
+    harness = start(features=features())
+    harness.cluster.add(device_class())
+    for name, count in (("n0", 2), ("n1", devices - 2)):
+        harness.cluster.add(make_node(name))
+        harness.cluster.add(device_slice(name, gpus(count)))
+    harness.cluster.add(make_pod_group("a", 4))
+    for number in range(4):
+        harness.cluster.add(claim(f"c{number}", exactly()))
+        harness.cluster.add(claiming(f"a{number}", f"c{number}", group="a"))
+    harness.run_for(5.0)
+    allocated = [one.status.allocation is not None for one in harness.cluster.all(ResourceClaim)]
+    assert len(bound(harness, "a")) == (4 if fits else 0)
+    assert allocated == [fits] * 4
+
+
+def test_the_tightest_placement(start: Start) -> None:
+    """The smallest rack that takes the group, though the larger one would be fuller afterwards."""
+    enabled = "[{name: TightestPlacement, weight: 10}]"
+    harness = start(f"{HEAD}profiles: [{{plugins: {{placementScore: {{enabled: {enabled}}}}}}}]\n", features=features())
+    for rack, count, cpu in (("small", 2, "3"), ("large", 4, "1")):
+        for number in range(count):
+            harness.cluster.add(make_node(f"{rack}{number}", cpu=cpu, labels={"rack": rack}))
+    add_gang(harness, "a", pods=4, topology_key="rack")
+    harness.run_until_idle()
+    assert {harness.cluster.node(name).metadata.labels["rack"] for name in bound(harness, "a")} == {"small"}
