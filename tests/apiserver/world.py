@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kubestow.apiserver import Pace, bootstrap
+from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.controllers import standard
 from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.pods import NODE, Pods, facts_of
@@ -18,6 +19,7 @@ from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
+from kubestow.config import Features
 
 Object = dict[str, Any]
 START = 1_767_225_600.0
@@ -81,14 +83,17 @@ class World:
         kubelets: bool = True,
         schedules: bool = True,
         seed: int = 1,
+        gates: str = "",
     ) -> None:
         self.clock = Clock()
         self.store = Store(clock=self.clock, random=random.Random(seed).randbytes)
-        self.writer, self.remover = Writer(self.store), Remover(self.store)
+        features = Features.parse(gates)
+        protects = ["PodGroupProtection"] if features.generic_workload else []
+        self.writer, self.remover = Writer(self.store, Admission(self.store, protects)), Remover(self.store)
         bootstrap.fill(self.writer)
         bootstrap.add_nodes(self.writer, description.plain(nodes))
         pods = Pods(Api(self.writer, self.remover))
-        acting: list[Controller] = standard.controllers(pods, "authority", wanted)
+        acting: list[Controller] = standard.controllers(pods, "authority", wanted, features)
         acting += [Scheduler(self.store)] if schedules else []
         acting += [Fleet(pods, pace)] if kubelets else []
         self.controllers = Controllers(self.store, acting)

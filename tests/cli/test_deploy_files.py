@@ -8,7 +8,7 @@ import yaml
 
 from kubestow import config
 from kubestow.cli.scheduler_flags import FLAGS
-from kubestow.client.resources import WATCHED
+from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = yaml.safe_load((DEPLOY / "helm/kubestow/files/rules.yaml").read_text())
@@ -27,7 +27,7 @@ def test_the_role_is_the_same_everywhere() -> None:
     assert _documents("rbac.yaml")["ClusterRole"]["rules"] == RULES
 
 
-@pytest.mark.parametrize("resource", WATCHED, ids=lambda resource: resource.name)
+@pytest.mark.parametrize("resource", [*WATCHED, DEVICE_TAINT_RULES, POD_GROUPS], ids=lambda resource: resource.name)
 def test_everything_watched_may_be_watched(resource: Any) -> None:
     """List and watch."""
     assert _allowed(resource.group, resource.plural, "list")
@@ -44,6 +44,7 @@ def test_everything_watched_may_be_watched(resource: Any) -> None:
         ("", "persistentvolumeclaims", "update"),
         ("resource.k8s.io", "resourceclaims", "update"),
         ("resource.k8s.io", "resourceclaims/status", "update"),
+        ("scheduling.k8s.io", "podgroups/status", "patch"),
         ("events.k8s.io", "events", "create"),
         ("events.k8s.io", "events", "patch"),
         ("", "events", "create"),

@@ -42,6 +42,8 @@ from kubestow.config.features import Features
 from kubestow.http.limits import Limits
 from kubestow.http.server import ListenError, Server
 
+_PROTECTION = "PodGroupProtection"
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -165,9 +167,10 @@ class ControlPlane:
         if not standard.is_chosen("node-lifecycle-controller", self._chosen()):
             # Nobody here would take the taint off again.
             disabled = (*disabled, "TaintNodesByCondition")
-        if not options.features.generic_workload:
-            disabled = (*disabled, "PodGroupProtection")
-        admission = Admission(self.store, options.enable_admission_plugins, disabled)
+        enabled = options.enable_admission_plugins
+        if options.features.generic_workload and _PROTECTION not in disabled:
+            enabled = (*enabled, _PROTECTION)
+        admission = Admission(self.store, enabled, disabled)
         if options.audit_log is not None:
             self._audit = AuditLog(options.audit_log)
         self.application = Application(self.store, self.identities, self._watchers, admission, self._audit)

@@ -40,7 +40,7 @@ PLUGINS = {
 }
 """Plugins in the order in which they act; quotas come last, when it is sure that nobody else refuses."""
 
-OFF_BY_DEFAULT = ("PodNodeSelector",)
+OFF_BY_DEFAULT = ("PodGroupProtection", "PodNodeSelector")
 
 
 class AdmissionError(ValueError):

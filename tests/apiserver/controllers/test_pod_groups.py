@@ -1,0 +1,135 @@
+"""Pod groups that are protected while in use, and those that Jobs make."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.world import World, template
+
+GROUPS = "podgroups.scheduling.k8s.io"
+WORKLOADS = "workloads.scheduling.k8s.io"
+JOBS = "jobs.batch"
+GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+GATES = "GenericWorkload=true,WorkloadWithJob=true"
+
+
+@pytest.fixture
+def world() -> World:
+    """Pods start within a second and run for ten."""
+    return World(gates=GATES)
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    """An indexed Job that runs three pods at once, unless it says otherwise."""
+    together = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
+    return {"template": template("i", restartPolicy="Never"), **together, **spec}
+
+
+def member(world: World, name: str, **spec: Any) -> None:
+    containers = [{"name": "c", "image": "i"}]
+    group = {"podGroupName": "g"}
+    world.create("pods", name, {"containers": containers, "schedulingGroup": group, "restartPolicy": "Never", **spec})
+
+
+def test_a_group_in_use_stays(world: World) -> None:
+    """Until its last pod is done or gone."""
+    world.create(GROUPS, "g", GANG)
+    member(world, "a")
+    member(world, "b")
+    world.delete(GROUPS, "g")
+    world.run(1.0)
+    assert "deletionTimestamp" in world.get(GROUPS, "g")["metadata"]
+    world.delete("pods", "a")
+    world.run(3.0)
+    assert world.find(GROUPS, "g") is not None
+    world.until(lambda: world.find(GROUPS, "g") is None)
+    assert world.get("pods", "b")["status"]["phase"] == "Succeeded"
+
+
+def test_a_group_that_nobody_uses_goes(world: World) -> None:
+    """At once."""
+    world.create(GROUPS, "g", GANG)
+    world.delete(GROUPS, "g")
+    world.run(1.0)
+    assert world.find(GROUPS, "g") is None
+
+
+def test_without_the_gate_nothing_is_protected() -> None:
+    """As without the feature."""
+    world = World()
+    world.create(GROUPS, "g", GANG)
+    member(world, "a")
+    world.delete(GROUPS, "g")
+    assert world.find(GROUPS, "g") is None
+
+
+def test_a_job_that_runs_all_at_once_gets_a_group(world: World) -> None:
+    """And a workload that it was made from; they are the Job's, and go with it."""
+    made = world.create(JOBS, "train", job())
+    world.run(2.0)
+    (workload,), (group,) = world.all(WORKLOADS), world.all(GROUPS)
+    uid = made["metadata"]["uid"]
+    assert workload["spec"]["controllerRef"] == {"apiGroup": "batch", "kind": "Job", "name": "train"}
+    assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+    reference = group["spec"]["podGroupTemplateRef"]["workload"]
+    assert reference == {"workloadName": workload["metadata"]["name"], "podGroupTemplateName": "train-pgt-0"}
+    assert group["metadata"]["name"].startswith(f"{workload['metadata']['name']}-train-pgt-0-")
+    assert [owner["uid"] for owner in group["metadata"]["ownerReferences"]] == [uid, workload["metadata"]["uid"]]
+    pods = world.pods()
+    assert len(pods) == 3
+    for pod in pods:
+        assert pod["spec"]["schedulingGroup"] == {"podGroupName": group["metadata"]["name"]}
+        assert pod["metadata"]["ownerReferences"][1]["uid"] == group["metadata"]["uid"]
+    assert ("WorkloadCreated", f"Created Workload {workload['metadata']['name']} for Job train") in world.events("Job")
+    world.delete(JOBS, "train")
+    world.until(lambda: not world.all(GROUPS) and not world.all(WORKLOADS) and not world.all("pods"))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"parallelism": 1, "completions": 1},
+        {"completions": 6},
+        {"completionMode": "NonIndexed"},
+        {"template": template("i", restartPolicy="Never", schedulingGroup={"podGroupName": "own"})},
+    ],
+    ids=["a single pod", "one after the other", "without indexes", "a group of its own"],
+)
+def test_other_jobs_get_none(world: World, spec: dict[str, Any]) -> None:
+    """Their pods need not run at once, or belong to a group already."""
+    world.create(JOBS, "j", job(**spec))
+    world.run(2.0)
+    assert not world.all(WORKLOADS)
+    assert not world.all(GROUPS)
+    assert world.pods()
+
+
+def test_jobs_get_none_without_the_gate() -> None:
+    """WorkloadWithJob is off by default."""
+    world = World()
+    world.create(JOBS, "j", job())
+    world.run(2.0)
+    assert not world.all(GROUPS)
+    assert all("schedulingGroup" not in pod["spec"] for pod in world.pods())
+
+
+def test_a_workload_of_somebody_else_is_left_alone(world: World) -> None:
+    """The Job's pods are then scheduled one by one."""
+    reference = {"apiGroup": "batch", "kind": "Job", "name": "j"}
+    templates = [{"name": "t", **GANG}]
+    world.create(WORKLOADS, "w", {"controllerRef": reference, "podGroupTemplates": templates})
+    world.create(JOBS, "j", job())
+    world.run(2.0)
+    assert not world.all(GROUPS)
+    assert all("schedulingGroup" not in pod["spec"] for pod in world.pods())
+
+
+def test_pods_that_are_replaced_join_the_same_group(world: World) -> None:
+    """A Job makes one group, however often its pods fail."""
+    world.create(JOBS, "j", job())
+    world.run(3.0)
+    first = {pod["metadata"]["name"] for pod in world.pods()}
+    world.delete("pods", min(first))
+    world.until(lambda: {pod["metadata"]["name"] for pod in world.pods()} - first)
+    assert len(world.all(GROUPS)) == 1
+    assert len({pod["spec"]["schedulingGroup"]["podGroupName"] for pod in world.pods()}) == 1
