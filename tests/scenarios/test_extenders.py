@@ -1,5 +1,6 @@
 """Filter, prioritize and bind by extenders, as pods and people see it."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,9 @@ Start = Callable[..., SchedulerHarness]
 NAMES = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1, nodeCacheCapable: true"
 WHOLE = "filterVerb: filter, prioritizeVerb: prioritize, weight: 1"
 IGNORABLE = f"{NAMES}, ignorable: true"
+
+
+LEFT_OUT = 'node(s) left out without a reason by extender "http://x/a"'
 
 
 def world(start: Start, extenders: FakeExtenders, nodes: int = 3, **options: Any) -> SchedulerHarness:
@@ -63,8 +67,9 @@ def test_each_extender_is_asked_about_what_the_last_one_left(start: Start) -> No
     assert harness.time == 1.0
 
 
-def test_failed_nodes_are_in_the_message(start: Start) -> None:
-    """With the plugins' reasons; nodes that do not exist do not count, and those left out without a word stay so."""
+def test_failed_nodes_are_in_the_message(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """With the plugins' reasons; nodes that do not exist do not count, and who left some out without a word is told."""
+    caplog.set_level(logging.INFO, "kubestow.extenders")
     extenders = FakeExtenders(a=NAMES)
     failed = {"n1": "no licence", "ghost": "boo"}
     extenders.replies["a/filter"] = only(failed=failed, lost={"n2": "wrong site", "n1": "no licence at all"})
@@ -72,13 +77,27 @@ def test_failed_nodes_are_in_the_message(start: Start) -> None:
     harness.cluster.add(make_node("small", cpu="100m"))
     harness.cluster.add(make_pod("p", cpu="1"))
     harness.run_until_idle()
-    words = "0/5 nodes are available: 1 Insufficient cpu, 1 no licence at all, 1 wrong site."
+    words = f"1 Insufficient cpu, 1 no licence at all, 1 wrong site, 2 {LEFT_OUT}."
     reason, said = message(harness)
     assert reason == "Unschedulable"
-    assert said.startswith(words)
+    assert said.startswith(f"0/5 nodes are available: {words}")
+    assert 'They do not count. extender="http://x/a" nodes=1 first="ghost"' in caplog.text
     outcome = harness.attempts.about("p")[0]
     assert isinstance(outcome, Failed)
     assert outcome.plugins == {"Extender", "NodeResourcesFit"}
+
+
+@pytest.mark.parametrize("answer", [b"{}", b"null", b'{"NodeNames": []}', b'{"Nodes": null, "FailedNodes": null}'])
+def test_an_answer_that_says_nothing(start: Start, answer: bytes) -> None:
+    """No node is left then, as Go reads it; the pod is told who is to blame."""
+    extenders = FakeExtenders(fine=NAMES, a=NAMES)
+    extenders.replies["a/filter"] = lambda _: answer
+    harness = world(start, extenders)
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    event = harness.events.about("p")[0]
+    assert message(harness) == ("Unschedulable", event.note)
+    assert event.note.startswith(f"0/3 nodes are available: 3 {LEFT_OUT}.")
 
 
 def test_a_rejected_pod_retries_on_any_event(start: Start) -> None:
@@ -95,8 +114,9 @@ def test_a_rejected_pod_retries_on_any_event(start: Start) -> None:
     assert harness.cluster.node_of("p")
 
 
-def test_scores_are_weighted_and_added(start: Start) -> None:
-    """Ten of the extender's points are a hundred; hosts that nobody asked about do not matter."""
+def test_scores_are_weighted_and_added(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """Ten of the extender's points are a hundred; hosts that nobody asked about do not matter, but are told of."""
+    caplog.set_level(logging.INFO, "kubestow.extenders")
     extenders = FakeExtenders(a=NAMES, b=WHOLE.replace("weight: 1", "weight: 3"))
     extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 10}, {"Host": "n9", "Score": 10}]
     extenders.replies["b/prioritize"] = lambda _: [{"Host": "n3", "Score": 2}, {"Host": "n3", "Score": 2}]
@@ -104,6 +124,8 @@ def test_scores_are_weighted_and_added(start: Start) -> None:
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n3"
+    words = "Extender scored nodes that it was not asked about. These scores do not count."
+    assert caplog.messages == [f'{words} extender="http://x/a" nodes=1 first="n9"']
 
 
 def test_plugins_scores_count_beside_the_extenders(start: Start) -> None:
@@ -126,17 +148,20 @@ def test_plugins_scores_count_beside_the_extenders(start: Start) -> None:
         b"[{]",
         b'[{"Host": "n1", "Score": "high"}]',
         b'[{"Host": "n1", "Score": 9223372036854775808}]',
-        b"null",
     ],
 )
-def test_who_cannot_score_is_left_out(start: Start, answer: Any) -> None:
-    """The pod is scheduled by what the others say."""
+def test_who_cannot_score_is_left_out(start: Start, answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The pod is scheduled by what the others say; the log has the reason."""
+    caplog.set_level(logging.INFO - 5, "kubestow.extenders")
     extenders = FakeExtenders(a=NAMES, b=NAMES)
     extenders.replies = {"a/prioritize": lambda _: answer, "b/prioritize": lambda _: [{"Host": "n2", "Score": 10}]}
     harness = world(start, extenders)
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n2"
+    [line] = caplog.messages
+    assert line.startswith("Failed to run extender's priority function. No score given by this extender. error=")
+    assert line.endswith('pod="default/p" extender="http://x/a"')
 
 
 def test_scores_beyond_measure_are_kept_within_bounds(start: Start) -> None:
@@ -157,8 +182,12 @@ UNKNOWN = 'extender "http://x/a" claims a filtered node "n9" which is not found 
     ("answer", "words"),
     [
         (ExtenderError("dead"), "dead"),
-        ({"Error": "out of order"}, "out of order"),
+        ({"Error": "out of order"}, 'out of order (extender "http://x/a")'),
         ({"NodeNames": ["n9"]}, UNKNOWN),
+        ({"Nodes": {"items": [{"metadata": {"name": "n9"}}]}}, UNKNOWN),
+        ({"NodeNames": [None]}, UNKNOWN.replace("n9", "")),
+        (b"", 'Post "http://x/a/filter": the answer cannot be understood: Input data was truncated'),
+        (b"[]", 'Post "http://x/a/filter": the answer cannot be understood: Expected `object`'),
         (b"<html>", 'Post "http://x/a/filter": the answer cannot be understood: '),
         ({"NodeNames": "n1"}, 'Post "http://x/a/filter": the answer cannot be understood: Expected `array'),
     ],
@@ -182,8 +211,9 @@ def test_a_failing_filter_fails_that_attempt_only(start: Start, answer: Any, wor
     assert harness.cluster.node_of("p")
 
 
-def test_one_that_may_be_ignored_is_passed_over_when_it_fails(start: Start) -> None:
-    """For filtering and for binding."""
+def test_one_that_may_be_ignored_is_passed_over_when_it_fails(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """For filtering and for binding; the log tells."""
+    caplog.set_level(logging.INFO, "kubestow.extenders")
     extenders = FakeExtenders(a=IGNORABLE, b=f"bindVerb: bind, {IGNORABLE}")
     extenders.replies["a/filter"] = extenders.replies["b/bind"] = lambda _: ExtenderError("dead")
     extenders.replies["b/filter"] = only("n3")
@@ -191,7 +221,10 @@ def test_one_that_may_be_ignored_is_passed_over_when_it_fails(start: Start) -> N
     harness.cluster.add(make_pod("p"))
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n3"
-    assert "b/bind" in extenders.paths
+    assert caplog.messages == [
+        'Skipping extender as it returned error and has ignorable flag set err="dead" extender="http://x/a"',
+        'Skipping extender in bind as it returned error and has ignorable flag set err="dead" extender="http://x/b"',
+    ]
 
 
 def test_an_extender_that_binds_replaces_the_plugins(start: Start) -> None:
@@ -208,15 +241,22 @@ def test_an_extender_that_binds_replaces_the_plugins(start: Start) -> None:
     assert [event.reason for event in harness.events.about("p")] == ["Scheduled"]
 
 
-@pytest.mark.parametrize("answer", [{"Error": "locked"}, ExtenderError("locked")])
-def test_a_binding_that_fails_is_given_back(start: Start, answer: Any) -> None:
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"Error": "locked"}, 'locked (extender "http://x/a")'),
+        (ExtenderError("lost"), "lost"),
+        (b"", 'Post "http://x/a/bind": the answer cannot be understood: Input data was truncated'),
+    ],
+)
+def test_a_binding_that_fails_is_given_back(start: Start, answer: Any, words: str) -> None:
     """The pod is told, tried again, and bound by the extender then."""
     extenders = FakeExtenders(a="bindVerb: bind")
     extenders.replies["a/bind"] = lambda _: answer
     harness = world(start, extenders, nodes=1)
     harness.cluster.add(make_pod("p"))
     harness.run_for(0.5)
-    assert message(harness) == ("SchedulerError", "locked")
+    assert message(harness) == ("SchedulerError", words)
     assert harness.core.cluster.assumed_count == 0
     extenders.replies["a/bind"] = binds_in(harness.cluster)
     harness.run_until_idle()

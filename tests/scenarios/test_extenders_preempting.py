@@ -14,6 +14,9 @@ Start = Callable[..., SchedulerHarness]
 UIDS = "preemptVerb: preempt, nodeCacheCapable: true"
 
 
+NO_VICTIM = 'expected at least one victim pod on node "n1" (extender "http://x/a")'
+
+
 def full(start: Start, extenders: FakeExtenders) -> SchedulerHarness:
     """Three nodes of two CPUs, each with two pods of low priority."""
     harness = start(extenders.configuration, ask=extenders.ask)
@@ -93,11 +96,21 @@ def test_no_candidate_left(start: Start) -> None:
     assert not failed.victims
 
 
+@pytest.mark.parametrize("answer", [b"null", b"{}"])
+def test_an_answer_that_says_nothing_leaves_no_candidate(start: Start, answer: bytes) -> None:
+    """As Go reads it."""
+    extenders = FakeExtenders(a=UIDS)
+    harness = full(start, extenders)
+    extenders.replies["a/preempt"] = lambda _: answer
+    assert preempt(harness).message.endswith(" preemption: no candidate node for preemption")
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
         (b"no", 'Post "http://x/a/preempt": the answer cannot be understood'),
-        ({"NodeNameToMetaVictims": {"n1": {"Pods": []}}}, 'expected at least one victim pod on node "n1"'),
+        ({"NodeNameToMetaVictims": {"n1": {"Pods": []}}}, NO_VICTIM),
+        ({"NodeNameToMetaVictims": {"n1": None}}, NO_VICTIM),
         (
             {"NodeNameToMetaVictims": {"n9": {"Pods": [{"UID": "u"}]}}},
             'extender: http://x/a: nodeinfo not found for node name "n9"',

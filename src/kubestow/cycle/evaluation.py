@@ -20,14 +20,11 @@ from kubestow.framework.handle import Nominator
 from kubestow.framework.hook import Hook
 from kubestow.framework.plugin import Change, PodsRead
 from kubestow.framework.profile import Profile
-from kubestow.framework.queueing import EXTENDER
 from kubestow.framework.results import SKIP, Code, FilterError, Narrowed, PluginError, Rejection, Skip, unresolvable
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.lazily import lazy
 
 _UNKNOWN = object()
-_LEFT_OUT = Rejection((), Code.UNRESOLVABLE, EXTENDER)
-"""What an extender says of a node that it leaves out without a word."""
 FEW_ROWS = 4
 """So many are judged one by one."""
 
@@ -140,13 +137,11 @@ class Evaluation:
     def explain_extended(self, rows: IntArray, failed: Mapping[int, Rejection]) -> None:
         """After extenders have left none of the rows that passed: why, of rows that were looked at, none will do."""
         self.verdicts = verdicts = self.judge(np.union1d(rows, np.array([*failed], np.int64)))
+        alike: dict[Rejection, list[int]] = {}
         for row, rejection in failed.items():
-            position = verdicts.position_of(row)
-            assert position is not None
-            verdicts.override(position, rejection)
-        unexplained = np.flatnonzero(verdicts.passing)
-        if len(unexplained):
-            verdicts.override(unexplained, _LEFT_OUT)
+            alike.setdefault(rejection, []).append(row)
+        for rejection, refused in alike.items():
+            verdicts.override(np.searchsorted(verdicts.rows, refused), rejection)
 
     def narrowed_rows(self) -> IntArray | None:
         """The rows to consider that PreFilter left; None: all."""

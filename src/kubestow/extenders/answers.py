@@ -58,6 +58,10 @@ class BindingResult(Struct, frozen=True, forbid_unknown_fields=True):
     Error: str = ""
 
 
+_EMPTY: dict[type, Any] = {inspect.ListType: [], inspect.StrType: ""}
+"""What null stands for; otherwise an object without fields."""
+
+
 class AnswerDecoder:
     """Decodes answers of one kind."""
 
@@ -80,9 +84,11 @@ class AnswerDecoder:
 
 
 def _exactly_named(info: inspect.Type, value: Any) -> Any:
-    """A decoded value with the names of fields as they are here; fields that are null or not known are left out."""
+    """A decoded value with the names of fields as they are here; null is empty, unknown fields are left out."""
     if isinstance(info, inspect.UnionType):
         info = next(kind for kind in info.types if not isinstance(kind, inspect.NoneType))
+    if value is None:
+        return _EMPTY.get(type(info), {})
     if isinstance(info, inspect.StructType) and isinstance(value, dict):
         known = {field.name.lower(): field for field in info.fields}
         found = ((known.get(name.lower()), part) for name, part in value.items())

@@ -47,23 +47,46 @@ def whole_kinds(configured: Sequence[configuration.Extender]) -> dict[type, type
     return kinds
 
 
+class Selection(NamedTuple):
+    """What one extender did with the rows that it was asked about."""
+
+    extender: Extender
+    asked: IntArray
+    kept: IntArray
+    answer: FilterResult
+
+    def failed(self, table: NodeTable) -> dict[int, Rejection]:
+        """Why rows will not do."""
+        words = f"node(s) left out without a reason by extender {_quoted(self.extender.url)}"
+        silent = Rejection((words,), Code.UNRESOLVABLE, EXTENDER)
+        failed = dict.fromkeys(np.setdiff1d(self.asked, self.kept).tolist(), silent)
+        said = {name: Rejection((why,), plugin=EXTENDER) for name, why in self.answer.FailedNodes.items()}
+        for name, why in self.answer.FailedAndUnresolvableNodes.items():
+            said[name] = Rejection((why,), Code.UNRESOLVABLE, EXTENDER)
+        unknown: list[str] = []
+        for name, rejection in said.items():
+            row = table.row_of.get(name)
+            if row is not None and table.live[row]:
+                failed[row] = rejection
+            else:
+                unknown.append(name)
+        if unknown:
+            words = "Extender failed nodes that do not exist. They do not count."
+            log.info(words, extender=self.extender.url, nodes=len(unknown), first=unknown[0])
+        return failed
+
+
 class Filtered(NamedTuple):
-    """What extenders left of some rows, and what they said of others."""
+    """What extenders left of some rows, and how they came to it."""
 
     rows: IntArray
-    answers: Sequence[FilterResult]
+    selections: Sequence[Selection]
 
     def failed(self, table: NodeTable) -> dict[int, Rejection]:
         """Why rows will not do; of several extenders the last word counts."""
         failed: dict[int, Rejection] = {}
-        for answer in self.answers:
-            said = {name: Rejection((why,), plugin=EXTENDER) for name, why in answer.FailedNodes.items()}
-            for name, why in answer.FailedAndUnresolvableNodes.items():
-                said[name] = Rejection((why,), Code.UNRESOLVABLE, EXTENDER)
-            for name, rejection in said.items():
-                row = table.row_of.get(name)
-                if row is not None and table.live[row]:
-                    failed[row] = rejection
+        for selection in self.selections:
+            failed.update(selection.failed(table))
         return failed
 
 
@@ -87,7 +110,7 @@ class Extenders:
 
     def filter(self, pod: PodInfo, rows: IntArray) -> Conversation[Filtered]:
         """Raises ExtenderError."""
-        answers: list[FilterResult] = []
+        selections: list[Selection] = []
         for extender, verb in self._asked("filterVerb", pod.pod):
             if not len(rows):
                 break
@@ -97,13 +120,14 @@ class Extenders:
             try:
                 result = _filter_results.decode(call, answer)
                 if result.Error:
-                    raise ExtenderError(result.Error)
-                rows = self._kept(extender, result, rows)
+                    raise extender.error(result.Error)
+                kept = self._kept(extender, result, rows)
             except ExtenderError as error:
                 _pass_over(extender, error, "Skipping extender as it returned error and has ignorable flag set")
             else:
-                answers.append(result)
-        return Filtered(rows, answers)
+                selections.append(Selection(extender, rows, kept, result))
+                rows = kept
+        return Filtered(rows, selections)
 
     def _kept(self, extender: Extender, result: FilterResult, rows: IntArray) -> IntArray:
         sent = self._messages.nodes(rows)
@@ -149,7 +173,12 @@ class Extenders:
             return added
         # One on top for the hosts that nobody asked about.
         scores: IntArray = np.zeros(len(rows) + 1, np.int64)
-        np.add.at(scores, [sent.position_of.get(host, -1) for host in hosts], added)
+        positions = [sent.position_of.get(host, -1) for host in hosts]
+        np.add.at(scores, positions, added)
+        if -1 in positions:
+            words = "Extender scored nodes that it was not asked about. These scores do not count."
+            stranger = hosts[positions.index(-1)]
+            log.info(words, extender=call.extender.url, nodes=positions.count(-1), first=stranger)
         return scores[:-1]
 
     # Preempt
@@ -185,7 +214,7 @@ class Extenders:
                 pods = tuple(self._victim(call, row, meta.UID, preemptor) for meta in chosen.Pods)
                 left[name] = Victims(pods, chosen.NumPDBViolations)
             elif not call.extender.config.ignorable:
-                raise ExtenderError(f"expected at least one victim pod on node {_quoted(name)}")
+                raise call.extender.error(f"expected at least one victim pod on node {_quoted(name)}")
         return left
 
     def _victim(self, call: Call, row: int, uid: str, preemptor: PodInfo) -> PodInfo:
@@ -213,7 +242,7 @@ class Extenders:
         try:
             result = _binding_results.decode(call, answer)
             if result.Error:
-                raise ExtenderError(result.Error)
+                raise call.extender.error(result.Error)
         except ExtenderError as error:
             words = "Skipping extender in bind as it returned error and has ignorable flag set"
             _pass_over(call.extender, error, words)

@@ -22,6 +22,10 @@ class Extender:
         self.url = config.urlPrefix
         self._managed = frozenset(resource.name for resource in config.managedResources)
 
+    def error(self, words: str) -> ExtenderError:
+        """What it complains of, or what is wrong with its answer, with its name."""
+        return ExtenderError(f'{words} (extender "{self.url}")')
+
     def is_interested(self, pod: Pod) -> bool:
         """Whether a container asks for a resource that the extender manages; one that manages none wants all pods."""
         if not self._managed:
