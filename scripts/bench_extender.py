@@ -1,11 +1,13 @@
 """A scheduler that asks an extender about every pod, filter and prioritize: the CPU time of the scheduler's side.
 
-The extender runs in a process of its own (this file, run with `--serve`), lets every node pass and scores them all.
-Every node is looked at for every pod. The API server answers at once, as in the section `scheduling`.
+The extender runs in a process of its own (this file, run with `--serve`), lets every node pass and scores them all,
+differently each time. Every node is looked at for every pod. The API server answers at once, as in the section
+`scheduling`.
 """
 
 import asyncio
 import contextlib
+import gc
 import random
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from kubestow.model.codec import decode
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.testing.handles import ListRecorder
 from kubestow.testing.harness import WallClock
 from kubestow.wiring.core import Outside, build_core
@@ -83,6 +86,8 @@ class _Names(msgspec.Struct):
 class Peer(asyncio.Protocol):
     """Lets all pass, and scores them from 0 to 10."""
 
+    asked = 0
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._parser = httptools.HttpRequestParser(self)
@@ -106,7 +111,8 @@ class Peer(asyncio.Protocol):
             names = msgspec.json.decode(args.NodeNames)
             if names is None:
                 names = [item["metadata"]["name"] for item in msgspec.json.decode(args.Nodes, type=_Names).items]
-            body = msgspec.json.encode([{"Host": name, "Score": i % 11} for i, name in enumerate(names)])
+            Peer.asked += 1
+            body = msgspec.json.encode([{"Host": name, "Score": i % 11} for i, name in enumerate(names, Peer.asked)])
         self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
@@ -131,6 +137,9 @@ def extender() -> Iterator[str]:
 
 
 async def _measure(fields: str, nodes: int, pods: int) -> dict[str, Any]:
+    # As a scheduler's process does.
+    keep_freed_memory()
+    gc.set_threshold(*GC_THRESHOLDS)
     configuration = config.load(HEAD + fields)
     api, clock = InstantApi(), WallClock()
     client = ExtenderClient(configuration.extenders, clock, "kubestow/bench", lambda: True)

@@ -128,6 +128,27 @@ def test_scores_are_weighted_and_added(start: Start, caplog: pytest.LogCaptureFi
     assert caplog.messages == [f'{words} extender="http://x/a" nodes=1 first="n9"']
 
 
+def test_the_same_answer_again_is_the_same_again(start: Start) -> None:
+    """What an answer came to is remembered; about other nodes, or to another question, it is not the same."""
+    extenders = FakeExtenders(a=NAMES)
+    extenders.replies = {"a/filter": only("n1", "n2", "n4"), "a/prioritize": lambda _: [{"Host": "n2", "Score": 10}]}
+    harness = world(start, extenders)
+    for name in ("p", "q"):
+        harness.cluster.add(make_pod(name))
+    harness.run_until_idle()
+    assert {harness.cluster.node_of(name) for name in ("p", "q")} == {"n2"}
+    harness.cluster.add(make_node("n4"))
+    extenders.replies["a/prioritize"] = lambda _: [{"Host": "n4", "Score": 10}]
+    for name in ("r", "s"):
+        harness.cluster.add(make_pod(name))
+    harness.run_until_idle()
+    assert {harness.cluster.node_of(name) for name in ("r", "s")} == {"n4"}
+    extenders.replies["a/prioritize"] = lambda _: [{"Host": "n1", "Score": 10}]
+    harness.cluster.add(make_pod("t"))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("t") == "n1"
+
+
 def test_plugins_scores_count_beside_the_extenders(start: Start) -> None:
     """A small preference of the extender does not outweigh a node that is nearly full."""
     extenders = FakeExtenders(a=NAMES)

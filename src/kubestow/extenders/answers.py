@@ -1,5 +1,6 @@
 """What extenders answer, decoded as leniently as Go does: names in any case, nulls for what is empty."""
 
+import functools
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -83,6 +84,13 @@ class AnswerDecoder:
             raise ExtenderError(f'Post "{call.url}": the answer cannot be understood: {error}') from None
 
 
+@functools.cache
+def _fields_of(kind: type[Struct]) -> dict[str, inspect.Field]:
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return {field.name.lower(): field for field in info.fields}
+
+
 def _exactly_named(info: inspect.Type, value: Any) -> Any:
     """A decoded value with the names of fields as they are here; null is empty, unknown fields are left out."""
     if isinstance(info, inspect.UnionType):
@@ -90,7 +98,7 @@ def _exactly_named(info: inspect.Type, value: Any) -> Any:
     if value is None:
         return _EMPTY.get(type(info), {})
     if isinstance(info, inspect.StructType) and isinstance(value, dict):
-        known = {field.name.lower(): field for field in info.fields}
+        known = _fields_of(info.cls)
         found = ((known.get(name.lower()), part) for name, part in value.items())
         return {field.name: _exactly_named(field.type, part) for field, part in found if field is not None is not part}
     if isinstance(info, inspect.ListType) and isinstance(value, list):

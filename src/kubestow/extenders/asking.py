@@ -15,7 +15,8 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.config import configuration
 from kubestow.extenders.answers import AnswerDecoder, BindingResult, FilterResult, HostPriority, PreemptionResult
 from kubestow.extenders.extender import Answer, Call, Conversation, Extender, ExtenderError
-from kubestow.extenders.messages import Messages
+from kubestow.extenders.messages import Messages, NodeList
+from kubestow.extenders.remembering import LastAnswers
 from kubestow.framework.queueing import EXTENDER
 from kubestow.framework.results import MAX_SCORE, Code, Rejection, Victims
 from kubestow.model.node import Node
@@ -98,6 +99,8 @@ class Extenders:
         self._extenders = sorted(made, key=lambda extender: extender.config.ignorable)
         self._table = table
         self._messages = Messages(table)
+        self._selections: LastAnswers[Selection] = LastAnswers()
+        self._scores: LastAnswers[IntArray] = LastAnswers()
         self.judge_nodes = any(config.filterVerb or config.prioritizeVerb for config in configured)
         """Whether any of them says which nodes will do, or how good they are."""
 
@@ -115,30 +118,19 @@ class Extenders:
             if not len(rows):
                 break
             body = self._messages.about_nodes(pod.pod, rows, names_only=extender.config.nodeCacheCapable)
-            call = Call(extender, verb, body)
+            call, sent = Call(extender, verb, body), self._messages.nodes(rows)
             [answer] = yield [call]
             try:
-                result = _filter_results.decode(call, answer)
-                if result.Error:
-                    raise extender.error(result.Error)
-                kept = self._kept(extender, result, rows)
+                selection = self._selections.get(call, sent, answer)
+                if selection is None:
+                    selection = _selected(call, sent, answer, rows)
+                    self._selections.keep(call, sent, answer, selection)
             except ExtenderError as error:
                 _pass_over(extender, error, "Skipping extender as it returned error and has ignorable flag set")
             else:
-                selections.append(Selection(extender, rows, kept, result))
-                rows = kept
+                selections.append(selection)
+                rows = selection.kept
         return Filtered(rows, selections)
-
-    def _kept(self, extender: Extender, result: FilterResult, rows: IntArray) -> IntArray:
-        sent = self._messages.nodes(rows)
-        kept = result.kept(names_only=extender.config.nodeCacheCapable)
-        if kept == sent.names:
-            return rows
-        try:
-            return rows[[sent.position_of[name] for name in dict.fromkeys(kept)]]
-        except KeyError as unknown:
-            words = f"claims a filtered node {_quoted(unknown.args[0])} which is not found in the input node list"
-            raise ExtenderError(f"extender {_quoted(extender.url)} {words}") from None
 
     # Prioritize
 
@@ -153,33 +145,20 @@ class Extenders:
             )
             for extender, verb in self._asked("prioritizeVerb", pod.pod)
         ]
-        for call, answer in zip(calls, (yield calls) if calls else (), strict=True):
+        if not calls:
+            return totals
+        sent = self._messages.nodes(rows)
+        for call, answer in zip(calls, (yield calls), strict=True):
             try:
-                totals += self._scores(call, answer, rows)
+                added = self._scores.get(call, sent, answer)
+                if added is None:
+                    added = _scored(call, sent, answer)
+                    self._scores.keep(call, sent, answer, added)
+                totals += added
             except ExtenderError as error:
                 words = "Failed to run extender's priority function. No score given by this extender."
                 log.info(words, v=5, error=str(error), pod=pod.key, extender=call.extender.url)
         return totals
-
-    def _scores(self, call: Call, answer: Answer, rows: IntArray) -> IntArray:
-        priorities = _priorities.decode(call, answer)
-        sent, hosts = self._messages.nodes(rows), [priority.Host for priority in priorities]
-        factor = min(call.extender.config.weight * (MAX_SCORE // MAX_PRIORITY), _LARGEST)
-        most = _LARGEST // factor
-        given = np.array([priority.Score for priority in priorities], np.int64)
-        added: IntArray = np.clip(given, -most, most) * factor
-        if hosts == sent.names:
-            # Most often the answer is in the order of the question.
-            return added
-        # One on top for the hosts that nobody asked about.
-        scores: IntArray = np.zeros(len(rows) + 1, np.int64)
-        positions = [sent.position_of.get(host, -1) for host in hosts]
-        np.add.at(scores, positions, added)
-        if -1 in positions:
-            words = "Extender scored nodes that it was not asked about. These scores do not count."
-            stranger = hosts[positions.index(-1)]
-            log.info(words, extender=call.extender.url, nodes=positions.count(-1), first=stranger)
-        return scores[:-1]
 
     # Preempt
 
@@ -248,6 +227,45 @@ class Extenders:
             _pass_over(call.extender, error, words)
             return False
         return True
+
+
+def _selected(call: Call, sent: NodeList, answer: Answer, rows: IntArray) -> Selection:
+    """What an extender made of the rows that it was sent."""
+    extender = call.extender
+    result = _filter_results.decode(call, answer)
+    if result.Error:
+        raise extender.error(result.Error)
+    names = result.kept(names_only=extender.config.nodeCacheCapable)
+    if names == sent.names:
+        return Selection(extender, rows, rows, result)
+    try:
+        kept = rows[[sent.position_of[name] for name in dict.fromkeys(names)]]
+    except KeyError as unknown:
+        words = f"claims a filtered node {_quoted(unknown.args[0])} which is not found in the input node list"
+        raise ExtenderError(f"extender {_quoted(extender.url)} {words}") from None
+    return Selection(extender, rows, kept, result)
+
+
+def _scored(call: Call, sent: NodeList, answer: Answer) -> IntArray:
+    """What an extender adds to the scores of the nodes that it was sent."""
+    priorities = _priorities.decode(call, answer)
+    hosts = [priority.Host for priority in priorities]
+    factor = min(call.extender.config.weight * (MAX_SCORE // MAX_PRIORITY), _LARGEST)
+    most = _LARGEST // factor
+    given = np.fromiter([priority.Score for priority in priorities], np.int64, len(hosts))
+    added: IntArray = np.clip(given, -most, most) * factor
+    if hosts == sent.names:
+        # Most often the answer is in the order of the question.
+        return added
+    # One on top for the hosts that nobody asked about.
+    scores: IntArray = np.zeros(len(sent.names) + 1, np.int64)
+    positions = [sent.position_of.get(host, -1) for host in hosts]
+    np.add.at(scores, positions, added)
+    if -1 in positions:
+        words = "Extender scored nodes that it was not asked about. These scores do not count."
+        stranger = hosts[positions.index(-1)]
+        log.info(words, extender=call.extender.url, nodes=positions.count(-1), first=stranger)
+    return scores[:-1]
 
 
 def _pass_over(extender: Extender, error: ExtenderError, words: str) -> None:
