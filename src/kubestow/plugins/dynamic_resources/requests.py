@@ -4,16 +4,13 @@ A request asks for devices in one way (`exactly`), or in the first of several wa
 either way it has options. What an option says of a device depends on the device's content alone and is remembered.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from kubestow.cluster.devices import DeviceEntry
 from kubestow.cluster.listers import Store, key_of
 from kubestow.config.features import Features
 from kubestow.model.devices import (
-    DeviceAttribute,
     DeviceClass,
-    DeviceConstraint,
     DeviceRequest,
     DeviceSubRequest,
     DeviceTaint,
@@ -22,48 +19,12 @@ from kubestow.model.devices import (
     ResourceClaim,
 )
 from kubestow.plugins.dynamic_resources.capacity import Consumption, consumption_of
+from kubestow.plugins.dynamic_resources.constraints import Constraint
 from kubestow.plugins.dynamic_resources.errors import AllocationError
 from kubestow.plugins.dynamic_resources.selecting import Selection, Selectors
 
 MOST_RESULTS = 32
 """How many devices one claim can have."""
-
-
-class Constraint:
-    """Devices must have the same value of an attribute, or all different ones."""
-
-    def __init__(self, constraint: DeviceConstraint) -> None:
-        self.requests = frozenset(constraint.requests)
-        self.distinct = constraint.matchAttribute is None
-        self._attribute = constraint.distinctAttribute or constraint.matchAttribute or ""
-        self._known: dict[int, DeviceAttribute | None] = {}
-
-    def covers(self, request: str, option: str) -> bool:
-        return not self.requests or request in self.requests or option in self.requests
-
-    def value_of(self, entry: DeviceEntry) -> DeviceAttribute | None:
-        if entry.content not in self._known:
-            self._known[entry.content] = _attribute(entry, self._attribute)
-        return self._known[entry.content]
-
-    def admits(self, value: DeviceAttribute | None, others: Sequence[DeviceAttribute]) -> bool:
-        """Whether a device with this value can join devices with those values."""
-        if value is None:
-            return False
-        if not others:
-            return True
-        if value == _OF_NO_KNOWN_TYPE:
-            return False
-        return value not in others if self.distinct else value == others[0]
-
-
-_OF_NO_KNOWN_TYPE = DeviceAttribute()
-
-
-def _attribute(entry: DeviceEntry, name: str) -> DeviceAttribute | None:
-    found = entry.device.attributes.get(name)
-    domain, slash, local = name.partition("/")
-    return entry.device.attributes.get(local) if found is None and slash and domain == entry.driver else found
 
 
 class Option:
@@ -77,6 +38,7 @@ class Option:
         selection: Selection,
         rank: int,
     ) -> None:
+        self.request = request
         self.name = f"{request}/{spec.name}" if isinstance(spec, DeviceSubRequest) else request
         self.own_name = spec.name if isinstance(spec, DeviceSubRequest) else request
         self.device_class = device_class

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from kubestow.cluster.devices import DeviceEntry, PoolView
 from kubestow.cluster.devices.entries import CounterName
-from kubestow.model.devices import DeviceAttribute
 from kubestow.model.lazily import lazy
 from kubestow.plugins.dynamic_resources.capacity import Consumption
+from kubestow.plugins.dynamic_resources.constraints import Constrained
 from kubestow.plugins.dynamic_resources.errors import AllocationError
 from kubestow.plugins.dynamic_resources.requests import MOST_RESULTS, Option, WantedClaim
 
@@ -93,7 +93,7 @@ class Search:
         """By claim, in the order in which they were taken."""
         self.chosen: dict[tuple[int, int], Option] = {}
         """The options that lists came down to, by claim and request."""
-        self._values: list[list[list[DeviceAttribute]]] = [[[] for _ in claim.constraints] for claim in claims]
+        self._constrained = [[*map(Constrained, claim.constraints)] for claim in claims]
         self._taken: defaultdict[DeviceEntry, list[int]] = defaultdict(list)
         """The claims that a device was taken for."""
         self._counters: defaultdict[tuple[PoolView, CounterName], int] = defaultdict(int)
@@ -242,7 +242,8 @@ class Search:
     def _choose_device(self, at: _Next, option: Option) -> Iterator[_Next]:
         if self._is_too_much(at, option):
             return
-        tried: set[tuple[PoolView, int]] = set()
+        constraints, tried = self._claims[at.claim].constraints, set[tuple[PoolView, int]]()
+        is_distinct = any(constraints[n].distinct for n in option.constraints)
         for position in range(at.start, len(self._devices)):
             device, pool, here = self._devices[position]
             if not self._is_free(at.claim, option, device, pool):
@@ -252,9 +253,10 @@ class Search:
             kind = (pool, device.kind)
             if kind in tried or not self._has_capacity(option, device, pool):
                 continue
-            if not device.shared and not option.admin:
+            took = self._take(at.claim, option, position, must=False)
+            if not device.shared and not option.admin and (took or not is_distinct):
                 tried.add(kind)
-            if not self._take(at.claim, option, position, must=False):
+            if not took:
                 continue
             yield self._following(at, option, position)
             self._give_back(at.claim)
@@ -269,19 +271,12 @@ class Search:
         missing = self._count(option) - at.number
         if sum(map(len, self.picks)) + missing + self._needed_after(at.claim, at.request) > self._most:
             return False
-        of_claim, seen = self._claims[at.claim].constraints, set()
-        distinct = [of_claim[n] for n in option.constraints if of_claim[n].distinct]
+        constrained = self._constrained_by(at.claim, option)
         for device, pool, here in self._devices[position + 1 :]:
             if not here or not option.selection.may_match(device):
                 continue
-            if not self._is_free(at.claim, option, device, pool) or not self._is_admitted(at.claim, option, device):
+            if not self._is_free(at.claim, option, device, pool) or not all(of.admits(device) for of in constrained):
                 continue
-            if distinct:
-                # Of devices with the same value only one can be taken.
-                value = distinct[0].value_of(device)
-                if value in seen:
-                    continue
-                seen.add(value)
             missing -= 1
             if not missing:
                 return True
@@ -330,17 +325,18 @@ class Search:
                 return False
         if self._rules.taints and device.taints and not option.tolerates(device):
             return False
-        if not self._is_admitted(claim, option, device):
-            if must:
-                problem = f"cannot add device {device.id} because a claim constraint would not be satisfied"
-                raise AllocationError(f"claim {self._keys[claim]}, request {option.own_name}: {problem}")
-            return False
+        constrained = self._constrained_by(claim, option)
+        for number, constraint in enumerate(constrained):
+            if not constraint.admits(device):
+                _give_back(constrained[:number], option)
+                if must:
+                    problem = f"cannot add device {device.id} because a claim constraint would not be satisfied"
+                    raise AllocationError(f"claim {self._keys[claim]}, request {option.own_name}: {problem}")
+                return False
+            constraint.add(option.request, device)
         if must and not self._has_capacity(option, device, pool):
+            _give_back(constrained, option)
             return False
-        for n in option.constraints:
-            value = self._claims[claim].constraints[n].value_of(device)
-            assert value is not None
-            self._values[claim][n].append(value)
         if counted:
             for name, amount in device.counters:
                 self._counters[pool, name] += amount
@@ -352,10 +348,8 @@ class Search:
         self.picks[claim].append(Pick(position, option, device, pool, consumption, counted))
         return True
 
-    def _is_admitted(self, claim: int, option: Option, device: DeviceEntry) -> bool:
-        """Whether the constraints of a claim allow a device beside those that it has already."""
-        constraints, values = self._claims[claim].constraints, self._values[claim]
-        return all(constraints[n].admits(constraints[n].value_of(device), values[n]) for n in option.constraints)
+    def _constrained_by(self, claim: int, option: Option) -> list[Constrained]:
+        return [self._constrained[claim][number] for number in option.constraints]
 
     def _counters_suffice(self, device: DeviceEntry, pool: PoolView) -> bool:
         left = pool.left
@@ -376,8 +370,12 @@ class Search:
                 del self._capacity[device]
         else:
             self._taken[device].remove(claim)
-        for number in option.constraints:
-            self._values[claim][number].pop()
+        _give_back(self._constrained_by(claim, option), option)
         if counted:
             for name, amount in device.counters:
                 self._counters[pool, name] -= amount
+
+
+def _give_back(constrained: Sequence[Constrained], option: Option) -> None:
+    for constraint in constrained:
+        constraint.give_back(option.request)
