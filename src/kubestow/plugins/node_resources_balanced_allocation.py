@@ -12,6 +12,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead, RowsOfPods
 from kubestow.framework.results import MAX_SCORE, SKIP, Skip
 from kubestow.model.requests import RequestRules
+from kubestow.plugins.support.device_counts import DeviceCounts
 from kubestow.plugins.support.resource_shares import (
     JoinedResources,
     ScoredResources,
@@ -32,6 +33,7 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         self._scored = tuple((spec.name, spec.weight) for spec in args.resources)
+        self._counts = DeviceCounts(handle.cluster.devices)
         features = handle.features
         self._rules = RequestRules(
             status=features.in_place_pod_vertical_scaling,
@@ -40,7 +42,7 @@ class NodeResourcesBalancedAllocation:
         )
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        return pod.requests_signature
+        return None if self._counts.are_wanted_by(pod) else pod.requests_signature
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources | Skip:
         return self._scored_of(pod) or SKIP
@@ -56,7 +58,7 @@ class NodeResourcesBalancedAllocation:
     ) -> IntArray:
         if state is None and not (state := self._scored_of(pod)):
             return np.zeros(row_count(rows), np.int64)
-        found = shares(view, rows, state, non_zero=False)
+        found = shares(view, rows, state, non_zero=False, devices=self._counts)
         if len(found.weights) < 2:
             # One resource is always in balance with itself.
             return np.full(row_count(rows), _HALF + _HALF // 2, np.int64)

@@ -27,6 +27,7 @@ from kubestow.model.requests import (
     resource_amounts,
 )
 from kubestow.plugins.support.allocation_strategies import least_allocated, strategy_of
+from kubestow.plugins.support.device_counts import DeviceCounts
 from kubestow.plugins.support.resource_shares import (
     JoinedResources,
     ScoredResources,
@@ -69,12 +70,10 @@ class NodeResourcesFit:
         self._extended_by_devices = features.dra_extended_resource
         self._devices = handle.cluster.devices
         self._nodes = handle.cluster.nodes
+        self._counts = DeviceCounts(self._devices)
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        classes = self._devices.classes
-        if classes and any(name in classes for name in pod.requests.amounts):
-            return None
-        return pod.requests_signature
+        return None if self._counts.are_wanted_by(pod) else pod.requests_signature
 
     def pre_filter(self, pod: PodInfo) -> State:
         amounts = pod.requests_by(self._rules).amounts
@@ -152,7 +151,7 @@ class NodeResourcesFit:
     ) -> IntArray:
         if state is None:
             state = scored_of(pod, self._scored)
-        return self._strategy(shares(view, rows, state, non_zero=True))
+        return self._strategy(shares(view, rows, state, non_zero=True, devices=self._counts))
 
     def row_score(self, state: ScoredResources | None, view: NodeView, row: int) -> int | None:
         """The same for one row, in plain numbers, for the strategy that nearly everybody has."""

@@ -9,14 +9,15 @@ node, and after a pod has got its devices only the situation of its node is work
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, grown
 from kubestow.cluster.devices.classes import classes_by_resource
-from kubestow.cluster.devices.entries import DeviceNumbers, Numbers, SliceEntry, TaintsOf
+from kubestow.cluster.devices.entries import DeviceEntry, DeviceNumbers, Numbers, SliceEntry, TaintsOf
 from kubestow.cluster.devices.pools import Pool, PoolView
+from kubestow.cluster.devices.usage import PoolUsage
 from kubestow.cluster.listers import Listers, key_of
 from kubestow.cluster.nodes import NodeTable
 from kubestow.config.features import Features
@@ -94,6 +95,16 @@ class Devices:
             seen += [view for key, view in self._troubled.items() if key not in pools]
             views = self._views[name] = tuple(sorted(seen, key=lambda view: view.order))
         return views
+
+    def usable_on(self, row: int) -> Iterator[tuple[DeviceEntry, PoolUsage]]:
+        """Every device that a node can use, also of pools that nothing can be allocated from; with its pool's usage."""
+        name, node = self._nodes.names[row], self._nodes.nodes[row]
+        for pool in {**self._common, **self._of_node.get(name, {})}.values():
+            for entry in (*pool.by_node.get(name, {}).values(), *pool.shared.values()):
+                if entry.includes(node):
+                    for device in entry.devices:
+                        if device.reach is None or device.reach.includes(node):
+                            yield device, pool.usage
 
     def node_name(self, row: int) -> str:
         return self._nodes.names[row]

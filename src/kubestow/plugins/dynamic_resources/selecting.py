@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 from kubestow.cluster.devices import DeviceEntry
 from kubestow.model.devices import DeviceClass, DeviceSelector
 from kubestow.plugins.dynamic_resources.errors import AllocationError
+from kubestow.plugins.support.device_selectors import Expressions, SelectorError
 
 if TYPE_CHECKING:
-    from kubestow.plugins.dynamic_resources.expressions import Expression
-
-_MOST_EXPRESSIONS = 4_096
+    from kubestow.plugins.support.device_expressions import Expression
 
 
 class Selection:
@@ -35,34 +34,22 @@ class Selection:
             try:
                 if not expression.matches(device):
                     return False
-            except AllocationError as error:
+            except SelectorError as error:
                 raise AllocationError(f"{owner or f'claim {claim}'}: selector #{number}: {error}") from None
         return True
 
 
 class Selectors:
-    """All expressions in use."""
+    """Makes selections; expressions that they share are evaluated once."""
 
     def __init__(self) -> None:
-        self._expressions: dict[str, Expression] = {}
+        self._expressions = Expressions()
 
     def forget(self) -> None:
         """What was said of devices no longer holds."""
-        self._expressions = {}
+        self._expressions.forget()
 
     def of(self, device_class: DeviceClass, selectors: Sequence[DeviceSelector]) -> Selection:
         owner = f"class {device_class.metadata.name}"
-        named = [(owner, *of) for of in enumerate(map(self._expression, device_class.spec.selectors))]
-        return Selection([*named, *(("", *of) for of in enumerate(map(self._expression, selectors)))])
-
-    def _expression(self, selector: DeviceSelector) -> "Expression":
-        source = "" if selector.cel is None else selector.cel.expression
-        found = self._expressions.get(source)
-        if found is None:
-            # Imported only now: start-up must not pay for CEL.
-            from kubestow.plugins.dynamic_resources.expressions import Expression
-
-            while len(self._expressions) >= _MOST_EXPRESSIONS:
-                del self._expressions[next(iter(self._expressions))]
-            found = self._expressions[source] = Expression(source)
-        return found
+        named = [(owner, *of) for of in enumerate(map(self._expressions.of, device_class.spec.selectors))]
+        return Selection([*named, *(("", *of) for of in enumerate(map(self._expressions.of, selectors)))])

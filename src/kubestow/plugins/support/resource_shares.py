@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, Rows, row_count
+from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, Rows, row_count, row_numbers
 from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
@@ -17,6 +17,7 @@ from kubestow.framework.plugin import RowsOfPods
 from kubestow.model.requests import CPU as CPU_NAME
 from kubestow.model.requests import MEMORY as MEMORY_NAME
 from kubestow.model.requests import TO_SCORE, is_scalar_resource
+from kubestow.plugins.support.device_counts import DeviceCounts
 
 _EXACT_IN_FLOAT = 1 << 45
 _CPU_AND_MEMORY = [CPU, MEMORY]
@@ -69,13 +70,25 @@ def join_scored(of: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResour
     return tuple(joined)
 
 
-def shares(view: NodeView, rows: Rows, resources: ScoredResources | JoinedResources, *, non_zero: bool) -> Shares:
+def shares(
+    view: NodeView,
+    rows: Rows,
+    resources: ScoredResources | JoinedResources,
+    *,
+    non_zero: bool,
+    devices: DeviceCounts | None = None,
+) -> Shares:
     """The shares of resources, given as (name, weight, wanted); with `non_zero`, cpu and memory count their defaults.
 
-    A countable resource that the pod does not want does not count, nor does one that no node has.
+    A countable resource that the pod does not want does not count, nor does one that no node has; but where nodes do
+    not have it, `devices` may stand for it.
     """
-    columns, weights, amounts = [], [], []
+    columns, weights, amounts, by_devices = [], [], [], []
     for name, weight, amount in resources:
+        if devices is not None and devices.stand_for(name):
+            if isinstance(amount, int) and amount:
+                by_devices.append((name, weight, amount))
+            continue
         column = view.resource_index.get(name)
         if column is None or column >= len(view.allocatable) or (is_scalar_resource(name) and amount == 0):
             continue
@@ -85,7 +98,24 @@ def shares(view: NodeView, rows: Rows, resources: ScoredResources | JoinedResour
     capacity = _gather([view.allocatable], columns, rows)
     held = _gather([view.non_zero, view.requested] if non_zero else [view.requested], columns, rows)
     wanted = np.array(amounts).reshape(len(columns), -1) if columns else np.zeros((0, 1), np.int64)
+    if devices is not None and by_devices:
+        numbers = row_numbers(rows)
+        for name, weight, amount in by_devices:
+            weights.append(weight)
+            own, of_devices = _offered(view, numbers, name), devices.of(name, view.source_rows()[numbers])
+            more = [np.where(own[0] > 0, *both) for both in zip(own, of_devices, strict=True)]
+            capacity, held = np.vstack([capacity, more[0]]), np.vstack([held, more[1]])
+            wanted = np.vstack([wanted, np.full((1, wanted.shape[1]), amount)])
     return Shares(weights, capacity, held, wanted, bool(capacity.min(initial=1) > 0))
+
+
+def _offered(view: NodeView, rows: IntArray, resource: str) -> tuple[IntArray, IntArray]:
+    """How much of a resource nodes offer themselves, and how much of that is held."""
+    column = view.resource_index.get(resource)
+    if column is None or column >= len(view.allocatable):
+        nothing: IntArray = np.zeros(len(rows), np.int64)
+        return nothing, nothing
+    return view.allocatable[column][rows], view.requested[column][rows]
 
 
 def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntArray:

@@ -5,7 +5,7 @@ Loaded with the first selector, and the whole of CEL with it: who has no devices
 
 from kubestow.cel import CompileError, Device, EvaluationError, Selector, compile_selector
 from kubestow.cluster.devices import DeviceEntry
-from kubestow.plugins.dynamic_resources.errors import AllocationError
+from kubestow.plugins.support.device_selectors import SelectorError
 
 
 class Expression:
@@ -20,16 +20,17 @@ class Expression:
             self._compiled = error
 
     def matches(self, device: DeviceEntry) -> bool:
+        """Raises SelectorError."""
         known = self._known.get(device.content)
         if known is None:
             known = self._known[device.content] = self._evaluate(device)
         if isinstance(known, EvaluationError):
-            raise AllocationError(f"CEL runtime error: {known}")
+            raise SelectorError(f"CEL runtime error: {known}")
         return known
 
     def _evaluate(self, device: DeviceEntry) -> bool | EvaluationError:
         if isinstance(self._compiled, CompileError):
-            raise AllocationError(f"CEL compile error: {self._compiled}")
+            raise SelectorError(f"CEL compile error: {self._compiled}")
         try:
             return self._compiled.matches(Device(device.driver, device.device))
         except EvaluationError as error:
