@@ -4,7 +4,8 @@ Only the newest generation counts, and only if all its slices are there. A pool 
 offers nothing, but it is seen: whoever asks for all devices must wait for it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
 
 from kubestow.cluster.devices.entries import CounterName, DeviceEntry, Numbers, SliceEntry
@@ -29,7 +30,7 @@ class PoolView:
         trouble: Trouble | None,
         devices: Sequence[DeviceEntry] = (),
         counters: dict[CounterName, int] | None = None,
-        elsewhere: Sequence[DeviceEntry] = (),
+        consumers: Sequence[DeviceEntry] = (),
         node: Node | None = None,
     ) -> None:
         self.id = pool.id
@@ -41,7 +42,7 @@ class PoolView:
         """Which of them the node can use."""
         self.has_conditions = any(device.device.bindingConditions for device in self.devices)
         self._totals = counters or {}
-        self._consumers = tuple(device for device in (*self.devices, *elsewhere) if device.counters)
+        self._consumers = consumers
         self._shared = tuple(device for device in self.devices if device.shared)
         self._seen = -1
         self._state: tuple[object, ...] = ()
@@ -103,7 +104,14 @@ class Pool:
         self.counters: dict[str, SliceEntry] = {}
         """Those that tell of shared counters, which matter wherever a device of the pool is used."""
         self._partitions = partitions
+        self._generations: Counter[int] = Counter()
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was found out about the slices no longer holds."""
         self._views: dict[tuple[object, ...], PoolView | None] = {}
+        self._groups: list[list[SliceEntry]] | None = None
+        self._consumers: dict[int, list[DeviceEntry]] = {}
 
     def set(self, entry: SliceEntry) -> None:
         self.remove(entry.name)
@@ -111,6 +119,7 @@ class Pool:
             # It may mean something else than it says.
             return
         self.slices[entry.name] = entry
+        self._generations[entry.generation] += 1
         if entry.shared_counters:
             self.counters[entry.name] = entry
         elif entry.node_name:
@@ -119,10 +128,13 @@ class Pool:
             self.shared[entry.name] = entry
 
     def remove(self, name: str) -> None:
-        self._views = {}
+        self._forget()
         old = self.slices.pop(name, None)
         if old is None:
             return
+        self._generations[old.generation] -= 1
+        if not self._generations[old.generation]:
+            del self._generations[old.generation]
         self.counters.pop(name, None)
         self.shared.pop(name, None)
         of_node = self.by_node.get(old.node_name)
@@ -131,40 +143,54 @@ class Pool:
 
     def seen_from(self, node: Node | None) -> PoolView | None:
         """What a node can use; None if the pool is nothing to it. No node: what all others must know of the pool."""
-        own = self.by_node.get(node.metadata.name, {}) if node is not None else {}
-        common = [entry for entry in self.shared.values() if entry.includes(node)]
-        relevant = [*own.values(), *common, *self.counters.values()]
-        if not relevant:
-            return None
-        newest = max(entry.generation for entry in relevant)
-        relevant = sorted((entry for entry in relevant if entry.generation == newest), key=lambda entry: entry.name)
-        has_own_choice = node is not None and any(entry.per_device for entry in relevant)
-        key = (*(entry.name for entry in relevant), node.metadata.name if node is not None and has_own_choice else "")
+        name = "" if node is None else node.metadata.name
+        own = self.by_node.get(name, {}) if name else {}
+        common = [group for group in self._grouped() if group[0].includes(node)]
+        has_own_choice = bool(own) or any(group[0].per_device for group in common)
+        key = (*(group[0].name for group in common), name if has_own_choice else "")
         if key not in self._views:
-            self._views[key] = self._view(relevant, newest, node)
+            entries = [*own.values(), *(entry for group in common for entry in group), *self.counters.values()]
+            self._views[key] = self._view(entries, node) if entries else None
         return self._views[key]
 
-    def _view(self, relevant: Sequence[SliceEntry], newest: int, node: Node | None) -> PoolView | None:
-        wanted = relevant[0].number_in_pool
-        others: list[SliceEntry] = []
+    def _grouped(self) -> list[list[SliceEntry]]:
+        """The slices that several nodes may use: those together that the same nodes can."""
+        if self._groups is None:
+            groups: dict[Hashable, list[SliceEntry]] = {}
+            for entry in self.shared.values():
+                reach = entry.reach
+                alike = (reach.all_nodes, reach.selector) if reach.is_known else entry.name
+                groups.setdefault(alike, []).append(entry)
+            self._groups = list(groups.values())
+        return self._groups
+
+    def _view(self, entries: Sequence[SliceEntry], node: Node | None) -> PoolView | None:
+        newest = max(entry.generation for entry in entries)
+        relevant = sorted((entry for entry in entries if entry.generation == newest), key=lambda entry: entry.name)
+        wanted, devices = relevant[0].number_in_pool, _devices_of(relevant)
+        consumers = [device for device in devices if device.counters]
         if len(relevant) != wanted:
-            if any(entry.generation > newest for entry in self.slices.values()):
+            if max(self._generations) > newest:
                 # It is being replaced by one that offers the node nothing.
                 return None
-            known = {entry.name for entry in relevant}
-            others = [e for e in self.slices.values() if e.generation == newest and e.name not in known]
-            if len(relevant) + len(others) != wanted:
+            if self._generations[newest] != wanted:
                 return PoolView(self, Trouble.INCOMPLETE)
-        devices = _devices_of(relevant)
-        elsewhere = _devices_of(others)
+            consumers = self._consumers_of(newest)
         if len({device.name for device in devices}) < len(devices):
             return PoolView(self, Trouble.INVALID)
         if not self._partitions:
             return PoolView(self, None, devices, node=node)
         counters = _counters_of(relevant)
-        if counters is None or any(name not in counters for d in (*devices, *elsewhere) for name, _ in d.counters):
+        if counters is None or any(name not in counters for device in consumers for name, _ in device.counters):
             return PoolView(self, Trouble.INVALID)
-        return PoolView(self, None, devices, counters, elsewhere, node)
+        return PoolView(self, None, devices, counters, consumers, node)
+
+    def _consumers_of(self, generation: int) -> list[DeviceEntry]:
+        """The devices that take from shared counters, on whatever node."""
+        if generation not in self._consumers:
+            slices = [entry for entry in self.slices.values() if entry.generation == generation]
+            self._consumers[generation] = [device for device in _devices_of(slices) if device.counters]
+        return self._consumers[generation]
 
 
 def _devices_of(slices: Iterable[SliceEntry]) -> list[DeviceEntry]:

@@ -9,7 +9,7 @@ node, and after a pod has got its devices only the situation of its node is work
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -50,6 +50,10 @@ class Devices:
         self._troubled: dict[tuple[str, str], PoolView] = {}
         """Pools that every node must know of, because nobody knows what is in them."""
         self._views: dict[str, tuple[PoolView, ...]] = {}
+        self._resliced: dict[tuple[str, str], Pool] = {}
+        """Pools that have got other slices since rows were last looked at."""
+        self._reused: dict[tuple[str, str], Pool] = {}
+        """Pools of which other devices have been taken since."""
         self._counted: dict[str, AllocationResult] = {}
         """The allocations of claims, by key, that the usage of pools accounts for."""
         self._pending: dict[str, AllocationResult] = {}
@@ -67,6 +71,7 @@ class Devices:
 
     def situations(self, rows: IntArray) -> IntArray:
         """The situation of each row."""
+        self._catch_up()
         if len(self._stale) < self._nodes.size:
             self._situation = grown(self._situation, self._nodes.capacity)
             known = len(self._stale)
@@ -86,6 +91,7 @@ class Devices:
 
     def pools_of(self, row: int) -> tuple[PoolView, ...]:
         """The pools that a node sees, in the order in which they are tried."""
+        self._catch_up()
         name = self._nodes.names[row]
         views = self._views.get(name)
         if views is None:
@@ -115,15 +121,39 @@ class Devices:
         if row < len(self._stale):
             self._stale[row] = True
 
-    def _touch(self, pool: Pool) -> None:
-        """Something changed in a pool: the rows that see it must be looked at again."""
-        if pool.shared:
-            self._stale[:] = True
-            return
+    def _catch_up(self) -> None:
+        """See to the rows that see a pool with other slices, or of which other devices are taken.
+
+        Not sooner than needed: when a scheduler starts, slices and claims come one by one.
+        """
+        for pool in self._resliced.values():
+            self._resee(pool)
+        for pool in (*self._resliced.values(), *self._reused.values()):
+            if pool.shared:
+                self._stale[:] = True
+            else:
+                for name in pool.by_node:
+                    self._touch(name)
+        self._resliced, self._reused = {}, {}
+
+    def _resee(self, pool: Pool) -> None:
         for name in pool.by_node:
-            row = self._nodes.row_of.get(name)
-            if row is not None and row < len(self._stale):
-                self._stale[row] = True
+            self._views.pop(name, None)
+        was_trouble = self._troubled.pop(pool.id, None) is not None
+        from_nowhere = pool.seen_from(None) if pool.counters else None
+        if from_nowhere is not None and from_nowhere.trouble is not None:
+            self._troubled[pool.id] = from_nowhere
+        if was_trouble or pool.shared or pool.id in self._troubled:
+            self._see_anew()
+
+    def _see_anew(self) -> None:
+        self._views = {}
+        self._stale[:] = True
+
+    def _touch(self, node: str) -> None:
+        row = self._nodes.row_of.get(node)
+        if row is not None and row < len(self._stale):
+            self._stale[row] = True
 
     def _number_anew(self) -> None:
         self.epoch += 1
@@ -150,15 +180,26 @@ class Devices:
 
     def _change(self, about: SliceEntry, entry: SliceEntry | None) -> None:
         """Take a slice from its pool, or put it there."""
-        pool = self._pool_of(about.driver, about.pool)
-        self._touch(pool)
-        nodes = set(pool.by_node)
+        pool, name = self._pool_of(about.driver, about.pool), about.node_name
         if entry is None:
             pool.remove(about.name)
         else:
             pool.set(entry)
-        self._touch(pool)
-        self._file(pool, nodes | set(pool.by_node))
+        self._resliced[pool.id] = pool
+        if name:
+            of_node = self._of_node.setdefault(name, {})
+            of_node.pop(pool.id, None)
+            if name in pool.by_node:
+                of_node[pool.id] = pool
+            elif not of_node:
+                del self._of_node[name]
+            self._views.pop(name, None)
+            self._touch(name)
+        was_common = self._common.pop(pool.id, None) is not None
+        if pool.shared:
+            self._common[pool.id] = pool
+        elif was_common:
+            self._see_anew()
         if not pool.slices and pool.usage.is_empty:
             del self._pools[pool.id]
 
@@ -167,28 +208,6 @@ class Devices:
         if pool is None:
             pool = self._pools[driver, name] = Pool(driver, name, partitions=self._partitions)
         return pool
-
-    def _file(self, pool: Pool, nodes: Iterable[str]) -> None:
-        """Note who sees a pool, after its slices have changed."""
-        for name in nodes:
-            of_node = self._of_node.setdefault(name, {})
-            if name in pool.by_node:
-                of_node[pool.id] = pool
-            else:
-                of_node.pop(pool.id, None)
-            if not of_node:
-                del self._of_node[name]
-            self._views.pop(name, None)
-        was_common = self._common.pop(pool.id, None) is not None
-        if pool.shared:
-            self._common[pool.id] = pool
-        was_trouble = self._troubled.pop(pool.id, None) is not None
-        from_nowhere = pool.seen_from(None) if pool.counters else None
-        if from_nowhere is not None and from_nowhere.trouble is not None:
-            self._troubled[pool.id] = from_nowhere
-        if was_common or was_trouble or pool.shared or pool.id in self._troubled:
-            self._views = {}
-            self._stale[:] = True
 
     def _taints_of(self) -> TaintsOf:
         rules = self._listers.device_taint_rules
@@ -250,7 +269,7 @@ class Devices:
                 continue
             pool = self._pool_of(result.driver, result.pool)
             pool.usage.count(result, sign, shared=self._shares and result.shareID is not None)
-            self._touch(pool)
+            self._reused[pool.id] = pool
             if not pool.slices and pool.usage.is_empty:
                 del self._pools[pool.id]
 
