@@ -31,7 +31,7 @@ class DeviceCounts:
     def are_wanted_by(self, pod: PodInfo) -> bool:
         """Whether a pod asks for a resource that devices stand for."""
         classes = self._devices.classes
-        return bool(classes) and any(name in classes for name in pod.requests.amounts)
+        return bool(classes) and not classes.keys().isdisjoint(pod.requests.amounts)
 
     def of(self, resource: str, rows: IntArray) -> tuple[IntArray, IntArray]:
         """How many devices the nodes of the cluster's rows have, and how many of them claims hold."""
