@@ -109,13 +109,14 @@ class World:
         self, profile: Profile, evaluation: Evaluation, pod: PodInfo, node: str, expected: dict[str, Any]
     ) -> str | None:
         self.cluster.assume(pod, node)
-        for bound in profile.reserve:
-            refused = bound.plugin.reserve(evaluation.states.get(bound.name), pod, node)
+        reserving = [hook for hook in profile.reserve if hook.concerns(evaluation.states)]
+        for hook in reserving:
+            refused = hook.plugin.reserve(evaluation.states.get(hook.name), pod, node)
             if refused is not None:
-                for done in reversed(profile.reserve):
+                for done in reversed(reserving):
                     done.plugin.unreserve(evaluation.states.get(done.name), pod, node)
                 self.cluster.forget(pod.uid)
-                found = _status(refused._replace(plugin=bound.name))
+                found = _status(refused._replace(plugin=hook.name))
                 wanted = expected.get("reserve")
                 return None if found == wanted else f"reserve: {found}, expected {wanted}"
         return None if "reserve" not in expected else f"reserve: succeeded, expected {expected['reserve']}"
