@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pods", type=int, default=5_000, help="of a workload (default: %(default)s)")
     parser.add_argument("--running", type=int, default=0, help="with --http: pods that run already, besides")
     parser.add_argument("--seed", type=int, default=0, help="of a workload's choices (default: %(default)s)")
+    records = "of a workload: keep records of decisions, in so many bytes"
+    parser.add_argument("--records", type=int, default=0, metavar="BYTES", help=records)
     parser.epilog = (
         "--http: the embedded control plane runs in a process of its own and has all nodes and pods before the "
         "scheduler starts; the scheduler's process alone is measured."
@@ -48,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(measure(options.http, options.nodes, options.pods, options.running)))
     elif len(options.names) == 1 and options.names[0] in WORKLOADS:
         measure = importlib.import_module("bench_scheduling").measure
-        print(json.dumps(measure(options.names[0], options.nodes, options.pods, options.seed)))
+        found = measure(options.names[0], options.nodes, options.pods, options.seed, record_bytes=options.records)
+        print(json.dumps(found))
     elif unknown := set(options.names) - set(SECTIONS):
         parser.error(f"neither sections nor one workload: {' '.join(sorted(unknown))}; there are {names}")
     else:

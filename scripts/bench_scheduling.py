@@ -21,6 +21,7 @@ from kubestow import config
 from kubestow.client.writes import merged
 from kubestow.config.configuration import Plugin
 from kubestow.cycle.outcome import Outcome
+from kubestow.decisions.recorder import Recorder
 from kubestow.framework.registry import Registry
 from kubestow.intake import Intake
 from kubestow.model.codec import convert
@@ -135,10 +136,18 @@ class Churn:
 
 
 def measure(
-    name: str, nodes: int = NODES, pods: int = PODS, seed: int = 0, plugin: type | None = None
+    name: str,
+    nodes: int = NODES,
+    pods: int = PODS,
+    seed: int = 0,
+    plugin: type | None = None,
+    record_bytes: int = 0,
 ) -> dict[str, Any]:
-    """Run a workload, with a plugin beside the default ones; the figures are those of the pods that were scheduled."""
-    return uvloop.run(_measure(name, nodes, pods, seed, plugin))
+    """Run a workload, with a plugin beside the default ones; the figures are those of the pods that were scheduled.
+
+    With `record_bytes`, decisions are recorded.
+    """
+    return uvloop.run(_measure(name, nodes, pods, seed, plugin, record_bytes))
 
 
 def _with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfiguration, Registry]:
@@ -154,14 +163,18 @@ def _with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfi
     return configuration, registry
 
 
-async def _measure(name: str, nodes: int, pods: int, seed: int, plugin: type | None) -> dict[str, Any]:
+async def _measure(
+    name: str, nodes: int, pods: int, seed: int, plugin: type | None, record_bytes: int
+) -> dict[str, Any]:
     workload, api, times = WORKLOADS[name], InstantApi(), list[float]()
 
     def decided(_pod: Pod, _outcome: Outcome, seconds: float) -> None:
         times.append(seconds)
 
     chance, metrics = random.Random(seed), SchedulerMetrics()
-    outside = Outside(WallClock(), time.perf_counter, chance, api, ListRecorder(), metrics, decided)
+    clock = WallClock()
+    recorder = Recorder(clock, record_bytes) if record_bytes else None
+    outside = Outside(clock, time.perf_counter, chance, api, ListRecorder(), metrics, decided, observer=recorder)
     features = config.Features.parse(workload.feature_gates)
     configuration, registry = _with(plugin, features)
     core = build_core(configuration, features, registry, outside)

@@ -54,6 +54,15 @@ class Intake:
         """The latest version of a pod that has no node yet; None if it is gone."""
         return self._pending.get(pod.metadata.uid)
 
+    def is_pending(self, uid: str) -> bool:
+        """Whether a pod of ours has no node yet."""
+        return uid in self._pending
+
+    def latest(self, uid: str) -> Pod | None:
+        """The latest version of a pod of ours that has no node yet, or of any that has one."""
+        placed = self._cluster.pod(uid)
+        return self._pending.get(uid) or (None if placed is None else placed.pod)
+
     def pending_pods(self) -> Collection[Pod]:
         """The pods of ours that have no node yet."""
         return self._pending.values()

@@ -23,6 +23,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
+from kubestow.cycle.trace import Trace
 from kubestow.extenders.binding import ExtenderBinding
 from kubestow.extenders.extender import Ask, Asking, Call
 from kubestow.framework.handle import Recorder
@@ -68,6 +69,27 @@ class GroupScheduling(Protocol):
     def schedule(self, popped: QueuedPod) -> None: ...
 
 
+class Observer(Protocol):
+    """Follows pods from the queue to their node, for those who explain it."""
+
+    is_pending: Callable[[str], bool]
+    """Whether a pod, by uid, still has no node; set by whoever knows."""
+    stopwatch: Callable[[], float]
+    """By which the steps of bindings are timed; likewise."""
+
+    def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
+        """A pod came to a queue, because a plugin's hint said that an event may help it, for example."""
+
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
+        """A cycle is over; what it left is to be read at once."""
+
+    def step(self, uid: str, step: str, plugin: str, start: float) -> None:
+        """A step of a binding is over."""
+
+    def ended(self, uid: str, failed: Failed | None) -> None:
+        """A binding is over."""
+
+
 class Scheduler:
     """Schedules what is in the queue."""
 
@@ -91,6 +113,7 @@ class Scheduler:
         *,
         announces_expectation: bool = True,
         extender_binding: ExtenderBinding | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -106,6 +129,7 @@ class Scheduler:
         self._work_arrived = work_arrived
         self._gate = gate
         self._ask = ask
+        self._observer = observer
         self._asking: Pause[Any] | None = None
         self._count = 0
         self.groups: GroupScheduling | None = None
@@ -123,6 +147,9 @@ class Scheduler:
             announces_expectation=announces_expectation,
             extender_binding=extender_binding,
         )
+        if observer is not None:
+            queue.moved, self.binder.step = observer.moved, observer.step
+            observer.is_pending, observer.stopwatch = intake.is_pending, stopwatch
         self.evictions = Evictions(
             cluster,
             dispatcher,
@@ -173,12 +200,14 @@ class Scheduler:
             self.pause(outcome, partial(self._conclude, attempt))
             return
         self._metrics.scheduling_algorithm_seconds.observe(self._stopwatch() - attempt.started)
-        self.conclude(attempt, outcome)
+        self.conclude(attempt, outcome, self._cycles.trace)
 
-    def conclude(self, attempt: Attempt, outcome: Outcome) -> None:
+    def conclude(self, attempt: Attempt, outcome: Outcome, trace: Trace | None = None) -> None:
         """Bind a pod that was placed, or put it back into the queue."""
-        queued = attempt.queued
-        self._decided(queued.pod, outcome, self._stopwatch() - attempt.started)
+        queued, seconds = attempt.queued, self._stopwatch() - attempt.started
+        self._decided(queued.pod, outcome, seconds)
+        if self._observer is not None:
+            self._observer.decided(attempt, outcome, seconds, trace)
         if isinstance(outcome, Placed):
             self._queue.nominator.remove(queued.uid)
             self.binder.start(attempt, outcome)
@@ -221,6 +250,8 @@ class Scheduler:
         note = f"Successfully assigned {placed.pod.key} to {placed.node}"
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
         self._attempted(attempt, "scheduled", None)
+        if self._observer is not None:
+            self._observer.ended(queued.uid, None)
         since = queued.initial_attempt_timestamp
         waited = self._clock.now() - (queued.timestamp if since is None else since)
         self._metrics.pod_scheduling_attempts.observe(queued.attempts)
@@ -231,6 +262,8 @@ class Scheduler:
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None:
         """A pod could not be bound: what it took is given back, and it is tried again."""
         uid = placed.pod.uid
+        if self._observer is not None:
+            self._observer.ended(uid, failed)
         if not self._cycles.give_back(attempt.profile, placed):
             # Seen bound in spite of it, or deleted: nobody gains room now.
             self._handle_failure(attempt, failed)

@@ -37,8 +37,14 @@ class BindingObserver(Protocol):
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
 
 
+Step = Callable[[str, str, str, float], None]
+"""Is told that a step of binding is over: the pod's uid, the step, the plugin, and since when on the stopwatch."""
+
+
 class Binder:
     """Binds placed pods."""
+
+    step: Step | None = None
 
     def __init__(
         self,
@@ -111,8 +117,11 @@ class Binder:
             refused = await self._pre_bind(profile, to_prepare, placed)
             if refused is not None:
                 return Failed(refused.code, refused.message)
-        if self._extender_binding is not None and await self._extender_binding(pod.pod, node):
-            return None
+        if self._extender_binding is not None:
+            start = self._stopwatch()
+            if await self._extender_binding(pod.pod, node):
+                self._tell(pod.uid, "Extender", "", start)
+                return None
         return await self._bind_plugins(profile, placed)
 
     async def _permission(self, uid: str) -> Rejection | None:
@@ -125,7 +134,12 @@ class Binder:
             self._waiting.remove(uid)
         code = Code.SUCCESS if answer is None else answer.code
         self._metrics.permit_wait_seconds.observe(self._stopwatch() - start, code.label)
+        self._tell(uid, "WaitOnPermit", "" if answer is None else answer.plugin, start)
         return answer
+
+    def _tell(self, uid: str, step: str, plugin: str, start: float) -> None:
+        if self.step is not None:
+            self.step(uid, step, plugin, start)
 
     async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
         uid = placed.pod.uid
@@ -149,12 +163,15 @@ class Binder:
         caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
         try:
             for hook in to_prepare:
+                began = self._stopwatch()
                 try:
                     refused = await caller.call_async(hook, placed.states.get(hook.name), placed.pod, placed.node)
                 except asyncio.CancelledError:
                     if placed.pod.uid in self._preempted:
                         raise PluginError(hook.name, "PreBind", self._preempted[placed.pod.uid]) from None
                     raise
+                finally:
+                    self._tell(placed.pod.uid, "PreBind", hook.name, began)
                 if refused is not None:
                     status = refused.code
                     return refused  # type: ignore[no-any-return]
@@ -172,9 +189,10 @@ class Binder:
         return task.cancel()
 
     async def _bind_plugins(self, profile: Profile, placed: Placed) -> Failed | None:
-        caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
+        caller, start, status, by = profile.caller, profile.caller.started(), Code.ERROR, ""
         try:
             for hook in profile.bind:
+                by = hook.name
                 answer = await caller.call_async(hook, placed.pod, placed.node)
                 if not isinstance(answer, Skip):
                     status = Code.SUCCESS
@@ -182,6 +200,7 @@ class Binder:
             status = Code.SKIP
         finally:
             caller.finished("Bind", status, start)
+            self._tell(placed.pod.uid, "Bind", by, start)
         return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
 
     def _post_bind(self, profile: Profile, placed: Placed) -> None:
@@ -195,6 +214,7 @@ class Binder:
                 # The pod is bound: all there is to do is to tell the others too.
                 caller.failed(error)
         caller.finished("PostBind", Code.SUCCESS, start)
+        self._tell(placed.pod.uid, "PostBind", "", start)
 
     async def drain(self, seconds: float | None = None) -> bool:
         """Wait until all bindings have ended, at most so long; False if some have not."""

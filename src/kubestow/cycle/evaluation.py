@@ -14,6 +14,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
+from kubestow.cycle.trace import Trace
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse, run_filters
 from kubestow.framework.handle import Nominator
@@ -66,6 +67,7 @@ class Evaluation:
         self.signature: Hashable | None = None
         """Equal for pods that may share what was found out about rows."""
         self.scores: list[PluginScore] = []
+        self.trace: Trace | None = None
         self._answers: dict[str, Any] = {}
 
     def of(self, pod: PodInfo, within: IntArray | None = None) -> "Evaluation":
@@ -157,6 +159,12 @@ class Evaluation:
         verdicts = run_filters(self.profile, self.states, self.skipped, self.pod, self.cluster.nodes, rows)
         self._judge_with_nominated(verdicts, np.arange(len(verdicts.rows)), self.skipped)
         return verdicts
+
+    explained = judge
+
+    def layers(self) -> tuple[()]:
+        """There is no journal: what was said of rows that pass is in `scores`."""
+        return ()
 
     def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
         """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""
@@ -310,8 +318,7 @@ class Evaluation:
         for hook in self._filters_if_only_pods_changed:
             if hook.name in but:
                 continue
-            rows = slice(0, view.size)
-            refuse(passing, self.profile.caller, hook, states.get(hook.name), self.pod, view, rows)
+            refuse(passing, self.profile.caller, hook, states.get(hook.name), self.pod, view, slice(0, view.size))
         return passing
 
     # Score
@@ -319,9 +326,8 @@ class Evaluation:
     def score(self, rows: IntArray) -> IntArray:
         """Score rows that passed; returns their totals."""
         caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
-        view = self.cluster.nodes
         try:
-            states = self._pre_score(view, rows)
+            states = self._pre_score(rows)
             status = Code.SUCCESS
         finally:
             caller.finished("PreScore", status, start)
@@ -333,11 +339,9 @@ class Evaluation:
             caller.finished("Score", status, start)
         return totals
 
-    def _pre_score(self, view: NodeView, rows: IntArray) -> dict[str, Any]:
-        states: dict[str, Any] = {}
-        for hook in self.profile.pre_score:
-            states[hook.name] = self.profile.caller.call(hook, self.pod, view, rows)
-        return states
+    def _pre_score(self, rows: IntArray) -> dict[str, Any]:
+        call, pod, view = self.profile.caller.call, self.pod, self.cluster.nodes
+        return {hook.name: call(hook, pod, view, rows) for hook in self.profile.pre_score}
 
     def _score(self, rows: IntArray, states: dict[str, Any]) -> IntArray:
         totals: IntArray = np.zeros(len(rows), np.int64)

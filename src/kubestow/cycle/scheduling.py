@@ -18,14 +18,17 @@ from kubestow.cluster.order import enough_nodes, first_passing
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.journal import Layer
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Search, Sharing, Upcoming
+from kubestow.cycle.trace import Trace
 from kubestow.extenders.asking import Extenders
 from kubestow.extenders.extender import Asking, Conversation, ExtenderError, begin
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
+from kubestow.framework.verdicts import Verdicts
 from kubestow.model.rng import Rng
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -42,6 +45,14 @@ class Judge(Protocol):
         """After no row has passed: have the evaluation know why."""
 
     def score(self, rows: IntArray) -> IntArray: ...
+
+    def explained(self, refused: IntArray) -> Verdicts | None:
+        """Why rows are refused while others passed, as far as no journal knows it."""
+        ...
+
+    def layers(self) -> tuple[Layer, ...]:
+        """What journals say of rows now."""
+        ...
 
 
 Choose = Callable[[IntArray], int]
@@ -78,7 +89,9 @@ class SchedulingCycles:
         metrics: SchedulerMetrics | None = None,
         upcoming: Upcoming = nobody,
         extenders: Extenders | None = None,
+        traces: bool = False,
     ) -> None:
+        """`traces`: whether cycles leave what they have found out, for others to explain it."""
         self._cluster = cluster
         self._nominator = nominator
         self._choose = choose
@@ -86,6 +99,9 @@ class SchedulingCycles:
         self._next_start = 0
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
         self._extenders = extenders
+        self._traces = traces
+        self.trace: Trace | None = None
+        """What the last cycle left."""
 
     @property
     def asks_extenders(self) -> bool:
@@ -107,6 +123,7 @@ class SchedulingCycles:
 
         Where it is asked `just_whether` the pod fits, a failure does not say why, and PostFilter does not run.
         """
+        self.trace = None
         try:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
@@ -125,6 +142,14 @@ class SchedulingCycles:
             return Failed(Code.ERROR, str(error))
         except ValueError as error:
             return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
+        finally:
+            if self._traces:
+                self._untie()
+
+    def _untie(self) -> None:
+        """A trace and its evaluation must not keep each other alive."""
+        if self.trace is not None:
+            self.trace.evaluation.trace = None
 
     # Which node
 
@@ -147,6 +172,10 @@ class SchedulingCycles:
     ) -> tuple[Evaluation, Judge | None]:
         """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
         evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
+        if self._traces:
+            self.trace = evaluation.trace = trace = Trace(evaluation)
+            if self._extenders is not None:
+                self._extenders.asked = trace.asked
         if self._sharing is not None:
             judge = self._sharing.evaluate(evaluation, search)
             if judge is not None:
@@ -158,19 +187,39 @@ class SchedulingCycles:
     ) -> Conversation[tuple[str, int, int] | None]:
         """The best node, how many were looked at, and how many would do; None if none will."""
         nominated = self._nominated_row(evaluation.pod, evaluation.within)
+        trace = evaluation.trace
         if nominated is not None and (yield from self._is_still_good(evaluation, judge, nominated)):
+            if trace is not None:
+                trace.order, trace.searched, trace.rows, trace.took_nominated = nominated, 1, nominated, True
             return self._cluster.nodes.names[int(nominated[0])], 1, 1
         narrowed = evaluation.narrowed_rows()
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
         rows, searched = self._filter(evaluation, judge, search, explain=explain)
         self._next_start += searched
+        if trace is not None:
+            trace.order, trace.searched, trace.rows = search.order, searched, rows
+            if 0 < len(rows) < searched:
+                self._tell_refused(trace, judge, search.order[:searched], rows)
+            trace.layers = judge.layers()
         if self._extenders is not None and len(rows):
             left = yield from self._extenders.filter(evaluation.pod, rows)
             rows = left.rows
+            if trace is not None:
+                trace.left, trace.failed = rows, left.failed(self._cluster.nodes)
             if not len(rows):
                 evaluation.explain_extended(search.order[:searched], left.failed(self._cluster.nodes))
         return ((yield from self._best(evaluation, judge, rows)), searched, len(rows)) if len(rows) else None
+
+    def _tell_refused(self, trace: Trace, judge: Judge, searched: IntArray, rows: IntArray) -> None:
+        refused: BoolArray = np.zeros(self._cluster.nodes.size, np.bool_)
+        refused[searched] = True
+        refused[rows] = False
+        try:
+            trace.refused = judge.explained(np.flatnonzero(refused))
+        except PluginError as error:
+            # The search has not failed: it got on without the words.
+            trace.evaluation.profile.caller.failed(error)
 
     def _is_still_good(self, evaluation: Evaluation, judge: Judge, nominated: IntArray) -> Conversation[bool]:
         """Whether the nominated node will do."""
@@ -203,9 +252,15 @@ class SchedulingCycles:
         if len(rows) == 1:
             row = int(rows[0])
         else:
+            trace = evaluation.trace
             totals = judge.score(rows)
+            if trace is not None:
+                trace.is_scored = True
             if self._extenders is not None:
-                totals = totals + (yield from self._extenders.prioritize(evaluation.pod, rows))
+                extended = yield from self._extenders.prioritize(evaluation.pod, rows)
+                totals = totals + extended
+                if trace is not None:
+                    trace.extended = extended
             row = self._choose(rows[totals == totals.max()])
         return self._cluster.nodes.names[row]
 
@@ -221,6 +276,8 @@ class SchedulingCycles:
         if not evaluation.profile.post_filter:
             return Failed(Code.UNSCHEDULABLE, evaluation.message(), plugins)
         result = yield from run_post_filter(evaluation.profile, evaluation, self._extenders)
+        if evaluation.trace is not None:
+            evaluation.trace.post_filter = result
         return Failed(
             Code.UNSCHEDULABLE,
             evaluation.message(result.message),

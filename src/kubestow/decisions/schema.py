@@ -105,7 +105,7 @@ class Preemption(Struct, frozen=True, omit_defaults=True):
     victims: tuple[Victim, ...] = ()
     pdbViolations: int = 0
     why: str = ""
-    """What this candidate has before the others."""
+    """The field of candidates that decided; `only` if there was one, `first` if all were equal."""
     candidates: tuple[Candidate, ...] = ()
     unnominated: tuple[str, ...] = ()
     """Pods of lower priority that lose their nomination to the node."""
@@ -129,15 +129,12 @@ class Move(Struct, frozen=True, omit_defaults=True):
     event: str
     plugin: str = ""
     """Whose hint said that the event may help, or who holds the pod back."""
-    object: str = ""
-    """What the event was about: kind and name."""
 
 
 class Queue(Struct, frozen=True, omit_defaults=True):
     """The pod in the queue, up to this attempt."""
 
     attempts: int = 0
-    added: str = ""
     firstAttempt: str = ""
     waited: float = 0.0
     """Seconds since it came to the queue, or back to it after the attempt before."""
@@ -208,3 +205,10 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     choice: Choice | None = None
     queue: Queue = Queue()
     binding: Binding | None = None
+
+
+class DecisionList(Struct, frozen=True):
+    """Several of them, newest first."""
+
+    version: int
+    items: list[Decision]

@@ -4,7 +4,7 @@ Extenders that may be ignored come last. Where one of those fails it is passed o
 the attempt to schedule the pod, except that nobody's scores are needed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -91,8 +91,21 @@ class Filtered(NamedTuple):
         return failed
 
 
+class Asked(NamedTuple):
+    """One extender that was asked, and about how many nodes; how many it left, or scored."""
+
+    url: str
+    verb: str
+    sent: int
+    kept: int
+    error: str = ""
+
+
 class Extenders:
     """All extenders, in the order in which they are asked."""
+
+    asked: Callable[[Asked], None] | None = None
+    """Is told of each that has answered."""
 
     def __init__(self, configured: Sequence[configuration.Extender], table: NodeTable) -> None:
         made = [Extender(number, config) for number, config in enumerate(configured)]
@@ -126,11 +139,17 @@ class Extenders:
                     selection = _selected(call, sent, answer, rows)
                     self._selections.keep(call, sent, answer, selection)
             except ExtenderError as error:
+                self._tell(call, len(rows), 0, error)
                 _pass_over(extender, error, "Skipping extender as it returned error and has ignorable flag set")
             else:
+                self._tell(call, len(rows), len(selection.kept))
                 selections.append(selection)
                 rows = selection.kept
         return Filtered(rows, selections)
+
+    def _tell(self, call: Call, sent: int, kept: int, error: ExtenderError | None = None) -> None:
+        if self.asked is not None:
+            self.asked(Asked(call.extender.url, call.verb, sent, kept, "" if error is None else str(error)))
 
     # Prioritize
 
@@ -155,7 +174,9 @@ class Extenders:
                     added = _scored(call, sent, answer)
                     self._scores.keep(call, sent, answer, added)
                 totals += added
+                self._tell(call, len(rows), len(rows))
             except ExtenderError as error:
+                self._tell(call, len(rows), 0, error)
                 words = "Failed to run extender's priority function. No score given by this extender."
                 log.info(words, v=5, error=str(error), pod=pod.key, extender=call.extender.url)
         return totals
@@ -176,7 +197,9 @@ class Extenders:
             [answer] = yield [call]
             try:
                 left = self._victims(call, answer, pod)
+                self._tell(call, len(victims), len(left))
             except ExtenderError as error:
+                self._tell(call, len(victims), 0, error)
                 _pass_over(extender, error, "Skipped extender as it returned error and has ignorable flag set")
             else:
                 # In the order they had: of candidates that are equally good, the first is taken.

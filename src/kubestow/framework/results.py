@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple, Self
 
-from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.arrays import FloatArray, IntArray
 from kubestow.cluster.pods import PodInfo
 
 MAX_SCORE = 100
@@ -102,6 +102,16 @@ class Wait(NamedTuple):
     reason: str = ""
 
 
+class Weighed(NamedTuple):
+    """The nodes that were weighed against each other, by row, where pods are to make room."""
+
+    rows: IntArray
+    cost: FloatArray
+    """By column and node; the lowest wins, what comes first counting first: how many disruption budgets are broken; of
+    the victims, the highest priority, the sum of priorities (each counted from the lowest there can be), the number,
+    and when the most important was started, where the latest wins."""
+
+
 class PostFilterResult(NamedTuple):
     """From PostFilter: what was found to make room, or why nothing helps.
 
@@ -117,6 +127,8 @@ class PostFilterResult(NamedTuple):
     to_unnominate: tuple[PodInfo, ...] = ()
     plugin: str = ""
     """Whose result it is; filled in by the framework."""
+    weighed: Weighed | None = None
+    """What the plugin chose among, for those who explain it."""
 
 
 class Victims(NamedTuple):

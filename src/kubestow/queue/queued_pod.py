@@ -1,7 +1,8 @@
 """A pod in the queue, with what the queue remembers of its attempts."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -40,6 +41,8 @@ class QueuedPod:
     was_flushed: bool = False
     """It became active because it had waited too long, not because something happened that might help it."""
     flush_timestamp: float = float("-inf")
+    history: Any = None
+    """What whoever is told of its moves has to remember."""
     _info: PodInfo | None = None
 
     @property
@@ -76,6 +79,10 @@ class QueuedPod:
         self.gate = gate
         self.unschedulable_plugins |= {gate.plugin}
         self.rejectors |= {gate.plugin}
+
+
+Moved = Callable[[QueuedPod, str, str, str], None]
+"""Is told of a pod that came to a queue: which one, the event, and the plugin whose hint said that it may help."""
 
 
 def priority_order(pod: Pod, waiting_since: float) -> tuple[int, float]:

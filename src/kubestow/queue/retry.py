@@ -40,8 +40,11 @@ class Judge:
         self.listeners = Listeners(registrations)
         self._clock = clock
         self._metrics = metrics
+        self.hinted_by = ""
+        """Whose hint was the last to say yes."""
 
     def after_event(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Retry:
+        self.hinted_by = ""
         if not queued.rejectors:
             return Retry.AFTER_BACKOFF
         if event.is_wildcard:
@@ -52,6 +55,7 @@ class Judge:
         for plugin, hints in self.listeners.to(event).hints.get(queued.profile, _NO_PLUGINS).items():
             if plugin not in queued.rejectors or not self._any_says_yes(plugin, hints, queued.pod, event, old, new):
                 continue
+            self.hinted_by = plugin
             if plugin in queued.pending_plugins:
                 return Retry.NOW
             retry = Retry.AFTER_BACKOFF

@@ -32,7 +32,7 @@ from kubestow.queue.heap import PodHeap
 from kubestow.queue.in_flight import InFlight
 from kubestow.queue.nominator import Nominator
 from kubestow.queue.pool import Pool
-from kubestow.queue.queued_pod import QueuedPod, priority_order
+from kubestow.queue.queued_pod import Moved, QueuedPod, priority_order
 from kubestow.queue.retry import Judge, Retry
 from kubestow.queue.rules import QueueRules, QueueSettings
 from kubestow.reporting.logs import get_logger
@@ -63,6 +63,7 @@ class SchedulingQueue:
         """`arrived` is called whenever a pod has come to a place, by whatever way."""
         self.nominator = Nominator() if nominator is None else nominator
         self._arrived = arrived
+        self.moved: Moved | None = None
         self._clock = clock
         self._settings = settings
         self._metrics = metrics or SchedulerMetrics()
@@ -376,11 +377,15 @@ class SchedulingQueue:
             queued.was_flushed = False
         if queued.uid not in self._pool:
             self._came(UNSCHEDULABLE, queued, cause)
+        self._judge.hinted_by = ""
         self._pool.put(queued)
         self._arrived()
 
     def _came(self, queue: str, queued: QueuedPod, cause: str) -> None:
         self._metrics.queue_incoming_pods.inc(cause, queue)
+        if self.moved is not None:
+            by, self._judge.hinted_by = self._judge.hinted_by, ""
+            self.moved(queued, queue, cause, by)
         if log.tells(5):
             log.info("Pod moved to an internal scheduling queue", v=5, pod=queued.pod.key, event=cause, queue=queue)
 

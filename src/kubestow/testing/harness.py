@@ -23,6 +23,7 @@ from kubestow import config
 from kubestow.config.configuration import Plugin, SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
 from kubestow.config.plugin_points import IN_TREE
+from kubestow.decisions.recorder import Recorder
 from kubestow.extenders.extender import Ask, ask_nobody
 from kubestow.framework.registry import points_of
 from kubestow.model.clock import Clock
@@ -62,10 +63,12 @@ class SchedulerHarness:
         loop: asyncio.AbstractEventLoop | None = None,
         metrics: SchedulerMetrics | None = None,
         ask: Ask = ask_nobody,
+        record_bytes: int = 0,
     ) -> None:
         """`configuration` may be the text of a file. `plugins` are enabled in every profile that does not name them.
 
         `delay` and `latency` are those of the FakeCluster. Without `loop`, time is virtual. `ask` stands for extenders.
+        `record_bytes` is how much room there is for `decisions`; without any, none are kept.
         """
         self.loop = VirtualLoop() if loop is None else loop
         self.clock: Clock = self.loop.clock if isinstance(self.loop, VirtualLoop) else WallClock()
@@ -78,6 +81,8 @@ class SchedulerHarness:
         registry = in_tree_registry()
         for plugin in plugins:
             registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
+        self.decisions = Recorder(self.clock, record_bytes) if record_bytes else None
+        """What was decided, and why."""
         outside = Outside(
             self.clock,
             self.loop.time,
@@ -87,6 +92,7 @@ class SchedulerHarness:
             self.metrics,
             self.attempts.decided,
             ask,
+            self.decisions,
         )
         self.core = build_core(configured(configuration, plugins, features), features, registry, outside)
         self.cluster.feed.listen(self.core.intake)

@@ -31,7 +31,7 @@ from kubestow.queue.ordering import queue_order
 from kubestow.queue.rules import QueueSettings
 from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.scheduler import Decided, Scheduler
+from kubestow.scheduler import Decided, Observer, Scheduler
 from kubestow.wiring.profiles import build_profiles
 
 
@@ -48,6 +48,8 @@ class Outside:
     decided: Decided
     ask: Ask = ask_nobody
     """How extenders are asked."""
+    observer: Observer | None = None
+    """Who keeps what is decided, and why; None: nobody, and nothing is collected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def build_core(
         metrics=outside.metrics,
         upcoming=queue.upcoming,
         extenders=extenders,
+        traces=outside.observer is not None,
     )
     intake = Intake(
         cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.metrics, outside.stopwatch, gate
@@ -157,6 +160,7 @@ def build_core(
         outside.ask,
         announces_expectation=features.nominated_node_name_for_expectation,
         extender_binding=None if extenders is None else ExtenderBinding(extenders, outside.ask),
+        observer=outside.observer,
     )
     if cluster.groups is not None:
         group_cycles = GroupCycles(cluster, cycles, nominator, features, outside.rng)

@@ -5,7 +5,9 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
 from kubestow.cluster.change_log import ChangeLog
 from kubestow.cycle.evaluation import FEW_ROWS, Evaluation
+from kubestow.cycle.journal import REFUSED, Journal, Layer, PluginPart
 from kubestow.cycle.sharing.ready import Ready, Scoring
+from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
 from kubestow.framework.hook import Hook
 from kubestow.framework.verdicts import Verdicts
@@ -31,6 +33,10 @@ class Cached:
         self._even = 0
         """What those come to that gave all rows the same."""
         self._uneven: list[tuple[Scoring, IntArray]] = []
+        self.journal: Journal | None = None
+        """What was said of rows, if cycles are traced."""
+        self._unexplained = _NOWHERE
+        """Rows that are refused, and nobody has asked why."""
 
     def catch_up(self, evaluation: Evaluation) -> None:
         if self._below is not None:
@@ -40,6 +46,8 @@ class Cached:
         if self._seen == last and has_room:
             return
         if self._seen < 0 or not has_room:
+            if evaluation.trace is not None and self.journal is None:
+                self.journal = _journal_of(self.ready)
             self._make_room(table.capacity)
             self._judge(evaluation, slice(0, table.size))
         else:
@@ -57,27 +65,40 @@ class Cached:
         self.row_passes = grown(self.row_passes, capacity)
         self.row_sum = grown(self.row_sum, capacity)
         self._raw = [grown(raw, capacity) for raw in self._raw]
+        if self.journal is not None:
+            self.journal.make_room(capacity)
+            self._unexplained = grown(self._unexplained, capacity)
 
     def _judge(self, evaluation: Evaluation, rows: Rows) -> None:
         below = self._below
         passing = (evaluation.cluster.nodes.live if below is None else below.row_passes)[rows].copy()
         self.ready.refuse(evaluation, passing, rows)
         self.row_passes[rows] = passing
-        scores = self.ready.score(evaluation, rows, passing)
+        parts: list[IntArray] = []
+        scores = self.ready.score(evaluation, rows, passing, parts)
         self.row_sum[rows] = scores if below is None else scores + below.row_sum[rows]
         for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
-            raw[rows] = scoring.judge(evaluation, rows)
+            raw[rows] = found = scoring.judge(evaluation, rows)
+            parts.append(found)
+        if self.journal is not None:
+            self.journal.note_rows(rows, passing, parts)
+            self._unexplained[rows] = ~passing
 
     def _look_for_even_scores(self, evaluation: Evaluation) -> None:
         """Where all rows have the same score, and the plugin looks at scores alone, normalizing is done once."""
         self._even, self._uneven = 0, []
+        even: list[tuple[str, int]] = []
         rows = np.flatnonzero(self.row_passes)
         for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
             scores = raw[rows] if getattr(scoring.hook.plugin, "normalizes_scores_alone", False) else _NO_ROWS
             if len(scores) and (scores == scores[0]).all():
-                self._even += int(scoring.normalized(evaluation, rows[:1], scores[:1])[0])
+                weighted = int(scoring.normalized(evaluation, rows[:1], scores[:1])[0])
+                self._even += weighted
+                even.append((scoring.hook.name, weighted))
             else:
                 self._uneven.append((scoring, raw))
+        if self.journal is not None:
+            self.journal.note_even(even)
 
     # One row, in plain numbers where plugins can
 
@@ -89,9 +110,17 @@ class Cached:
         self.row_passes[row] = passes
         if passes:
             total = 0 if below is None else int(below.row_sum[row])
+            parts: list[int] = []
             for scoring in self.ready.scores:
-                total += scoring.weight * _score(evaluation, scoring, row)
+                score = _score(evaluation, scoring, row)
+                total += scoring.weight * score
+                parts.append(score)
             self.row_sum[row] = total
+            if self.journal is not None:
+                self.journal.note(row, tuple(parts))
+        elif self.journal is not None:
+            self.journal.note(row, REFUSED)
+            self._unexplained[row] = True
 
     def _passes(self, evaluation: Evaluation, hook: Hook, row: int) -> bool:
         caller, table = evaluation.profile.caller, evaluation.cluster.nodes
@@ -117,7 +146,25 @@ class Cached:
         if self._even:
             totals += self._even
         for scoring, raw in self._uneven:
-            totals += scoring.normalized(evaluation, rows, raw[rows])
+            weighted = scoring.normalized(evaluation, rows, raw[rows])
+            totals += weighted
+            if evaluation.trace is not None:
+                evaluation.trace.scores += (Scored(scoring.hook.name, scoring.weight, None, weighted),)
+
+    def explain(self, evaluation: Evaluation, rows: IntArray) -> None:
+        """Have the journal know why rows are refused."""
+        rows = rows[self._unexplained[rows]]
+        if len(rows) and self.journal is not None:
+            verdicts = evaluation.judge(np.sort(rows))
+            for rejection, positions in verdicts.kinds():
+                for row in verdicts.rows[positions].tolist():
+                    self.journal.explain(row, rejection)
+            self._unexplained[rows] = False
+
+    def layers(self) -> tuple[Layer, ...]:
+        """What is said of rows now, lowest first."""
+        below = () if self._below is None else self._below.layers()
+        return below if self.journal is None else (*below, self.journal.now())
 
     def let_all_pass(self, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""
@@ -125,6 +172,12 @@ class Cached:
         if below is None or not below.row_passes[rows].all():
             return frozenset()
         return frozenset(hook.name for hook in below.ready.filters)
+
+
+def _journal_of(ready: Ready) -> Journal:
+    parts = [PluginPart(scoring.hook.name, scoring.weight, normalizes=False) for scoring in ready.scores]
+    parts += [PluginPart(scoring.hook.name, scoring.weight, normalizes=True) for scoring in ready.normalizing]
+    return Journal(parts)
 
 
 def _score(evaluation: Evaluation, scoring: Scoring, row: int) -> int:

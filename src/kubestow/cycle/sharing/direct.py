@@ -2,8 +2,10 @@
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.journal import Layer
 from kubestow.cycle.sharing.ready import Ready
 from kubestow.cycle.sharing.results import RowResults
+from kubestow.cycle.trace import Scored
 
 
 class Direct:
@@ -22,9 +24,19 @@ class Direct:
         return passing
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
-        totals = self._below.totals(evaluation, rows)
+        totals, trace = self._below.totals(evaluation, rows), evaluation.trace
         if self._ready.scores:
-            totals += self._ready.score(evaluation, rows)
+            parts: list[IntArray] | None = None if trace is None else []
+            totals += self._ready.score(evaluation, rows, None, parts)
+            if trace is not None and parts is not None:
+                self._ready.tell(trace, parts)
         for scoring in self._ready.normalizing:
-            totals += scoring.normalized(evaluation, rows, scoring.judge(evaluation, rows))
+            raw = scoring.judge(evaluation, rows)
+            weighted = scoring.normalized(evaluation, rows, raw)
+            totals += weighted
+            if trace is not None:
+                trace.scores += (Scored(scoring.hook.name, scoring.weight, raw, weighted),)
         return totals
+
+    def layers(self) -> tuple[Layer, ...]:
+        return self._below.layers()

@@ -18,6 +18,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.journal import Layer
 from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.sharing.ready import Ready, Scoring, prepare
 from kubestow.cycle.sharing.results import RowResults
@@ -53,12 +54,19 @@ class _Batch:
         """By their number in the batch."""
         self.passing: BoolArray = np.zeros(table.size, np.bool_)
         self.scores: IntArray = np.zeros(table.size, np.int64)
+        self.parts: list[IntArray] = []
+        """The scores by plugin, if cycles are traced."""
 
     def judge(self, evaluation: Evaluation, ready: Ready, rows: Rows) -> None:
         passing: BoolArray = np.ones(row_count(rows), np.bool_)
         ready.refuse(evaluation, passing, rows)
         self.passing[rows] = passing
-        self.scores[rows] = ready.score(evaluation, rows, passing)
+        parts: list[IntArray] | None = None if evaluation.trace is None else []
+        self.scores[rows] = ready.score(evaluation, rows, passing, parts)
+        for number, scores in enumerate(parts or ()):
+            if number == len(self.parts):
+                self.parts.append(np.zeros(len(self.scores), np.int64))
+            self.parts[number][rows] = scores
 
 
 class Prefetched:
@@ -105,8 +113,20 @@ class Prefetched:
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
         totals = self._below.totals(evaluation, rows)
-        totals += self._batch.scores[rows] if self._was_judged_on(rows) else self.ready.score(evaluation, rows)
+        trace, parts = evaluation.trace, None
+        if self._was_judged_on(rows):
+            totals += self._batch.scores[rows]
+            if trace is not None:
+                parts = [scores[rows] for scores in self._batch.parts]
+        else:
+            parts = None if trace is None else []
+            totals += self.ready.score(evaluation, rows, None, parts)
+        if trace is not None and parts is not None:
+            self.ready.tell(trace, parts)
         return totals
+
+    def layers(self) -> tuple[Layer, ...]:
+        return self._below.layers()
 
 
 class Prefetcher:

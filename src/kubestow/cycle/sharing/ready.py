@@ -1,5 +1,6 @@
 """Plugins ready to judge rows for a pod: their PreFilter and PreScore have run."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count, row_numbers
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.sharing.groups import Group
+from kubestow.cycle.trace import Scored, Trace
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
@@ -56,17 +58,36 @@ class Ready(NamedTuple):
         for hook in self.filters:
             refuse(passing, caller, hook, self.states.get(hook.name), pod, table, rows)
 
-    def score(self, evaluation: Evaluation, rows: Rows, passing: BoolArray | None = None) -> IntArray:
-        """The weighted scores of those that do not normalize; if not all rows pass, those of others mean nothing."""
+    def score(
+        self,
+        evaluation: Evaluation,
+        rows: Rows,
+        passing: BoolArray | None = None,
+        parts: list[IntArray] | None = None,
+    ) -> IntArray:
+        """The weighted scores of those that do not normalize; if not all rows pass, those of others mean nothing.
+
+        `parts` takes what each of them gave.
+        """
         total: IntArray = np.zeros(row_count(rows), np.int64)
         for scoring in self.scores:
             scores = scoring.judge(evaluation, rows)
+            if parts is not None:
+                parts.append(scores)
             # As unsigned numbers, negative ones are larger than any score.
             if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
                 counted = scores if passing is None else np.where(passing, scores, 0)
                 in_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))
             total += scores if scoring.weight == 1 else scores * scoring.weight
         return total
+
+    def tell(self, trace: Trace, parts: Iterable[IntArray]) -> None:
+        """What those gave that do not normalize."""
+        # A score is at most 100, and they are kept for long.
+        trace.scores += tuple(
+            Scored(hook.name, weight, scores.astype(np.uint8), None)
+            for (hook, weight, _), scores in zip(self.scores, parts, strict=True)
+        )
 
     def and_also(self, others: "Ready") -> "Ready":
         """Together with others."""

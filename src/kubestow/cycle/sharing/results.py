@@ -4,6 +4,7 @@ from typing import Protocol
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.journal import Layer
 
 
 class RowResults(Protocol):
@@ -18,4 +19,8 @@ class RowResults(Protocol):
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
         """The scores of rows that pass: likewise."""
+        ...
+
+    def layers(self) -> tuple[Layer, ...]:
+        """What journals say now, lowest first."""
         ...

@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 from kubestow.cluster.arrays import BoolArray, IntArray
-from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.evaluation import Evaluation, PluginScore
+from kubestow.cycle.journal import Layer
 from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
 from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.sharing.ready import prepare_scores
@@ -12,6 +13,7 @@ from kubestow.cycle.sharing.signature import Signature
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
 from kubestow.framework.results import Code, Narrowed, Rejection, Skip
+from kubestow.framework.verdicts import Verdicts
 
 
 class Shared(NamedTuple):
@@ -47,11 +49,11 @@ class SharedEvaluation:
     def begin(self, signature: Signature) -> bool:
         """PreFilter of the plugins that did not sign; False if one of them refuses or narrows."""
         evaluation = self._evaluation
-        states, skipped = self._shared.states.copy(), self._shared.skipped.copy()
+        states, skipped = self._shared.states.copy(), self._shared.skipped
         for hook in self._others.pre_filter:
             answer = evaluation.pre_filter_answer(hook)
             if isinstance(answer, Skip):
-                skipped.add(hook.name)
+                skipped = skipped | {hook.name}
             elif isinstance(answer, Rejection | Narrowed):
                 return False
             else:
@@ -88,6 +90,19 @@ class SharedEvaluation:
         else:
             self._evaluation.explain()
 
+    def explained(self, refused: IntArray) -> Verdicts | None:
+        """Why rows are refused while others passed, as far as no journal knows it."""
+        evaluation, shared = self._evaluation, self._class
+        if shared is not None:
+            shared.results.explain(evaluation, refused)
+            # The others are refused only together with the pods that are nominated there.
+            refused = refused[shared.results.row_passes[refused]]
+        return evaluation.judge(refused) if len(refused) else None
+
+    def layers(self) -> tuple[Layer, ...]:
+        """What journals say of rows now."""
+        return self._shared.results.layers()
+
     def score(self, rows: IntArray) -> IntArray:
         """The totals of some of the rows that pass."""
         evaluation = self._evaluation
@@ -97,6 +112,8 @@ class SharedEvaluation:
         caller.finished("PreScore", Code.SUCCESS, start, scoring)
         totals = self._shared.results.totals(evaluation, rows)
         for other in others:
-            totals += other.weight * evaluation.score_with(other.hook, other.state, rows)[1]
+            raw, normalized = evaluation.score_with(other.hook, other.state, rows)
+            evaluation.scores.append(PluginScore(other.hook.name, other.weight, raw, normalized))
+            totals += other.weight * normalized
         caller.finished("Score", Code.SUCCESS, scoring)
         return totals

@@ -37,16 +37,15 @@ def cost_of(victims: Victims) -> tuple[float, ...]:
     )
 
 
-def least_costly(cost: FloatArray, rows: IntArray, now: float) -> int:
-    """The row where evicting the victims costs least, what comes first counting first; of equals the first."""
-    columns = cost.take(rows, axis=1)
-    if (columns == columns[:, :1]).all():
-        return int(rows[0])
-    left = np.arange(len(rows))
-    for number, column in enumerate(columns):
+def least_costly(cost: FloatArray, now: float) -> int:
+    """Where evicting the victims costs least, what comes first counting first; of equals the first."""
+    if (cost == cost[:, :1]).all():
+        return 0
+    left = np.arange(cost.shape[1])
+    for number, column in enumerate(cost):
         values = column[left]
         if number == START:
             # Later is better, and who has not started yet is as good as started now.
             values = -np.where(values == NOT_STARTED, now, values)
         left = left[values == values.min()]
-    return int(rows[left[0]])
+    return int(left[0])

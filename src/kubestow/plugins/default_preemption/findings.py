@@ -31,9 +31,7 @@ class Findings:
         """For how many rows there is room."""
         self.kind: Kinds = np.zeros(capacity, np.int8)
         self.cost: FloatArray = np.empty((5, capacity), np.float64)
-        """Of candidates, by column and row: how many budgets are broken; of the victims, the highest priority, the sum
-        of priorities (each counted from the lowest there can be, so that more victims are never better), the number,
-        and when the most important was started (NOT_STARTED: not yet)."""
+        """Of candidates, by column and row, as `Weighed` has it (NOT_STARTED: not yet)."""
         self._must_go: BoolArray = np.empty((0, capacity), np.bool_)
         """Of candidates, by rank of the pod and row."""
         self._reason: IdArray = np.empty(capacity, np.int32)

@@ -18,6 +18,7 @@ from kubestow.framework.results import (
     PostFilterResult,
     Rejection,
     Victims,
+    Weighed,
     unresolvable,
     unschedulable,
 )
@@ -83,8 +84,9 @@ class DefaultPreemption:
         if len(candidates):
             if self._handle.extenders_judge_preemption(pod):
                 return Candidates(self._victims(candidates, findings), partial(self._choose, pod))
-            row = least_costly(findings.cost, candidates, self._handle.clock.now())
-            return self._preempt(pod, cluster.nodes.names[row], findings.victims(row, cluster.ranking))
+            weighed = Weighed(candidates, findings.cost.take(candidates, axis=1))
+            row = int(candidates[least_costly(weighed.cost, self._handle.clock.now())])
+            return self._preempt(pod, cluster.nodes.names[row], findings.victims(row, cluster.ranking), weighed)
         problems = search.problems()
         if problems:
             listed = ", ".join(problems)
@@ -127,15 +129,18 @@ class DefaultPreemption:
         """Decide among the candidates that extenders left, which may have other victims now."""
         if not left:
             return PostFilterResult(Code.UNSCHEDULABLE, "preemption: no candidate node for preemption")
+        row_of = self._handle.cluster.nodes.row_of
         cost = np.array([cost_of(victims) for victims in left.values()]).T
-        node = list(left)[least_costly(cost, np.arange(len(left)), self._handle.clock.now())]
-        return self._preempt(pod, node, left[node].pods)
+        node = list(left)[least_costly(cost, self._handle.clock.now())]
+        weighed = Weighed(np.array([row_of[name] for name in left]), cost)
+        return self._preempt(pod, node, left[node].pods, weighed)
 
-    def _preempt(self, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> PostFilterResult:
+    def _preempt(self, pod: PodInfo, node: str, victims: tuple[PodInfo, ...], weighed: Weighed) -> PostFilterResult:
         nominated = self._handle.nominator.nominated_on(node)
         return PostFilterResult(
             Code.SUCCESS,
             nominated_node=node,
             victims=victims,
             to_unnominate=tuple(other for other in nominated if other.priority < pod.priority),
+            weighed=weighed,
         )

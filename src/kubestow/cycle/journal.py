@@ -1,0 +1,122 @@
+"""What was said of rows, kept so that it can be read later as it was at any cycle.
+
+A journal holds what is said of each row now, and for every change what was said before. A cycle notes how many changes
+there were: whoever reads takes what is said now and goes back over the changes since. Pods that are equal share all of
+it, and a cycle adds no more than the rows that have changed.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
+from kubestow.framework.results import Rejection
+
+REFUSED = "refused"
+"""Said of a row that is refused as long as nobody has asked why."""
+
+Said = tuple[int, ...] | Rejection | str | None
+"""The scores that plugins gave; or why the row is refused; None: it was never judged."""
+
+_MOST_CHANGES = 4_096
+CHANGE_BYTES = 120
+ROW_BYTES = 8
+
+
+class PluginPart(NamedTuple):
+    """Whose scores are at a position, and what they count."""
+
+    plugin: str
+    weight: int
+    normalizes: bool
+
+
+class Chapter:
+    """Some changes one after the other, and what was said after the last of them."""
+
+    __slots__ = ("_after", "changes", "counted_changes", "holders", "parts")
+
+    def __init__(self, after: list[Said], parts: Sequence[PluginPart]) -> None:
+        self._after = after
+        self.changes: list[tuple[int, Said]] = []
+        self.parts = parts
+        self.counted_changes = 0
+        """How many of its changes whoever counts bytes has counted; and for how many who hold it."""
+        self.holders = 0
+
+    @property
+    def base_size(self) -> int:
+        """In bytes, about, without the changes."""
+        return ROW_BYTES * len(self._after)
+
+    def end(self) -> None:
+        """What is said from now on is another chapter."""
+        self._after = self._after.copy()
+
+    def at(self, change: int) -> list[Said]:
+        """What was said of each row when there were so many changes."""
+        said = self._after.copy()
+        for row, before in reversed(self.changes[change:]):
+            said[row] = before
+        return said
+
+
+Even = Sequence[tuple[str, int]]
+"""The plugins that normalize and gave all rows the same, with what that comes to, weighted."""
+
+Layer = tuple[Chapter, int, Even]
+"""A moment in a journal: how many changes there were."""
+
+
+class Journal:
+    """What some plugins say of rows."""
+
+    def __init__(self, parts: Sequence[PluginPart]) -> None:
+        self.said: list[Said] = []
+        self.even: Even = ()
+        self._parts = parts
+        self._chapter = Chapter(self.said, parts)
+        self._distinct: dict[Said, Said] = {}
+        self._now: Layer | None = None
+
+    def make_room(self, capacity: int) -> None:
+        self.said.extend([None] * (capacity - len(self.said)))
+
+    def note(self, row: int, said: Said) -> None:
+        """From now on this is said of a row."""
+        before = self.said[row]
+        if before == said:
+            return
+        # A few numbers are all that most rows differ in.
+        self.said[row] = self._distinct.setdefault(said, said)
+        if before is None:
+            return
+        changes = self._chapter.changes
+        changes.append((row, before))
+        self._now = None
+        if len(changes) > _MOST_CHANGES:
+            self._distinct = {}
+            self._chapter.end()
+            self._chapter = Chapter(self.said, self._parts)
+
+    def note_rows(self, rows: Rows, passing: BoolArray, scores: Iterable[IntArray]) -> None:
+        """The same for many."""
+        columns = [column.tolist() for column in scores]
+        numbers = row_numbers(rows).tolist()
+        by_row: Iterable[tuple[int, ...]] = zip(*columns, strict=True) if columns else [()] * len(numbers)
+        for row, passes, said in zip(numbers, passing.tolist(), by_row, strict=True):
+            self.note(row, said if passes else REFUSED)
+
+    def note_even(self, even: Even) -> None:
+        """What all rows have the same."""
+        self.even, self._now = even, None
+
+    def explain(self, row: int, rejection: Rejection) -> None:
+        """Why a row is refused: that is nothing new, so it is no change."""
+        self.said[row] = self._distinct.setdefault(rejection, rejection)
+
+    def now(self) -> Layer:
+        found = self._now
+        if found is None:
+            chapter = self._chapter
+            found = self._now = (chapter, len(chapter.changes), self.even)
+        return found

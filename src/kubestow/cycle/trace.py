@@ -1,0 +1,61 @@
+"""What a cycle leaves for those who explain it: references to what it has found out anyway.
+
+It is to be read before the next cycle begins: the evaluation, and what hangs on it, goes on changing. What may be kept
+for longer is in `layers` and in `scores`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cycle.journal import Layer
+from kubestow.extenders.asking import Asked
+from kubestow.framework.results import PostFilterResult, Rejection
+from kubestow.framework.verdicts import Verdicts
+
+
+class Scored(NamedTuple):
+    """What one plugin said of the rows that were scored."""
+
+    plugin: str
+    weight: int
+    raw: IntArray | None
+    """None: a layer has it."""
+    weighted: IntArray | None
+    """Normalized and weighted; None: nothing was normalized."""
+
+
+class Trace(Struct, gc=False):
+    """One cycle."""
+
+    evaluation: Any
+    """Of `cycle.evaluation`."""
+    order: IntArray | None = None
+    """The rows, in the order in which they were searched."""
+    searched: int = 0
+    """How many of them were looked at."""
+    rows: IntArray | None = None
+    """Those that passed, before extenders were asked."""
+    refused: Verdicts | None = None
+    """Why others did not, as far as no layer says it."""
+    left: IntArray | None = None
+    """What extenders left of those that passed."""
+    failed: Mapping[int, Rejection] = {}
+    """Why they left out others, as far as they said it."""
+    is_scored: bool = False
+    """Whether those that were left were scored."""
+    took_nominated: bool = False
+    """Whether the nominated node was taken, without a look at others."""
+    layers: tuple[Layer, ...] = ()
+    """What pods like this one share, lowest first."""
+    extended: IntArray | None = None
+    """What extenders added to the scores."""
+    post_filter: PostFilterResult | None = None
+    scores: tuple[Scored, ...] = ()
+    calls: tuple[Asked, ...] = ()
+
+    def asked(self, call: Asked) -> None:
+        """An extender has answered."""
+        self.calls += (call,)

@@ -1,0 +1,112 @@
+"""One decision, as it is kept: numbers, names and references to arrays, some of which other records have, too."""
+
+from array import array
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.trace import Trace
+from kubestow.decisions.refusals import Refusals
+from kubestow.framework.results import PostFilterResult, Rejection
+
+WAITING = "waiting"
+BINDING = "binding"
+BOUND = "bound"
+FAILED = "failed"
+
+_NAME_BYTES = 24
+
+
+class Names:
+    """The names of all rows, for as long as no node comes or goes."""
+
+    __slots__ = ("holders", "of_row")
+
+    def __init__(self, of_row: Sequence[str]) -> None:
+        self.of_row = of_row
+        self.holders = 0
+
+    @property
+    def size(self) -> int:
+        """In bytes, with the order in which rows are searched, which lasts about as long."""
+        return _NAME_BYTES * len(self.of_row)
+
+
+StepTaken = tuple[str, str, float, float]
+"""A step of a binding: step, plugin, and from when to when on the stopwatch."""
+
+
+class Shared(Protocol):
+    """What several records may have; it counts once."""
+
+    holders: int
+
+    @property
+    def size(self) -> int: ...
+
+
+class Details:
+    """What few records have; what is not there is as it is here."""
+
+    rejected: Rejection | None = None
+    narrowed_to: frozenset[str] | None = None
+    narrowed_by: Sequence[str] = ()
+    nominated: Sequence[tuple[str, PodInfo]] = ()
+    """With the nodes they are nominated to."""
+
+
+NO_DETAILS = Details()
+
+
+class Record(Struct, gc=False):
+    """One cycle of one pod, and what became of it. It is made for every pod, in the order of its fields."""
+
+    id: int
+    time: float
+    seconds: float
+    namespace: str
+    name: str
+    uid: str
+    profile: str
+    priority: int
+    attempts: int
+    queued_since: float
+    initial_attempt: float | None
+    history: "array[float] | None"
+    """The pod's moves in the queue; shared by all records of the pod, as far as it was then: `moves` of them."""
+    moves: int
+    outcome: str
+    own_bytes: int
+    """What it takes by itself."""
+    node: str = ""
+    """The chosen one."""
+    message: str = ""
+    plugins: frozenset[str] = frozenset()
+    """Who rejected the pod."""
+    evaluated: int = 0
+    feasible: int = 0
+    state: str = ""
+    """Of the binding; empty if there is none."""
+    nominated_node: str = ""
+    node_count: int = 0
+    names: Names | None = None
+    """None: what is about nodes had to go."""
+    trace: Trace | None = None
+    refusals: Refusals | None = None
+    skipped: Collection[str] = ()
+    details: Details = NO_DETAILS
+    post_filter: PostFilterResult | None = None
+    steps: tuple[StepTaken, ...] = ()
+    waits: Sequence[str] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing more will become of it."""
+        return self.state not in (WAITING, BINDING)
+
+    @property
+    def pod(self) -> str:
+        """namespace/name"""
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,356 @@
+"""Keeps a record of every decision: a ring of so many bytes, and of every pod that waits the last one.
+
+A record costs little because it keeps what the cycle has found out anyway, in arrays that equal pods share; what is
+shared counts once. The oldest go first. The last record of a pod that still waits is put aside instead; when those
+alone are too many, the oldest of them lose what is about nodes, and then go as well.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from kubestow.binding.binder import Attempt
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.events import UNSCHEDULED_POD_ADD
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.journal import CHANGE_BYTES
+from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.cycle.trace import Scored, Trace
+from kubestow.decisions.record import (
+    BINDING,
+    BOUND,
+    FAILED,
+    NO_DETAILS,
+    WAITING,
+    Details,
+    Names,
+    Record,
+    Shared,
+)
+from kubestow.decisions.refusals import RefusalsKnown
+from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE
+from kubestow.framework.results import PluginError, PostFilterResult
+from kubestow.framework.verdicts import Verdicts
+from kubestow.model.clock import Clock
+from kubestow.queue.queued_pod import QueuedPod
+from kubestow.reporting.logs import get_logger
+
+log = get_logger(__name__)
+
+DEFAULT_BYTES = 128 * 1024 * 1024
+_RECORD_BYTES = 640
+"""A record, with its places in the tables here, and the pod's names."""
+_HISTORY_BYTES = 300
+_TRACE_BYTES = 600
+_DETAILS_BYTES = 400
+_MOST_MOVES = 8
+_FIRST_MOVE = 0
+FIRST_EVENT = UNSCHEDULED_POD_ADD.label
+_MOST_WORDS = 1_024
+
+Listener = Callable[[Record], None]
+
+
+class Recorder:
+    """An observer that keeps what it is told."""
+
+    is_pending: Callable[[str], bool] = staticmethod(lambda _uid: False)
+    stopwatch: Callable[[], float] = staticmethod(lambda: 0.0)
+
+    def __init__(self, clock: Clock, limit: int = DEFAULT_BYTES) -> None:
+        self._now = clock.now
+        self._limit = limit
+        self.bytes = 0
+        """What all records take, about."""
+        self._ring: deque[Record] = deque()
+        self._kept: dict[str, Record] = {}
+        """The last records of pods that wait, older than those in the ring; by uid."""
+        self._bare: dict[str, Record] = {}
+        """Those that have lost what is about nodes, older still."""
+        self._last: dict[str, Record] = {}
+        """Of every pod, by uid."""
+        self._count = 0
+        self._names = Names(())
+        self._layout = -1
+        self._refusals = RefusalsKnown()
+        self._words: dict[str, str] = {}
+        self._results: dict[PostFilterResult, PostFilterResult] = {}
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
+        self.move_names = [("active", FIRST_EVENT, "")]
+        """What the numbers in histories mean: queue, event, plugin."""
+        self._move_numbers = {self.move_names[_FIRST_MOVE]: _FIRST_MOVE}
+        self.listeners: list[Listener] = []
+        """Are told of every record that is new, or has changed since."""
+
+    def __len__(self) -> int:
+        return len(self._ring) + len(self._kept) + len(self._bare)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Newest first."""
+        yield from reversed(self._ring)
+        yield from reversed(self._kept.values())
+        yield from reversed(self._bare.values())
+
+    def clock_offset(self) -> float:
+        """What is to be added to the stopwatch to have the time."""
+        return self._now() - self.stopwatch()
+
+    # What it is told
+
+    def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
+        history = queued.history
+        if history is None and not queued.attempts and queue == "active" and event == FIRST_EVENT:
+            # As it is with most pods: it needs no words, nor a place to remember it.
+            return
+        if queued.gate is not None and queue == "unschedulable":
+            queue, plugin = "gated", queued.gate.plugin
+        key = (queue, event, plugin)
+        number = self._move_numbers.get(key)
+        if number is None:
+            number = self._move_numbers[key] = len(self.move_names)
+            self.move_names.append(key)
+        if history is None:
+            first = queued.initial_attempt_timestamp
+            history = queued.history = array("d", (0,) if first is None else (0, first, _FIRST_MOVE))
+        history.append(self._now())
+        history.append(number)
+        if len(history) > 2 * _MOST_MOVES + 1:
+            # The first number is how many moves are forgotten.
+            history[0] += 1
+            del history[1:3]
+
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
+        queued = attempt.queued
+        meta, history = queued.pod.metadata, queued.history
+        self._count = number = self._count + 1
+        record = Record(
+            number,
+            self._now(),
+            seconds,
+            meta.namespace,
+            meta.name,
+            meta.uid,
+            attempt.profile.name,
+            queued.info.priority,
+            queued.attempts,
+            queued.timestamp,
+            queued.initial_attempt_timestamp,
+            history,
+            1 if history is None else int(history[0]) + len(history) // 2,
+            SCHEDULED,
+            _RECORD_BYTES + _history_bytes(history),
+        )
+        if isinstance(outcome, Placed):
+            record.node, record.evaluated, record.feasible = outcome.node, outcome.evaluated, outcome.feasible
+            record.state = BINDING
+            if outcome.waits:
+                record.state, record.waits = WAITING, tuple(outcome.waits)
+        else:
+            self._note_failure(record, outcome)
+        if trace is not None:
+            self._note_trace(record, trace)
+        self._add(record)
+        if self.listeners:
+            self._tell(record)
+
+    def step(self, uid: str, step: str, plugin: str, start: float) -> None:
+        record = self._last.get(uid)
+        if record is not None:
+            record.steps += ((step, plugin, start, self.stopwatch()),)
+            if record.state == WAITING:
+                record.state = BINDING
+
+    def ended(self, uid: str, failed: Failed | None) -> None:
+        record = self._last.get(uid)
+        if record is None:
+            return
+        if failed is None:
+            record.state = BOUND
+        else:
+            record.state, record.message = FAILED, failed.message
+            record.outcome = UNSCHEDULABLE if failed.is_rejection else ERROR
+            record.plugins = self._shared_set(failed.plugins | failed.pending_plugins)
+        if self.listeners:
+            self._tell(record)
+
+    def _tell(self, record: Record) -> None:
+        for listener in self.listeners:
+            listener(record)
+
+    # What is kept of it
+
+    def _note_failure(self, record: Record, failed: Failed) -> None:
+        record.outcome = UNSCHEDULABLE if failed.is_rejection else ERROR
+        record.message = self._shared_words(failed.message)
+        record.plugins = self._shared_set(failed.plugins | failed.pending_plugins)
+        record.nominated_node = failed.nominated_node or ""
+
+    def _note_trace(self, record: Record, trace: Trace) -> None:
+        evaluation: Evaluation = trace.evaluation
+        table = evaluation.cluster.nodes
+        if table.layout != self._layout:
+            self._layout, self._names = table.layout, Names(tuple(table.names))
+        record.names, record.node_count, record.skipped = self._names, table.count, evaluation.skipped
+        if evaluation.rejected is not None or evaluation.narrowed_by:
+            self._note_details(record, evaluation)
+        if trace.post_filter is not None:
+            self._note_post_filter(record, trace.post_filter)
+        if evaluation.nominated is not None:
+            self._note_nominated(record, evaluation, trace)
+        rows = trace.rows
+        has_passed = rows is not None and len(rows) > 0
+        verdicts = trace.refused if has_passed else evaluation.verdicts
+        if verdicts is not None:
+            self._note_refusals(record, evaluation, verdicts)
+        if rows is not None and has_passed:
+            record.own_bytes += _TRACE_BYTES
+            if evaluation.scores or trace.scores or len(rows) < trace.searched or trace.left is not None:
+                self._note_rows(record, evaluation, trace, rows)
+        elif trace.calls:
+            trace.order = None
+            record.own_bytes += _TRACE_BYTES
+        else:
+            return
+        trace.evaluation = trace.refused = trace.post_filter = None
+        record.trace = trace
+
+    def _note_refusals(self, record: Record, evaluation: Evaluation, verdicts: Verdicts) -> None:
+        try:
+            record.refusals = self._refusals.of(verdicts)
+        except PluginError as error:
+            evaluation.profile.caller.failed(error)
+            return
+        if not record.state:
+            record.evaluated = len(record.refusals)
+
+    def _note_rows(self, record: Record, evaluation: Evaluation, trace: Trace, rows: IntArray) -> None:
+        for of in evaluation.scores:
+            weighted = of.normalized if of.weight == 1 else of.weighted
+            trace.scores += (Scored(of.plugin, of.weight, of.raw.copy(), weighted.copy()),)
+        for scored in trace.scores:
+            record.own_bytes += sum(part.nbytes for part in scored[2:] if part is not None)
+        if trace.left is not None:
+            record.own_bytes += 2 * trace.left.nbytes
+        if len(rows) < trace.searched:
+            record.own_bytes += rows.nbytes
+
+    def _note_details(self, record: Record, evaluation: Evaluation) -> None:
+        details = record.details = Details()
+        details.rejected = evaluation.rejected
+        details.narrowed_to, details.narrowed_by = evaluation.narrowed_to, tuple(evaluation.narrowed_by)
+        record.own_bytes += _DETAILS_BYTES + 100 * len(details.narrowed_to or ())
+
+    def _note_post_filter(self, record: Record, result: PostFilterResult) -> None:
+        if result.weighed is not None:
+            record.own_bytes += _DETAILS_BYTES + sum(part.nbytes for part in result.weighed)
+        elif not result.victims:
+            # Most often nothing helps, for many pods in the same words.
+            if len(self._results) > _MOST_WORDS:
+                self._results.clear()
+            result = self._results.setdefault(result, result)
+        record.post_filter = result
+
+    def _note_nominated(self, record: Record, evaluation: Evaluation, trace: Trace) -> None:
+        nominated, table = evaluation.nominated, evaluation.cluster.nodes
+        if nominated is None or trace.order is None:
+            return
+        rows = trace.order[: trace.searched]
+        rows = rows[nominated.are_on(rows)]
+        pods = [(table.names[row], pod) for row in rows.tolist() for pod in nominated.pods(row)]
+        if pods:
+            if record.details is NO_DETAILS:
+                record.details = Details()
+            record.details.nominated = pods
+            record.own_bytes += _DETAILS_BYTES + 64 * len(pods)
+
+    def _shared_words(self, words: str) -> str:
+        if len(self._words) > _MOST_WORDS:
+            self._words.clear()
+        return self._words.setdefault(words, words)
+
+    def _shared_set(self, names: frozenset[str]) -> frozenset[str]:
+        return self._sets.setdefault(names, names)
+
+    # How much is kept
+
+    def _add(self, record: Record) -> None:
+        if self._kept or self._bare:
+            before = self._kept.pop(record.uid, None) or self._bare.pop(record.uid, None)
+            if before is not None:
+                self._release(before)
+        self._last[record.uid] = record
+        self._ring.append(record)
+        self.bytes += record.own_bytes
+        self._hold(record)
+        if self.bytes > self._limit:
+            self._make_room()
+
+    def _hold(self, record: Record) -> None:
+        names, refusals, trace = record.names, record.refusals, record.trace
+        if names is not None:
+            names.holders += 1
+            if names.holders == 1:
+                self.bytes += names.size
+        if refusals is not None:
+            refusals.holders += 1
+            if refusals.holders == 1:
+                self.bytes += refusals.size
+        if trace is not None:
+            for chapter, change, _ in trace.layers:
+                if not chapter.holders:
+                    self.bytes += chapter.base_size
+                chapter.holders += 1
+                self.bytes += CHANGE_BYTES * (change - chapter.counted_changes)
+                chapter.counted_changes = change
+
+    def _let_go(self, record: Record) -> None:
+        """Of everything that is about nodes."""
+        shared: tuple[Shared | None, ...] = (record.names, record.refusals)
+        for part in shared:
+            if part is not None:
+                part.holders -= 1
+                if not part.holders:
+                    self.bytes -= part.size
+        if record.trace is not None:
+            for chapter, _, _ in record.trace.layers:
+                chapter.holders -= 1
+                if not chapter.holders:
+                    self.bytes -= chapter.base_size + CHANGE_BYTES * chapter.counted_changes
+                    chapter.counted_changes = 0
+        record.names = record.refusals = record.trace = None
+
+    def _release(self, record: Record) -> None:
+        self._let_go(record)
+        self.bytes -= record.own_bytes
+        if self._last.get(record.uid) is record:
+            del self._last[record.uid]
+
+    def _make_room(self) -> None:
+        ring, kept = self._ring, self._kept
+        while self.bytes > self._limit and ring:
+            record = ring.popleft()
+            if self._last.get(record.uid) is record and self.is_pending(record.uid):
+                kept[record.uid] = record
+            else:
+                self._release(record)
+        while self.bytes > self._limit and kept:
+            uid = next(iter(kept))
+            record = kept.pop(uid)
+            if self.is_pending(uid):
+                self._strip(record)
+                self._bare[uid] = record
+            else:
+                self._release(record)
+        while self.bytes > self._limit and self._bare:
+            self._release(self._bare.pop(next(iter(self._bare))))
+
+    def _strip(self, record: Record) -> None:
+        self._let_go(record)
+        size = _RECORD_BYTES + _history_bytes(record.history)
+        self.bytes -= record.own_bytes - size
+        record.own_bytes = size
+        record.details, record.post_filter = NO_DETAILS, None
+
+
+def _history_bytes(history: "array[float] | None") -> int:
+    return 0 if history is None else _HISTORY_BYTES

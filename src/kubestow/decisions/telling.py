@@ -1,0 +1,247 @@
+"""A record in words: the JSON schema filled in, when somebody reads it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from kubestow.cluster.ranking import NOT_STARTED
+from kubestow.cycle.trace import Trace
+from kubestow.decisions import schema
+from kubestow.decisions.record import FAILED, Record
+from kubestow.decisions.recorder import Recorder
+from kubestow.framework.results import Rejection, Weighed
+from kubestow.model.timestamps import format_micro_time, format_time
+
+DROPPED = "there was no room to keep what was found out about nodes; --decision-records-bytes sets how much there is"
+_UNEXPLAINED = Rejection(("refused; nobody asked for the reason",))
+_REASONS = ("pdbViolations", "highestPriority", "prioritySum", "victims", "started")
+
+
+def tell(record: Record, recorder: Recorder, *, nodes: bool = True) -> schema.Decision:
+    """A decision, without what is said of single nodes if that is not wanted."""
+    details, trace = record.details, record.trace
+    found = node_results(record) if nodes else {}
+    is_dropped = record.names is None and record.node_count > 0
+    return schema.Decision(
+        version=schema.VERSION,
+        pod=record.pod,
+        outcome=record.outcome,
+        chosen=record.node or None,
+        message=record.message,
+        nodes=found if nodes else UNSET,
+        nodesDropped=DROPPED if is_dropped else "",
+        id=record.id,
+        uid=record.uid,
+        profile=record.profile,
+        priority=record.priority,
+        time=format_micro_time(record.time),
+        seconds=round(record.seconds, 6),
+        rejectedBy=tuple(sorted(record.plugins)),
+        nominatedNode=record.nominated_node,
+        nodeCount=record.node_count,
+        evaluated=record.evaluated,
+        feasible=record.feasible,
+        weights={} if trace is None else weights(trace),
+        preFilter=schema.PreFilter(
+            rejected=None if details.rejected is None else schema.Rejected.of(details.rejected),
+            narrowedTo=None if details.narrowed_to is None else tuple(sorted(details.narrowed_to)),
+            narrowedBy=tuple(details.narrowed_by),
+            skipped=tuple(sorted(record.skipped)),
+        ),
+        nominated=tuple(schema.Nominated(pod.key, node, pod.priority) for node, pod in details.nominated),
+        extenders=() if trace is None else tuple(schema.ExtenderCall(*call) for call in trace.calls),
+        preemption=_preemption(record),
+        choice=_choice(record, found) if nodes else None,
+        queue=_queue(record, recorder.move_names),
+        binding=_binding(record, recorder.clock_offset()),
+    )
+
+
+# Nodes
+
+
+def node_results(record: Record) -> dict[str, schema.NodeResult]:
+    """What is known of every node that was evaluated, by name."""
+    names, trace = record.names, record.trace
+    if names is None:
+        return {}
+    results: dict[str, schema.NodeResult] = {}
+    if trace is not None and trace.rows is not None and trace.order is not None:
+        _tell_rows(results, names.of_row, trace)
+    for row, rejection in record.refusals or ():
+        if rejection is not None:
+            results[names.of_row[row]] = schema.NodeResult(rejected=schema.Rejected.of(rejection))
+    return results
+
+
+def _tell_rows(results: dict[str, schema.NodeResult], names: Sequence[str], trace: Trace) -> None:
+    assert trace.rows is not None
+    assert trace.order is not None
+    layers = [chapter.at(change) for chapter, change, _ in trace.layers]
+    scores = _scores(trace, layers) if trace.is_scored else {}
+    passed = set(trace.rows.tolist())
+    left = passed if trace.left is None else set(trace.left.tolist())
+    for row in trace.order[: trace.searched].tolist():
+        if row in scores:
+            result = scores[row]
+        elif row in left:
+            result = schema.NodeResult(unscored=True)
+        else:
+            said = trace.failed.get(row) if row in passed else layers[-1][row] if layers else None
+            rejection = said if isinstance(said, Rejection) else _UNEXPLAINED
+            result = schema.NodeResult(rejected=schema.Rejected.of(rejection))
+        results[names[row]] = result
+
+
+def weights(trace: Trace) -> dict[str, int]:
+    """Of the plugins that scored."""
+    if not trace.is_scored:
+        return {}
+    found = {part.plugin: part.weight for chapter, _, _ in trace.layers for part in chapter.parts}
+    return found | {scored.plugin: scored.weight for scored in trace.scores}
+
+
+def _scores(trace: Trace, layers: Sequence[Sequence[Any]]) -> dict[int, schema.NodeResult]:
+    """Of the rows that were scored."""
+    rows = trace.rows if trace.left is None else trace.left
+    assert rows is not None
+    numbers = rows.tolist()
+    raw: dict[str, list[int]] = {}
+    weighted: dict[str, list[int]] = {}
+    for (chapter, _, even), said in zip(trace.layers, layers, strict=True):
+        for position, part in enumerate(chapter.parts):
+            raw[part.plugin] = column = [said[row][position] for row in numbers]
+            if not part.normalizes:
+                weighted[part.plugin] = [score * part.weight for score in column]
+        for plugin, same in even:
+            weighted[plugin] = [same] * len(numbers)
+    for scored in trace.scores:
+        if scored.raw is not None:
+            raw[scored.plugin] = scored.raw.tolist()
+        if scored.weighted is not None:
+            weighted[scored.plugin] = scored.weighted.tolist()
+        else:
+            weighted[scored.plugin] = [score * scored.weight for score in raw[scored.plugin]]
+    extended = [0] * len(numbers) if trace.extended is None else trace.extended.tolist()
+    weight_of = weights(trace)
+    results = {}
+    for position, row in enumerate(numbers):
+        plugins = {plugin: column[position] for plugin, column in weighted.items()}
+        results[row] = schema.NodeResult(
+            total=sum(plugins.values()) + extended[position],
+            plugins=plugins,
+            raw={plugin: raw[plugin][position] for plugin in plugins},
+            normalized={plugin: score // weight_of[plugin] for plugin, score in plugins.items()},
+            extenders=extended[position],
+        )
+    return results
+
+
+def best_nodes(results: Mapping[str, schema.NodeResult]) -> tuple[str, ...]:
+    """The nodes of the highest total."""
+    totals = {name: result.total for name, result in results.items() if result.total is not None}
+    highest = max(totals.values(), default=None)
+    return tuple(name for name, total in totals.items() if total == highest)
+
+
+def _choice(record: Record, results: Mapping[str, schema.NodeResult]) -> schema.Choice | None:
+    trace = record.trace
+    if not record.node or trace is None:
+        return None
+    if trace.took_nominated:
+        return schema.Choice("nominated", (record.node,))
+    if not trace.is_scored:
+        return schema.Choice("only", (record.node,))
+    best = best_nodes(results)
+    return schema.Choice("random" if len(best) > 1 else "score", best)
+
+
+# Preemption
+
+
+def _preemption(record: Record) -> schema.Preemption | None:
+    result = record.post_filter
+    if result is None:
+        return None
+    node = result.nominated_node or ""
+    candidates = _candidates(record, result.weighed)
+    chosen = next((candidate for candidate in candidates if candidate.node == node), None)
+    return schema.Preemption(
+        plugin=result.plugin,
+        message=result.message,
+        nominated=node,
+        victims=tuple(schema.Victim(pod.key, pod.priority) for pod in result.victims),
+        pdbViolations=0 if chosen is None else chosen.pdbViolations,
+        why="" if chosen is None else _why(chosen, candidates),
+        candidates=candidates,
+        unnominated=tuple(pod.key for pod in result.to_unnominate),
+    )
+
+
+def _candidates(record: Record, weighed: Weighed | None) -> tuple[schema.Candidate, ...]:
+    names = record.names
+    if weighed is None or names is None:
+        return ()
+    return tuple(
+        schema.Candidate(
+            names.of_row[row],
+            int(broken),
+            int(highest),
+            int(priorities),
+            int(victims),
+            "" if start == NOT_STARTED else format_time(start),
+        )
+        for row, (broken, highest, priorities, victims, start) in zip(
+            weighed.rows.tolist(), weighed.cost.T.tolist(), strict=True
+        )
+    )
+
+
+def _why(chosen: schema.Candidate, candidates: Sequence[schema.Candidate]) -> str:
+    """The last thing that had to be looked at until the chosen one was alone, or all that was left equal."""
+    left = [candidate for candidate in candidates if candidate is not chosen]
+    if not left:
+        return "only"
+    for reason in _REASONS:
+        left = [candidate for candidate in left if getattr(candidate, reason) == getattr(chosen, reason)]
+        if not left:
+            return reason
+    return "first"
+
+
+# Queue and binding
+
+
+def _queue(record: Record, names: Sequence[tuple[str, str, str]]) -> schema.Queue:
+    history, first = record.history, record.initial_attempt
+    moves: list[schema.Move] = []
+    forgotten = 0
+    if history is not None:
+        forgotten = int(history[0])
+        for position in range(1, 1 + 2 * (record.moves - forgotten), 2):
+            queue, event, plugin = names[int(history[position + 1])]
+            moves.append(schema.Move(format_micro_time(history[position]), queue, event, plugin))
+    elif first is not None:
+        moves.append(schema.Move(format_micro_time(first), *names[0]))
+    return schema.Queue(
+        attempts=record.attempts,
+        firstAttempt="" if first is None else format_micro_time(first),
+        waited=round(max(record.time - record.queued_since, 0.0), 6),
+        history=tuple(moves),
+        forgotten=min(forgotten, record.moves),
+    )
+
+
+def _binding(record: Record, offset: float) -> schema.Binding | None:
+    if not record.state:
+        return None
+    error = record.message if record.state == FAILED else ""
+    last = len(record.steps) - 1
+    steps = tuple(
+        schema.Step(
+            step, format_micro_time(start + offset), plugin, round(end - start, 6), error if number == last else ""
+        )
+        for number, (step, plugin, start, end) in enumerate(record.steps)
+    )
+    return schema.Binding(record.state, steps, tuple(record.waits), error)

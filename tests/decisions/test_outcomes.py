@@ -1,0 +1,322 @@
+"""What a record says of each way in which an attempt may end."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.decisions import schema
+from kubestow.decisions.telling import tell
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import Wait
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios.extending import FakeExtenders, only
+
+ROOM = 1 << 24
+
+
+def harness(**options: Any) -> SchedulerHarness:
+    return SchedulerHarness(record_bytes=ROOM, **options)
+
+
+def decisions(harness: SchedulerHarness, pod: str) -> list[schema.Decision]:
+    """About one pod, oldest first."""
+    assert harness.decisions is not None
+    found = [tell(record, harness.decisions) for record in harness.decisions if record.name == pod]
+    return found[::-1]
+
+
+def nodes_of(decision: schema.Decision) -> dict[str, schema.NodeResult]:
+    assert isinstance(decision.nodes, dict)
+    return decision.nodes
+
+
+class Permits:
+    """Holds every pod until somebody allows it."""
+
+    name = "Permits"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self.handle = handle
+
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Wait:
+        return Wait(60.0)
+
+
+class Breaks:
+    """Fails for every pod, before a node is looked at."""
+
+    name = "Breaks"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def pre_filter(self, pod: PodInfo) -> None:
+        raise RuntimeError("worn out")
+
+
+def test_a_bound_pod() -> None:
+    """Each node with each plugin's score, how the choice was made, and the steps of binding."""
+    with harness() as world:
+        world.cluster.add(make_node("small", cpu="2"))
+        world.cluster.add(make_node("large", cpu="8"))
+        world.cluster.add(make_node("tainted", taints=["dedicated:NoSchedule"]))
+        world.cluster.add(make_pod("p", cpu="1", memory="1Gi"))
+        world.run_until_idle()
+        (decision,) = decisions(world, "p")
+    assert (decision.version, decision.pod, decision.outcome) == (1, "default/p", "scheduled")
+    assert (decision.chosen, decision.message, decision.profile) == ("large", "", "default-scheduler")
+    assert (decision.nodeCount, decision.evaluated, decision.feasible) == (3, 3, 2)
+    nodes = nodes_of(decision)
+    assert nodes["tainted"].rejected == schema.Rejected(
+        "TaintToleration", "UnschedulableAndUnresolvable", ("node(s) had untolerated taint(s)",)
+    )
+    for name in ("small", "large"):
+        node = nodes[name]
+        assert node.plugins is not None
+        assert node.total == sum(node.plugins.values())
+        assert node.plugins == {plugin: score * decision.weights[plugin] for plugin, score in node.normalized.items()}
+        assert node.raw.keys() == node.plugins.keys()
+        assert (node.raw["TaintToleration"], node.normalized["TaintToleration"]) == (0, 100)
+    assert (nodes["large"].total or 0) > (nodes["small"].total or 0)
+    assert decision.choice == schema.Choice("score", ("large",))
+    assert decision.binding is not None
+    assert (decision.binding.state, [(step.step, step.plugin) for step in decision.binding.steps]) == (
+        "bound",
+        [("Bind", "DefaultBinder")],
+    )
+    assert [(move.queue, move.event) for move in decision.queue.history] == [("active", "UnschedulablePodAdd")]
+
+
+def test_a_tie_is_told() -> None:
+    """All nodes of the highest score, and that chance decided."""
+    with harness() as world:
+        for name in ("a", "b", "c"):
+            world.cluster.add(make_node(name))
+        world.cluster.add(make_pod("p", cpu="1"))
+        world.run_until_idle()
+        (decision,) = decisions(world, "p")
+    assert decision.choice is not None
+    assert (decision.choice.reason, sorted(decision.choice.best)) == ("random", ["a", "b", "c"])
+
+
+def test_an_only_node_is_not_scored() -> None:
+    """It is known to have passed, and no more."""
+    with harness() as world:
+        world.cluster.add(make_node("n", cpu="2"))
+        world.cluster.add(make_node("full", cpu="100m"))
+        world.cluster.add(make_pod("p", cpu="1"))
+        world.run_until_idle()
+        (decision,) = decisions(world, "p")
+    assert nodes_of(decision)["n"] == schema.NodeResult(unscored=True)
+    assert decision.choice == schema.Choice("only", ("n",))
+
+
+def test_an_unschedulable_pod() -> None:
+    """Each node with the plugin that refused it, and the message of the pod's condition."""
+    with harness() as world:
+        world.cluster.add(make_node("small", cpu="2"))
+        world.cluster.add(make_node("cordoned", unschedulable=True))
+        world.cluster.add(make_pod("p", cpu="4"))
+        world.run_until_idle()
+        (decision,) = decisions(world, "p")
+        assert decision.message == world.cluster.conditions("p")["PodScheduled"].message
+    assert (decision.outcome, decision.chosen) == ("unschedulable", None)
+    assert decision.rejectedBy == ("NodeResourcesFit", "NodeUnschedulable")
+    rejected = {name: node.rejected for name, node in nodes_of(decision).items()}
+    assert {name: (by.plugin, by.reasons) for name, by in rejected.items() if by is not None} == {
+        "small": ("NodeResourcesFit", ("Insufficient cpu",)),
+        "cordoned": ("NodeUnschedulable", ("node(s) were unschedulable",)),
+    }
+    assert (decision.evaluated, decision.binding) == (2, None)
+
+
+def test_pre_filter_narrows_and_refuses() -> None:
+    """The nodes that were left, by whom; and the refusal of a pod as a whole."""
+    fields = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [fields]}}
+    with harness() as world:
+        world.cluster.add(make_node("a"))
+        world.cluster.add(make_node("b"))
+        world.cluster.add(make_pod("named", spec={"affinity": {"nodeAffinity": required}}))
+        world.cluster.add(make_pod("claims", claims=["missing"]))
+        world.run_until_idle()
+        (named,), (claims,) = decisions(world, "named"), decisions(world, "claims")
+    assert (named.preFilter.narrowedTo, named.preFilter.narrowedBy) == (("a",), ("NodeAffinity",))
+    assert (named.chosen, set(nodes_of(named))) == ("a", {"a"})
+    assert claims.preFilter.rejected is not None
+    assert claims.preFilter.rejected.reasons == ('persistentvolumeclaim "missing" not found',)
+    assert claims.nodes == {}
+
+
+def test_a_pod_that_preempts() -> None:
+    """The victims, the candidates with what each would cost, and what decided; later, why it got its node."""
+    with harness() as world:
+        for name, priorities in {"cheap": [1], "dear": [5]}.items():
+            world.cluster.add(make_node(name, cpu="1"))
+            for priority in priorities:
+                world.cluster.add(make_pod(f"low-{priority}", cpu="1", priority=priority, node=name))
+        world.cluster.add(make_pod("high", cpu="1", priority=10))
+        world.run_until_idle()
+        first, *_, last = decisions(world, "high")
+    assert (first.outcome, first.nominatedNode) == ("unschedulable", "cheap")
+    found = first.preemption
+    assert found is not None
+    assert (found.plugin, found.nominated, found.why) == ("DefaultPreemption", "cheap", "highestPriority")
+    assert found.victims == (schema.Victim("default/low-1", 1),)
+    assert {(one.node, one.pdbViolations, one.highestPriority, one.victims) for one in found.candidates} == {
+        ("cheap", 0, 1, 1),
+        ("dear", 0, 5, 1),
+    }
+    assert (last.outcome, last.chosen) == ("scheduled", "cheap")
+    assert last.choice == schema.Choice("nominated", ("cheap",))
+
+
+def test_pods_nominated_to_nodes_are_told() -> None:
+    """A pod that finds a node too small because another is to come there."""
+    with harness() as world:
+        world.cluster.add(make_node("n", cpu="2"))
+        world.cluster.add(make_node("other", cpu="1"))
+        world.cluster.add(
+            make_pod("coming", cpu="2", priority=9, gates=["wait"], status={"nominatedNodeName": "n"}),
+        )
+        world.run_until_idle()
+        nominator = world.core.queue.nominator
+        nominator.nominate(world.cluster.pod("coming"), "n")
+        world.cluster.add(make_pod("p", cpu="1"))
+        world.run_until_idle()
+        (decision,) = decisions(world, "p")
+    assert decision.chosen == "other"
+    assert decision.nominated == (schema.Nominated("default/coming", "n", 9),)
+    rejected = nodes_of(decision)["n"].rejected
+    assert rejected is not None
+    assert rejected.reasons == ("Insufficient cpu",)
+
+
+def test_an_error() -> None:
+    """A plugin that fails is named, and no node was evaluated."""
+    with harness(plugins=[Breaks]) as world:
+        world.cluster.add(make_node("n"))
+        world.cluster.add(make_pod("p"))
+        world.run_for(0.5)
+        (decision,) = decisions(world, "p")
+    assert (decision.outcome, decision.message) == ("error", 'running PreFilter plugin "Breaks": worn out')
+    assert (decision.nodes, decision.evaluated) == ({}, 0)
+
+
+def test_no_nodes_at_all() -> None:
+    """There is a record even then."""
+    with harness() as world:
+        world.cluster.add(make_pod("p"))
+        world.run_for(0.5)
+        (decision,) = decisions(world, "p")
+    assert (decision.message, decision.nodes, decision.nodesDropped) == ("no nodes available to schedule pods", {}, "")
+
+
+def test_waiting_for_permission() -> None:
+    """While the pod waits it is told for whom; when time has run out, that it failed, and where."""
+    with harness(plugins=[Permits]) as world:
+        world.cluster.add(make_node("n"))
+        world.cluster.add(make_pod("p"))
+        world.run_for(1.0)
+        (waiting,) = decisions(world, "p")
+        world.run_for(60.0)
+        failed, *_ = decisions(world, "p")
+    assert waiting.binding == schema.Binding("waiting", (), ("Permits",))
+    assert (waiting.outcome, failed.outcome, failed.chosen) == ("scheduled", "unschedulable", "n")
+    assert failed.binding is not None
+    assert failed.binding.state == "failed"
+    (step,) = failed.binding.steps
+    assert (step.step, step.plugin, step.seconds) == ("WaitOnPermit", "Permits", 60.0)
+    assert "rejected due to timeout after waiting 1m0s at plugin Permits" in step.error
+    assert failed.rejectedBy == ("Permits",)
+
+
+def test_a_binding_that_fails_is_tried_again() -> None:
+    """Two records: one with the error of its step, one that is bound, as the second attempt."""
+    with harness() as world:
+        world.cluster.add(make_node("n"))
+        world.cluster.faults.fail("bind", "Conflict")
+        world.cluster.add(make_pod("p"))
+        world.run_until_idle()
+        failed, bound = decisions(world, "p")
+    assert (failed.outcome, bound.outcome, bound.queue.attempts) == ("error", "scheduled", 2)
+    assert failed.binding is not None
+    assert (failed.binding.state, failed.binding.steps[0].step) == ("failed", "Bind")
+    assert failed.binding.steps[0].error == failed.message != ""
+    assert [move.queue for move in bound.queue.history] == ["active", "backoff", "active"]
+
+
+@pytest.mark.parametrize("keeps", [("n1",), ("n1", "n2")])
+def test_extenders_are_told(keeps: tuple[str, ...]) -> None:
+    """Whom they were, how many nodes they left, which ones not, and what they added to scores."""
+    extenders = FakeExtenders(a="filterVerb: filter, prioritizeVerb: prioritize, weight: 1, nodeCacheCapable: true")
+    extenders.replies["a/filter"] = only(*keeps)
+    with harness(configuration=extenders.configuration, ask=extenders.ask) as world:
+        for name in ("n1", "n2", "n3"):
+            world.cluster.add(make_node(name))
+        world.cluster.add(make_pod("p", cpu="1"))
+        world.run_until_idle()
+        (decision,) = decisions(world, "p")
+    call = decision.extenders[0]
+    assert (call.verb, call.sent, call.kept, call.error) == ("filter", 3, len(keeps), "")
+    nodes = nodes_of(decision)
+    assert nodes["n3"].rejected is not None
+    assert nodes["n3"].rejected.plugin == "Extender"
+    assert (nodes["n1"].unscored, nodes["n1"].total is None) == (len(keeps) == 1, len(keeps) == 1)
+
+
+WAKING: list[tuple[str, Callable[[SchedulerHarness], None], str, str]] = [
+    ("room", lambda world: world.cluster.delete(world.cluster.pod("runs")), "AssignedPodDelete", "NodeResourcesFit"),
+    ("node", lambda world: world.cluster.add(make_node("new", cpu="4")), "NodeAdd", "NodeResourcesFit"),
+]
+
+
+@pytest.mark.parametrize(("name", "happens", "event", "plugin"), WAKING, ids=[case[0] for case in WAKING])
+def test_who_woke_a_pod(name: str, happens: Callable[[SchedulerHarness], None], event: str, plugin: str) -> None:
+    """The event, and the plugin whose hint said that it may help."""
+    with harness() as world:
+        world.cluster.add(make_node("n", cpu="2"))
+        world.cluster.add(make_pod("runs", cpu="2", node="n"))
+        world.cluster.add(make_pod("p", cpu="2"))
+        world.run_until_idle()
+        world.run_for(30.0)
+        happens(world)
+        world.run_until_idle()
+        _, decision = decisions(world, "p")
+    assert decision.outcome == "scheduled"
+    moves = [(move.queue, move.event, move.plugin) for move in decision.queue.history]
+    assert moves == [
+        ("active", "UnschedulablePodAdd", ""),
+        ("unschedulable", "ScheduleAttemptFailure", ""),
+        ("active", event, plugin),
+    ]
+    assert decision.queue.waited >= 30.0
+
+
+def test_a_gate_is_told() -> None:
+    """Who held the pod back before it could be tried."""
+    with harness() as world:
+        world.cluster.add(make_node("n"))
+        world.cluster.add(make_pod("p", gates=["later"]))
+        world.run_until_idle()
+        gated = world.cluster.pod("p")
+        world.cluster.update(replace(gated, spec=replace(gated.spec, schedulingGates=())))
+        world.run_until_idle()
+        (decision,) = decisions(world, "p")
+    first = decision.queue.history[0]
+    assert (first.queue, first.plugin) == ("gated", "SchedulingGates")
+
+
+def test_only_the_last_moves_are_known() -> None:
+    """A pod that is tried again and again does not grow; how much is forgotten is told."""
+    with harness(plugins=[Breaks]) as world:
+        world.cluster.add(make_node("n"))
+        world.cluster.add(make_pod("p"))
+        world.run_for(120.0)
+        first, *_, last = decisions(world, "p")
+    assert len(first.queue.history) == 1
+    assert 0 < len(last.queue.history) <= 8
+    assert len(last.queue.history) + last.queue.forgotten == 2 * last.queue.attempts - 1

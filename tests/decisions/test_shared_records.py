@@ -1,0 +1,84 @@
+"""What a record says of nodes is what a full evaluation would say, however much of the work was shared."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from cycle.random_clusters import PROFILES
+from cycle.stories import Schedule, World, stories, stories_of_many_sizes
+from kubestow.binding.binder import Attempt
+from kubestow.cluster import order
+from kubestow.cluster.pods import PodInfo
+from kubestow.decisions import schema
+from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.telling import tell
+from kubestow.queue.queued_pod import QueuedPod
+from kubestow.testing.handles import StillClock
+
+Records = tuple[Recorder, list[schema.Decision]]
+
+
+def record(recorder: Recorder, world: World, pod: PodInfo) -> schema.Decision:
+    """Have the last cycle of a world recorded; returns what is said of it at once."""
+    recorder.decided(Attempt(QueuedPod(pod.pod, 0.0), world.profile, 0.0), world.outcome, 0.0, world.cycles.trace)
+    return tell(next(iter(recorder)), recorder)
+
+
+def compare(
+    profile: str, sample: tuple[int, int], story: list[Any], upcoming: Callable[[list[PodInfo]], list[PodInfo]]
+) -> None:
+    """Let a story happen with and without sharing: records agree at once, and say the same when it is over."""
+    fewest, percentage = sample
+    pods = [PodInfo(what.pod(f"p{i}")) if isinstance(what, Schedule) else None for i, what in enumerate(story)]
+    coming: list[PodInfo] = []
+    recorder, plain = Recorder(StillClock(), 1 << 30), Recorder(StillClock(), 1 << 30)
+    said: dict[str, schema.Decision] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        # So that not all nodes of a small cluster are looked at.
+        patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)
+        sharing = World(profile, percentage, sharing=True, upcoming=lambda most: coming[:most], traces=True)
+        alone = World(profile, percentage, sharing=False, traces=True)
+        for number, what in enumerate(story):
+            pod = pods[number]
+            coming = upcoming([pod for pod in pods[number + 1 :] if pod is not None])
+            expected = alone.happen(what, f"p{number}", pod)
+            assert sharing.happen(what, f"p{number}", pod) == expected
+            if expected is None or pod is None:
+                continue
+            found = record(recorder, sharing, pod)
+            assert found == record(plain, alone, pod)
+            said[pod.uid] = found
+            event(found.outcome)
+            if expected[1] is not None and found.choice is not None and found.choice.reason != "nominated":
+                assert isinstance(found.nodes, dict)
+                totals = {name: node.total for name, node in found.nodes.items() if node.total is not None}
+                assert totals == (expected[1] if len(expected[1]) > 1 else {})
+    assert {kept.uid: tell(kept, recorder) for kept in recorder} == said
+
+
+@given(
+    profile=st.sampled_from(sorted(PROFILES)),
+    sample=st.sampled_from([(100, 0), (2, 0), (1, 30)]),
+    story=stories(),
+)
+@settings(max_examples=100, deadline=None)
+def test_records_of_pods_that_share(profile: str, sample: tuple[int, int], story: list[Any]) -> None:
+    """Refusals in the same words, the same scores by plugin, whose totals are those that the cycle chose from."""
+    compare(profile, sample, story, lambda coming: coming)
+
+
+@given(
+    profile=st.sampled_from(["default", "by shape, ignoring gpus"]),
+    sample=st.sampled_from([(2, 0), (1, 30), (1, 15)]),
+    story=stories_of_many_sizes(),
+    is_right=st.sampled_from([True, True, False]),
+)
+@settings(max_examples=60, deadline=None)
+def test_records_of_pods_that_are_judged_ahead(
+    profile: str, sample: tuple[int, int], story: list[Any], is_right: bool
+) -> None:
+    """The same for pods that are judged before their turn, also if others come then."""
+    compare(profile, sample, story, lambda coming: coming if is_right else coming[::-2])
