@@ -1,18 +1,24 @@
 """The lines `kubestow up` writes where there is no terminal."""
 
+from collections import deque
 from typing import Any
 
 import pytest
 
+from decisions.records import made
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record, encode
 from kubestow.cli.up_lines import Lines
-from kubestow.reporting.decisions import SCHEDULED, UNSCHEDULABLE, DecisionRecord, Decisions
+from kubestow.decisions.record import Record as Decision
+from kubestow.decisions.schema import SCHEDULED, UNSCHEDULABLE
+
+Decisions = deque[Decision]
+"""Newest first."""
 
 
 @pytest.fixture
 def decisions() -> Decisions:
-    return Decisions()
+    return deque()
 
 
 @pytest.fixture
@@ -25,8 +31,8 @@ def taken(lines: Lines) -> list[str]:
     return [line.partition(" ")[2] for line in lines.take()]
 
 
-def rejected(message: str, time: float = 1.0) -> DecisionRecord:
-    return DecisionRecord(time, "default/a", "uid-a", UNSCHEDULABLE, "", message)
+def rejected(message: str, time: float = 1.0) -> Decision:
+    return made(time, "default/a", "uid-a", UNSCHEDULABLE, message=message)
 
 
 def stored(storage: str, name: str, **more: Any) -> Record:
@@ -37,23 +43,23 @@ def stored(storage: str, name: str, **more: Any) -> Record:
 
 def test_decisions_are_told_once_and_in_order(lines: Lines, decisions: Decisions) -> None:
     """Each look tells only what came since the last."""
-    decisions.record(rejected("no room"))
-    decisions.record(DecisionRecord(2.0, "default/b", "uid-b", SCHEDULED, "node-1", "", 10, 4))
+    decisions.appendleft(rejected("no room"))
+    decisions.appendleft(made(2.0, "default/b", "uid-b", SCHEDULED, node="node-1", evaluated=10, feasible=4))
     assert taken(lines) == [
         "pod default/a: unschedulable: no room",
         "pod default/b: goes to node-1, chosen from 4 of 10 nodes",
     ]
     assert taken(lines) == []
-    decisions.record(DecisionRecord(3.0, "default/c", "uid-c", UNSCHEDULABLE, "node-2", "no room"))
+    decisions.appendleft(made(3.0, "default/c", "uid-c", UNSCHEDULABLE, nominated_node="node-2", message="no room"))
     assert taken(lines) == ["pod default/c: unschedulable: no room; waits for room on node-2"]
 
 
 def test_the_same_reason_is_not_repeated(lines: Lines, decisions: Decisions) -> None:
     """A pod tried again and again in vain gets one line; another reason gets another."""
     for message in ("no room", "no room", "less room", "less room"):
-        decisions.record(rejected(message))
+        decisions.appendleft(rejected(message))
     assert [line.rpartition(": ")[2] for line in taken(lines)] == ["no room", "less room"]
-    decisions.record(rejected("less room"))
+    decisions.appendleft(rejected("less room"))
     assert taken(lines) == []
 
 

@@ -1,5 +1,6 @@
 """The screen of `kubestow up`, drawn from a cluster that is known."""
 
+from collections import deque
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,15 +8,17 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
+from decisions.records import made
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record, encode
 from kubestow.cli.up_overview import ZONE, Overview
 from kubestow.cli.up_view import Head, render
 from kubestow.cluster.state import Cluster
+from kubestow.decisions.record import Record as Decision
+from kubestow.decisions.schema import SCHEDULED, UNSCHEDULABLE
 from kubestow.model import codec
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
-from kubestow.reporting.decisions import SCHEDULED, UNSCHEDULABLE, DecisionRecord, Decisions
 
 HEAD = Head("https://127.0.0.1:6443", "/home/me/kubeconfig", ("kubectl get pods", "kubectl get nodes"))
 LENGTHS = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
@@ -25,7 +28,7 @@ class World:
     """A cluster without anything that runs."""
 
     def __init__(self) -> None:
-        self.cluster, self.decisions = Cluster(), Decisions()
+        self.cluster, self.decisions = Cluster(), deque[Decision]()
         self.pods = SimpleNamespace(objects={}, subscribers=[])
         core = SimpleNamespace(cluster=self.cluster, queue=SimpleNamespace(lengths=lambda: dict(LENGTHS)))
         store = SimpleNamespace(collection=lambda _: self.pods)
@@ -120,7 +123,7 @@ def test_ten_nodes_and_some_decisions_fit_any_terminal(
     assert any(line.startswith("n9 ") for line in before)
     assert "  kubectl get nodes" in before
     for number in range(5):
-        world.decisions.record(DecisionRecord(1.0, f"default/p{number}", f"u{number}", SCHEDULED, "n1", "", 10, 10))
+        world.decisions.appendleft(made(1.0, f"default/p{number}", f"u{number}", SCHEDULED, node="n1"))
     after = drawn(80, height)[:height]
     assert any(line.startswith("n9 ") for line in after)
     assert sum("→ n1" in line for line in after) >= 3
@@ -130,7 +133,7 @@ def test_ten_nodes_and_some_decisions_fit_any_terminal(
 def test_a_pod_rejected_again_for_the_same_reason_appears_once(world: World, drawn: Callable[..., list[str]]) -> None:
     """The newest first; the reason is there to read."""
     for message in ("1 Insufficient cpu", "2 Insufficient cpu", "2 Insufficient cpu"):
-        world.decisions.record(DecisionRecord(1.0, "default/a", "u", UNSCHEDULABLE, "", message))
+        world.decisions.appendleft(made(1.0, "default/a", "u", UNSCHEDULABLE, message=message))
     reasons = [line.split(None, 2)[2] for line in drawn() if "default/a" in line]
     assert reasons == ["2 Insufficient cpu", "1 Insufficient cpu"]
 

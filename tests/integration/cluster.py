@@ -24,7 +24,7 @@ from kubestow.http.errors import ApiError as RefusedError
 from kubestow.http.limits import Limits
 from kubestow.http.messages import Request
 from kubestow.http.server import Server
-from kubestow.wiring.live import LiveOptions, LiveScheduler
+from kubestow.wiring.live import DecisionOptions, LiveOptions, LiveScheduler
 
 TOKEN = "integration"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -234,11 +234,19 @@ async def running_scheduler(
     name: str = "s1",
     skew: float = 0.0,
     wrap: Wrap = _as_it_is,
+    decisions: DecisionOptions | None = None,
 ) -> AsyncIterator[Instance]:
     """A scheduler at the cluster, stopped at the end."""
     way = Way(cluster, name, wrap)
     await way.plug()
-    options = LiveOptions(configuration or settings(), way.access, seed=1, identity=name, clock=SkewedClock(skew))
+    options = LiveOptions(
+        configuration or settings(),
+        way.access,
+        seed=1,
+        identity=name,
+        clock=SkewedClock(skew),
+        decisions=decisions or DecisionOptions(),
+    )
     instance = Instance(LiveScheduler(options), way)
     try:
         yield instance

@@ -18,7 +18,7 @@ from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.server.authentication import Authenticator, FrontProxies
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check
-from kubestow.server.pages import Pages, Subject
+from kubestow.server.pages import Page, Pages, Subject
 from kubestow.server.serving import Listening, SecureServer
 from kubestow.server.tls import ServerContexts, ServerTls
 
@@ -60,6 +60,7 @@ class Setting:
     proxies: FrontProxies | None = None
     open_paths: tuple[str, ...] = ("/healthz", "/livez", "/readyz")
     verbosities: list[int] = field(default_factory=list)
+    below: dict[str, Page] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ async def served(setting: Setting) -> AsyncIterator[Reader]:
         setting.health,
         setting.ready,
         setting.verbosities.append,
+        setting.below,
     )
     reviews: Any = setting.reviews
     server = SecureServer(

@@ -10,6 +10,7 @@ from kubestow.cli.flag_types import FlagType
 from kubestow.config.durations import Duration
 
 _SECOND = 1_000_000_000
+_MEBIBYTE = 1024 * 1024
 _HTTP_1 = "only HTTP/1.1 is served"
 _ONE_VERSION = "there is one version of Kubernetes here, and nothing to emulate"
 
@@ -57,6 +58,17 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "them by name. May be repeated."),
         Flag("reload", types.ON_OFF, True, "Reload configuration and plugin files when they change, and on SIGHUP: on "
              "or off."),
+    ),
+    "Decision": (
+        Flag("annotate-decisions", types.BOOL, False, "Annotate pods with what was decided, in the form of "
+             "kube-scheduler-simulator."),
+        Flag("decision-log", types.STRING, "", "Write every decision to this file, as a line of JSON; - is standard "
+             "output."),
+        Flag("decision-log-max-backups", types.INT, 5, "How many full files are kept: FILE.1 is the newest."),
+        Flag("decision-log-max-size", types.QUANTITY, 100 * _MEBIBYTE, "How many bytes make a file full, e.g. 10Mi."),
+        Flag("decision-log-nodes", types.BOOL, False, "Write also what was found out about every node."),
+        Flag("decision-records-bytes", types.QUANTITY, 128 * _MEBIBYTE, "How much memory records of decisions may "
+             "take, e.g. 64Mi; 0: none are kept."),
     ),
     "Secure serving": (
         Flag("bind-address", types.IP, "0.0.0.0", "Where to listen; an unspecified address means all."),  # noqa: S104

@@ -32,7 +32,7 @@ from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.options import ServingOptions
 from kubestow.server.tls import TlsError
 from kubestow.wiring.clients import access_of
-from kubestow.wiring.live import LiveOptions, LiveScheduler, ReloadOptions
+from kubestow.wiring.live import DecisionOptions, LiveOptions, LiveScheduler, ReloadOptions
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.serving import Serving
 
@@ -68,6 +68,7 @@ def run(
         plugins.register(in_tree_registry()),
         longest_unschedulable=flags["pod-max-in-unschedulable-pods-duration"].seconds,
         reload=_reload_options(flags, features, plugins) if flags["reload"] else None,
+        decisions=_decision_options(flags),
     )
     output.open()
     try:
@@ -81,6 +82,24 @@ def run(
             return runner.run(process.run(options, metric_options, serving))
     finally:
         output.close()
+
+
+def _decision_options(flags: Flags) -> DecisionOptions:
+    """What is kept of decisions; raises SettingsError."""
+    room, path, size = flags["decision-records-bytes"], flags["decision-log"], flags["decision-log-max-size"]
+    for name in ("decision-log", "annotate-decisions"):
+        if flags[name] and not room:
+            raise SettingsError(f"--{name}: needs records; --decision-records-bytes must not be 0")
+    for name in ("decision-records-bytes", "decision-log-max-size", "decision-log-max-backups"):
+        if flags[name] < 0:
+            raise SettingsError(f"--{name}: must not be negative")
+    if path and path != "-":
+        try:
+            Path(path).open("ab").close()
+        except OSError as error:
+            raise SettingsError(f"--decision-log: cannot write {path}: {error.strerror}") from None
+    backups, nodes = flags["decision-log-max-backups"], flags["decision-log-nodes"]
+    return DecisionOptions(room, path, size, backups, nodes, flags["annotate-decisions"])
 
 
 def _reload_options(flags: Flags, features: Features, plugins: PluginCollection) -> ReloadOptions:

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
-from kubestow.reporting.decisions import SCHEDULED, DecisionRecord, Decisions
+from kubestow.decisions.record import Record
+from kubestow.decisions.schema import SCHEDULED
 
 SECONDS = 0.1
 """How often to look for something new."""
@@ -17,7 +18,7 @@ _NODE, _PHASE = _FIELDS.index("spec.nodeName"), _FIELDS.index("status.phase")
 _CORDONED = BY_STORAGE["nodes"].selectable_fields.index("spec.unschedulable")
 
 
-async def tell(store: Store, decisions: Decisions, write: Callable[[str], None]) -> None:
+async def tell(store: Store, decisions: Iterable[Record], write: Callable[[str], None]) -> None:
     """Write what happens from now on, until cancelled or until writing fails."""
     lines = Lines(decisions)
     store.collection("pods").subscribers.append(lines.pod_changed)
@@ -31,9 +32,9 @@ async def tell(store: Store, decisions: Decisions, write: Callable[[str], None])
 class Lines:
     """Gathers lines until they are taken."""
 
-    def __init__(self, decisions: Decisions) -> None:
+    def __init__(self, decisions: Iterable[Record]) -> None:
         self._decisions = decisions
-        self._told: DecisionRecord | None = None
+        self._told: Record | None = None
         self._rejected: dict[str, str] = {}
         self._lines: list[tuple[float, str]] = []
 
@@ -52,14 +53,14 @@ class Lines:
         self._lines.clear()
         return lines
 
-    def _decided(self, record: DecisionRecord) -> str:
+    def _decided(self, record: Record) -> str:
         if record.outcome == SCHEDULED:
             self._rejected.pop(record.uid, None)
             return f"pod {record.pod}: goes to {record.node}, chosen from {record.feasible} of {record.evaluated} nodes"
         if self._rejected.get(record.uid) == record.message:
             return ""
         self._rejected[record.uid] = record.message
-        nominated = f"; waits for room on {record.node}" if record.node else ""
+        nominated = f"; waits for room on {record.nominated_node}" if record.nominated_node else ""
         return f"pod {record.pod}: {record.outcome}: {record.message}{nominated}"
 
     def pod_changed(self, change: Change) -> None:

@@ -6,7 +6,7 @@ and `version` tells whether there is anything new to see.
 
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,9 @@ from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.nodes import CPU, MEMORY
+from kubestow.decisions.record import Record
+from kubestow.decisions.schema import UNSCHEDULABLE
 from kubestow.model.node import Node
-from kubestow.reporting.decisions import UNSCHEDULABLE, DecisionRecord
 from kubestow.wiring.live import LiveScheduler
 
 ZONE = "topology.kubernetes.io/zone"
@@ -45,6 +46,7 @@ class Overview:
     def __init__(self, store: Store, scheduler: LiveScheduler) -> None:
         self.phases: Counter[str] = Counter()
         self._scheduler = scheduler
+        self._decisions: Iterable[Record] = () if scheduler.decisions is None else scheduler.decisions
         self._nodes = scheduler.core.cluster.nodes
         self._changes = 0
         pods = store.collection("pods")
@@ -61,8 +63,8 @@ class Overview:
     @property
     def version(self) -> Hashable:
         """Differs whenever there is something new to see."""
-        newest = next(iter(self._scheduler.decisions), None)
-        return self._changes, self._nodes.changes.last, newest, tuple(self.queue.values())
+        newest = next(iter(self._decisions), None)
+        return self._changes, self._nodes.changes.last, newest and newest.id, tuple(self.queue.values())
 
     @property
     def queue(self) -> dict[str, int]:
@@ -73,11 +75,11 @@ class Overview:
     def node_count(self) -> int:
         return self._nodes.count
 
-    def decisions(self, limit: int) -> list[DecisionRecord]:
+    def decisions(self, limit: int) -> list[Record]:
         """The last ones, newest first; a pod rejected again and again for the same reason appears once."""
-        shown: list[DecisionRecord] = []
+        shown: list[Record] = []
         rejected = set()
-        for record in self._scheduler.decisions:
+        for record in self._decisions:
             if record.outcome == UNSCHEDULABLE:
                 if (record.uid, record.message) in rejected:
                     continue

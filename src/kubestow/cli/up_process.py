@@ -34,6 +34,7 @@ from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, policy
+from kubestow.decisions.recorder import DEFAULT_BYTES
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.objects import ObjectsError
@@ -43,7 +44,7 @@ from kubestow.reporting.logs import NO_NEWS, get_logger
 from kubestow.running.clock import WallClock
 from kubestow.running.reloading import Setup
 from kubestow.wiring.clients import user_agent
-from kubestow.wiring.live import LiveOptions, LiveScheduler, ReloadOptions
+from kubestow.wiring.live import DecisionOptions, LiveOptions, LiveScheduler, ReloadOptions
 from kubestow.wiring.registry import in_tree_registry
 
 log = get_logger(__name__)
@@ -180,7 +181,10 @@ async def _serve(
         access = find_access(str(plane.kubeconfig_path), "")
         registry = settings.plugins.register(in_tree_registry())
         reload = ReloadOptions(settings.plugins, partial(_load, settings), _files(settings))
-        scheduler = LiveScheduler(LiveOptions(configuration, access, settings.features, registry, reload=reload))
+        decisions = DecisionOptions(DEFAULT_BYTES)
+        scheduler = LiveScheduler(
+            LiveOptions(configuration, access, settings.features, registry, reload=reload, decisions=decisions)
+        )
         try:
             async with asyncio.TaskGroup() as tasks:
                 scheduling = tasks.create_task(scheduler.run(), name="scheduler")
@@ -239,7 +243,7 @@ def _count(number: int, noun: str) -> str:
 async def _tell(plane: ControlPlane, scheduler: LiveScheduler) -> None:
     """Write lines; ends when nobody reads them any more."""
     try:
-        await up_lines.tell(plane.store, scheduler.decisions, click.echo)
+        await up_lines.tell(plane.store, () if scheduler.decisions is None else scheduler.decisions, click.echo)
     except BrokenPipeError:
         # Python would complain again when it flushes on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

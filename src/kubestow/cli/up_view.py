@@ -16,7 +16,8 @@ from rich.text import Text
 
 from kubestow import __version__
 from kubestow.cli.up_overview import Overview, Usage
-from kubestow.reporting.decisions import ERROR, SCHEDULED, DecisionRecord
+from kubestow.decisions.record import Record
+from kubestow.decisions.schema import ERROR, SCHEDULED
 
 SECONDS = 0.2
 """How often to look for something new."""
@@ -136,7 +137,7 @@ def _queue(lengths: dict[str, int]) -> Text:
     return line
 
 
-def _decisions(records: list[DecisionRecord]) -> Table:
+def _decisions(records: list[Record]) -> Table:
     table = _table("DECIDED", "POD", "RESULT")
     table.columns[2].no_wrap = False
     for record in records:
@@ -144,11 +145,11 @@ def _decisions(records: list[DecisionRecord]) -> Table:
     return table
 
 
-def _result(record: DecisionRecord) -> Text:
+def _result(record: Record) -> Text:
     if record.outcome == SCHEDULED:
         details = f"  from {record.feasible} of {record.evaluated} nodes, {record.seconds * 1000:.2g} ms"
         return Text.assemble(("→ ", "green"), (record.node, "green"), (details, "dim"))
-    nominated = f" (waits for room on {record.node})" if record.node else ""
+    nominated = f" (waits for room on {record.nominated_node})" if record.nominated_node else ""
     return Text(record.message + nominated, style="red" if record.outcome == ERROR else "yellow")
 
 

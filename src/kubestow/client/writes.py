@@ -4,7 +4,7 @@ Objects that are sent back whole go out as they came, with the changes merged in
 Every write is preceded by the question whether this instance may act at all: after the lease has run out, it may not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -63,6 +63,13 @@ class LiveApi:
         if patch:
             self._check()
             await self._requests.patch_pod_status(pod.metadata.namespace, pod.metadata.name, patch)
+
+    async def annotate_pod(self, pod: Pod, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations, or remove those that are None. By way of the status, which is what a scheduler may patch."""
+        self._check()
+        meta = pod.metadata
+        patch = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
+        await self._requests.patch_pod_status(meta.namespace, meta.name, patch)
 
     async def delete_pod(self, pod: Pod) -> None:
         self._check()

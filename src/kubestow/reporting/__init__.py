@@ -1,4 +1,4 @@
-"""What the scheduler tells about itself: metrics, pod conditions, records of decisions, logs.
+"""What the scheduler tells about itself: metrics, pod conditions, logs.
 
 Everything here is told by others and asks nobody: the core and the client feed metrics and log where things happen.
 Nothing is imported on the way in, so that a module that only wants to log does not pay for metrics.

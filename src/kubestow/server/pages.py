@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import msgspec
 import yaml
 
 from kubestow import config
 from kubestow.config import Features, SchedulerConfiguration
+from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request, Response
 from kubestow.reporting.build import BuildInfo
@@ -17,7 +18,9 @@ from kubestow.reporting.metrics.health import HealthMetrics
 from kubestow.server import zpages
 from kubestow.server.health import TEXT, Check, HealthPage
 
-Page = Callable[[Request], Response]
+Stream = Callable[[Connection], None]
+"""An answer that goes on; is told where to."""
+Page = Callable[[Request], Response | Stream]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Subject:
     health_checks: tuple[Check, ...]
     ready_checks: tuple[Check, ...]
     set_verbosity: Callable[[int], None]
+    below: Mapping[str, Page] = field(default_factory=dict)
+    """Pages of others, by the path that they and all paths below them have."""
 
 
 class Pages:
@@ -64,23 +69,29 @@ class Pages:
     @property
     def paths(self) -> list[str]:
         """Every path that is served."""
-        return sorted(self._pages.keys() | self._taking.keys())
+        return sorted(self._pages.keys() | self._taking.keys() | self._subject.below.keys())
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Response | Stream:
         """The page of a path; raises ApiError where there is none."""
         path = request.path
         if request.method in ("GET", "HEAD"):
-            page = self._pages.get(path)
+            page = self._pages.get(path) or self._below(path)
         elif request.method == "PUT":
             page = self._taking.get(path)
         else:
             page = None
         if page is not None:
             return page(request)
-        if path in self._pages or path in self._taking:
+        if path in self._pages or path in self._taking or self._below(path) is not None:
             message = f"the server does not allow the method {request.method} on {path}"
             raise ApiError(405, "MethodNotAllowed", message)
         raise ApiError(404, "NotFound", f"there is no page {path}; there are: {' '.join(self.paths)}")
+
+    def _below(self, path: str) -> Page | None:
+        for above, page in self._subject.below.items():
+            if path == above or path.startswith(f"{above}/"):
+                return page
+        return None
 
     def _configz(self) -> bytes:
         return msgspec.json.encode({"componentconfig": yaml.safe_load(config.dump(self._subject.configuration()))})

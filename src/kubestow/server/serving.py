@@ -22,8 +22,8 @@ from kubestow.server.tls import ServerContexts
 
 log = get_logger(__name__)
 
-LIMITS = Limits(connections=1_000, body=64 * 1024)
-"""Readers are few, and what is sent here is a number."""
+LIMITS = Limits(connections=1_000, body=64 * 1024, unsent=1024 * 1024)
+"""Readers are few, and what is sent here is a number; who does not keep up with a stream is better cut off."""
 _REFRESH_SECONDS = 60.0
 
 
@@ -96,7 +96,11 @@ class SecureServer:
         try:
             user = await self.authenticator.user_of(request, connection)
             await self.authorizer.check(user, request)
-            response = self.pages.answer(request)
+            answer = self.pages.answer(request)
+            if not isinstance(answer, Response):
+                answer(connection)
+                return
+            response = answer
         except ApiError as error:
             response = Response(error.code, msgspec.json.encode(error.status()), headers=error.headers)
         except Exception as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubestow.client.access import Access
 from kubestow.client.election import Elector, Terms
@@ -24,18 +25,21 @@ from kubestow.extenders.client import ExtenderClient
 from kubestow.framework.registry import Registry
 from kubestow.model.clock import Clock
 from kubestow.plugin.loading import PluginCollection
-from kubestow.reporting.decisions import Decisions
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.running.clock import WallClock
 from kubestow.running.file_watch import FileWatch
 from kubestow.running.lifecycle import Lifecycle, Permission
-from kubestow.running.observing import telling
+from kubestow.running.observing import log_decision
 from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.inspection import Inspection
 from kubestow.wiring.clients import open_clients, user_agent
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.watches import watch_everything
+
+if TYPE_CHECKING:
+    from kubestow.decisions.log import DecisionLog
+    from kubestow.decisions.recorder import Recorder
 
 
 def _identity() -> str:
@@ -56,6 +60,38 @@ class ReloadOptions:
 
 
 @dataclass(frozen=True)
+class DecisionOptions:
+    """What is kept of decisions, and where it goes."""
+
+    record_bytes: int = 0
+    """0: nothing is kept."""
+    log: str = ""
+    """A file, or `-`; empty: none."""
+    log_bytes: int = 0
+    log_backups: int = 0
+    log_nodes: bool = False
+    annotates: bool = False
+    """Whether pods are annotated with decisions."""
+
+
+def _recorder(options: DecisionOptions, clock: Clock) -> "tuple[Recorder | None, DecisionLog | None]":
+    """Raises OSError if the log cannot be written."""
+    if not options.record_bytes:
+        return None, None
+    # Imported only now: where nothing is kept, nothing is loaded.
+    from kubestow.decisions.log import DecisionLog
+    from kubestow.decisions.recorder import Recorder
+
+    recorder = Recorder(clock, options.record_bytes)
+    if not options.log:
+        return recorder, None
+    log = DecisionLog(
+        recorder, options.log, size=options.log_bytes, backups=options.log_backups, nodes=options.log_nodes
+    )
+    return recorder, log
+
+
+@dataclass(frozen=True)
 class LiveOptions:
     """What a live scheduler is made from."""
 
@@ -70,6 +106,7 @@ class LiveOptions:
     clock: Clock = field(default_factory=WallClock)
     reload: ReloadOptions | None = None
     """None: everything stays as it is."""
+    decisions: DecisionOptions = field(default_factory=DecisionOptions)
 
 
 class LiveScheduler:
@@ -78,7 +115,8 @@ class LiveScheduler:
     def __init__(self, options: LiveOptions, metrics: Metrics | None = None) -> None:
         self.options = options
         self.metrics = metrics = Metrics(options.features) if metrics is None else metrics
-        self.decisions = Decisions()
+        self.decisions, self._log = _recorder(options.decisions, options.clock)
+        """What was decided, if that is kept."""
         self.stopping = False
         """Whether it was asked to stop."""
         configuration, clock, chance = options.configuration, options.clock, random.Random()
@@ -89,6 +127,7 @@ class LiveScheduler:
         electing = election.leaderElect
         self.elector = self._elector(lock, events, clock, chance.random) if electing else None
         may_write, recorder = Permission(self.elector), PodRecorder(events)
+        api = LiveApi(clients.writes, may_write)
         self.extenders = ExtenderClient(configuration.extenders, clock, user_agent("scheduler"), may_write)
         self.core = core = build_core(
             configuration,
@@ -98,11 +137,12 @@ class LiveScheduler:
                 clock=clock,
                 stopwatch=time.perf_counter,
                 rng=random.Random(options.seed),
-                api=LiveApi(clients.writes, may_write),
+                api=api,
                 recorder=recorder,
                 metrics=metrics.scheduler,
-                decided=telling(self.decisions, clock),
+                decided=log_decision,
                 ask=self.extenders.ask,
+                observer=self.decisions,
             ),
             longest_unschedulable=options.longest_unschedulable,
         )
@@ -118,6 +158,12 @@ class LiveScheduler:
                 lambda kind, reason, what: events.announce(self._speaker, lock, what, reason=reason, kind=kind),
                 metrics.reload,
             )
+        self._annotator = None
+        if self.decisions is not None and options.decisions.annotates:
+            # Imported only now: few want it.
+            from kubestow.running.annotating import Annotator
+
+            self._annotator = Annotator(self.decisions, core.profiles, core.intake.latest, api.annotate_pod)
         self.inspection = Inspection(core.cluster, core.queue, core.profiles.keys(), clients.watches)
         self._life = Lifecycle(
             scheduler=core.scheduler,
@@ -166,12 +212,17 @@ class LiveScheduler:
 
     async def run(self) -> None:
         """Schedule until cancelled; raises LeaseLostError when the lease is lost."""
-        watching = self._watch_files()
+        tasks = [self._watch_files()]
+        if self._annotator is not None:
+            tasks.append(asyncio.create_task(self._annotator.run(), name="annotate pods"))
         try:
             await self._life.run()
         finally:
-            if watching is not None:
-                watching.cancel()
+            for task in tasks:
+                if task is not None:
+                    task.cancel()
+            if self._log is not None:
+                self._log.close()
             self.extenders.close()
             self.clients.close()
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kubestow.client.access import open_channel
 from kubestow.client.api import ApiClient, Channel
@@ -14,13 +15,23 @@ from kubestow.server.authorities import find_authorities
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check, lease_check, sync_check
 from kubestow.server.options import ServingOptions
-from kubestow.server.pages import Pages, Subject
+from kubestow.server.pages import Page, Pages, Subject
 from kubestow.server.serving import SecureServer
 from kubestow.server.tls import ServerContexts
 from kubestow.wiring.clients import user_agent
 from kubestow.wiring.live import LiveScheduler
 
+if TYPE_CHECKING:
+    from kubestow.decisions.recorder import Recorder
+
 log = get_logger(__name__)
+
+
+def _decision_pages(recorder: "Recorder") -> dict[str, Page]:
+    # Imported only now: where nothing is kept, nothing is loaded.
+    from kubestow.server.decision_pages import PATH, DecisionPages
+
+    return {PATH: DecisionPages(recorder).answer}
 
 
 class Serving:
@@ -83,6 +94,7 @@ class Serving:
                 sync_check(live.synced.is_set, live.informers.unsynced),
             ),
             options.set_verbosity,
+            {} if live.decisions is None else _decision_pages(live.decisions),
         )
 
     def _client(self, kubeconfig: str, purpose: str) -> ApiClient | None:

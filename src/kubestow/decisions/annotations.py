@@ -1,0 +1,105 @@
+"""A decision as kube-scheduler-simulator leaves it in a pod's annotations, so that tools made for those can read it.
+
+All annotations of an object have a limited size. What does not fit is cut: the best nodes are kept, then those that
+were refused last, which are the nearest to fitting; an annotation of our own says so.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kubestow.decisions import schema
+
+PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
+CUT = "kubestow.io/decision-cut"
+MOST_BYTES = 256 * 1024
+_SPARE_BYTES = 2 * 1024
+_BY_NODE = ("filter-result", "score-result", "finalscore-result")
+_PASSED = "passed"
+_SUCCESS = "success"
+_VICTIM = "preemption victim"
+
+
+class Plugins(NamedTuple):
+    """The plugins of the pod's profile, in order."""
+
+    pre_filter: Sequence[str]
+    filter: Sequence[str]
+
+
+def annotations(decision: schema.Decision, plugins: Plugins, room: int = MOST_BYTES) -> dict[str, str]:
+    """All of them by key; `room` is how many bytes there are for it."""
+    found = {PREFIX + name: _json(value) for name, value in _results(decision, plugins).items() if value}
+    if decision.chosen:
+        found[PREFIX + "selected-node"] = decision.chosen
+    room -= _SPARE_BYTES + sum(len(key) + len(value.encode()) for key, value in found.items())
+    kept: dict[str, list[str]] = {name: [] for name in _BY_NODE}
+    count = 0
+    nodes = decision.nodes if isinstance(decision.nodes, dict) else {}
+    for name, results in _by_node(decision, plugins, nodes):
+        parts = [f"{_json(name)}:{_json(result)}" for result in results]
+        room -= sum(len(part.encode()) + 1 for part, result in zip(parts, results, strict=True) if result)
+        if room < 0:
+            break
+        count += 1
+        for key, part, result in zip(_BY_NODE, parts, results, strict=True):
+            if result:
+                kept[key].append(part)
+    found |= {PREFIX + key: f"{{{','.join(parts)}}}" for key, parts in kept.items() if parts}
+    if count < len(nodes):
+        found[CUT] = f"the best and the nearest {count} of {len(nodes)} nodes: all of them would be too large"
+    return found
+
+
+def _results(decision: schema.Decision, plugins: Plugins) -> dict[str, object]:
+    """What is not about every node."""
+    pre, preemption, binding = decision.preFilter, decision.preemption, decision.binding
+    status = {name: _SUCCESS for name in plugins.pre_filter if name not in pre.skipped}
+    if pre.rejected is not None:
+        asked = plugins.pre_filter[: plugins.pre_filter.index(pre.rejected.plugin)] if pre.rejected.plugin else ()
+        status = {name: _SUCCESS for name in asked if name in status}
+        status[pre.rejected.plugin] = ", ".join(pre.rejected.reasons)
+    steps: dict[str, dict[str, str]] = {"PreBind": {}, "Bind": {}}
+    for step in () if binding is None else binding.steps:
+        if step.plugin and step.step in steps:
+            steps[step.step][step.plugin] = step.error or _SUCCESS
+    return {
+        "prefilter-result-status": status,
+        "prefilter-result": {plugin: list(pre.narrowedTo or ()) for plugin in pre.narrowedBy},
+        "postfilter-result": (
+            {preemption.nominated: {preemption.plugin: _VICTIM}}
+            if preemption is not None and preemption.victims
+            else {}
+        ),
+        "prebind-result": steps["PreBind"],
+        "bind-result": steps["Bind"],
+    }
+
+
+def _by_node(
+    decision: schema.Decision, plugins: Plugins, nodes: Mapping[str, schema.NodeResult]
+) -> Iterator[tuple[str, tuple[Mapping[str, str], ...]]]:
+    """What each filter said of each node, and the scores before and after normalizing; the best nodes first."""
+    asked = [name for name in plugins.filter if name not in decision.preFilter.skipped]
+    rank = {name: number for number, name in enumerate(asked)}
+
+    def order(entry: tuple[str, schema.NodeResult]) -> tuple[bool, bool, int, int]:
+        name, result = entry
+        refused = rank.get(result.rejected.plugin, len(asked)) if result.rejected is not None else 0
+        return name != decision.chosen, result.rejected is not None, -(result.total or 0), -refused
+
+    for name, result in sorted(nodes.items(), key=order):
+        if result.rejected is not None:
+            plugin = result.rejected.plugin
+            passed = asked[: rank.get(plugin, len(asked))]
+            said = dict.fromkeys(passed, _PASSED) | {plugin: ", ".join(result.rejected.reasons)}
+            yield name, (said, {}, {})
+        else:
+            raw = {plugin: str(score) for plugin, score in result.raw.items()}
+            final = {plugin: str(score) for plugin, score in (result.plugins or {}).items()}
+            yield name, (dict.fromkeys(asked, _PASSED), raw, final)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

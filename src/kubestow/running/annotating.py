@@ -1,0 +1,83 @@
+"""Pods get their decisions as annotations, one after the other, beside everything else.
+
+What waits to be written is a table of records, not of texts: of a pod only its last decision, and of too many pods the
+newest. What a pod has already is not written again, or a pod that fits nowhere would wake itself.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from kubestow.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations
+from kubestow.decisions.record import Record
+from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.telling import tell
+from kubestow.framework.profile import Profile
+from kubestow.model.failures import CallError
+from kubestow.model.pod import Pod
+from kubestow.reporting.logs import get_logger
+
+log = get_logger(__name__)
+
+MOST_DUE = 10_000
+
+Annotate = Callable[[Pod, Mapping[str, str | None]], Awaitable[None]]
+"""Writes annotations; None removes one."""
+
+
+class Annotator:
+    """Follows a recorder."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        profiles: Mapping[str, Profile],
+        pod_of: Callable[[str], Pod | None],
+        annotate: Annotate,
+    ) -> None:
+        """`pod_of` has the latest version of a pod, by uid."""
+        self._recorder = recorder
+        self._profiles = profiles
+        self._pod_of = pod_of
+        self._annotate = annotate
+        self._due: dict[str, Record] = {}
+        self._arrived = asyncio.Event()
+        recorder.listeners.append(self._decided)
+
+    def _decided(self, record: Record) -> None:
+        if record.is_settled:
+            self._due.pop(record.uid, None)
+            self._due[record.uid] = record
+            if len(self._due) > MOST_DUE:
+                del self._due[next(iter(self._due))]
+            self._arrived.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            while self._due:
+                uid = next(iter(self._due))
+                await self._write(self._due.pop(uid))
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def _write(self, record: Record) -> None:
+        pod, profile = self._pod_of(record.uid), self._profiles.get(record.profile)
+        if pod is None or profile is None:
+            return
+        present = pod.metadata.annotations
+        changes = self._changes(record, profile, present)
+        if not changes:
+            return
+        try:
+            await self._annotate(pod, changes)
+        except CallError as error:
+            log.error("A decision could not be written to its pod", err=error, pod=pod.key)
+
+    def _changes(self, record: Record, profile: Profile, present: Mapping[str, str]) -> dict[str, str | None]:
+        ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT}
+        others = sum(len(key) + len(value.encode()) for key, value in present.items() if key not in ours)
+        plugins = Plugins([hook.name for hook in profile.pre_filter], profile.filter_names)
+        wanted = annotations(tell(record, self._recorder), plugins, MOST_BYTES - others)
+        changes: dict[str, str | None] = {key: None for key in ours if key not in wanted}
+        changes |= {key: value for key, value in wanted.items() if ours.get(key) != value}
+        return changes

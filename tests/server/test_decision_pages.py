@@ -1,0 +1,209 @@
+"""/debug/decisions: who may read it, what can be asked for, and the stream."""
+
+import asyncio
+import json
+import ssl
+from typing import Any
+
+import pytest
+
+from integration.cluster import eventually
+from kubestow.decisions.recorder import Recorder
+from kubestow.server.decision_pages import MOST_FOLLOWERS, PATH, DecisionPages
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from server.serving import Reader, Reviews, Setting, served
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Recorder:
+    """What was decided about three pods, one of them twice."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        world.cluster.add(make_node("n1", cpu="2"))
+        world.cluster.add(make_pod("fits", cpu="1"))
+        world.cluster.add(make_pod("elsewhere", namespace="other", cpu="500m"))
+        world.cluster.add(make_pod("big", cpu="4"))
+        world.run_until_idle()
+        world.run_for(100.0)
+        world.cluster.add(make_node("n2", cpu="8"))
+        world.run_until_idle()
+        assert world.decisions is not None
+        return world.decisions
+
+
+@pytest.fixture
+def setting(recorder: Recorder) -> Setting:
+    return Setting(open_paths=("/*",), below={PATH: DecisionPages(recorder).answer})
+
+
+def ask(setting: Setting, *paths: str) -> list[tuple[int, Any]]:
+    async def main() -> list[tuple[int, Any]]:
+        async with served(setting) as reader:
+            answers = [await reader.get(path) for path in paths]
+            return [(answer.status, json.loads(answer.text)) for answer in answers]
+
+    return asyncio.run(main())
+
+
+def pods(answer: tuple[int, Any]) -> list[str]:
+    status, body = answer
+    assert (status, body["version"]) == (200, 1)
+    return [item["pod"] for item in body["items"]]
+
+
+def test_all_decisions_newest_first(setting: Setting) -> None:
+    """Without what is said of nodes, unless that is asked for."""
+    plain, with_nodes = ask(setting, PATH, f"{PATH}?nodes=true&limit=1")
+    assert pods(plain) == ["default/big", "default/big", "other/elsewhere", "default/fits"]
+    assert not any("nodes" in item for item in plain[1]["items"])
+    (item,) = with_nodes[1]["items"]
+    assert set(item["nodes"]) == {"n1", "n2"}
+
+
+FILTERS = {
+    "namespace=other": ["other/elsewhere"],
+    "pod=fits": ["default/fits"],
+    "node=n2": ["default/big"],
+    "outcome=unschedulable": ["default/big"],
+    "outcome=error": [],
+    "plugin=NodeResourcesFit": ["default/big"],
+    "since=2026-01-01T00:01:00Z": ["default/big"],
+    "until=2026-01-01T00:01:00Z&namespace=default": ["default/big", "default/fits"],
+    "limit=2": ["default/big", "default/big"],
+    "before=3&limit=1": ["other/elsewhere"],
+}
+
+
+def test_filters(setting: Setting) -> None:
+    """Each alone, and together."""
+    answers = ask(setting, *(f"{PATH}?{query}" for query in FILTERS))
+    assert dict(zip(FILTERS, map(pods, answers), strict=True)) == FILTERS
+
+
+def test_one_pod(setting: Setting) -> None:
+    """All that is known of it, with nodes; a pod nobody has heard of is not found."""
+    found, unknown, incomplete = ask(setting, f"{PATH}/default/big", f"{PATH}/default/nobody", f"{PATH}/default")
+    assert pods(found) == ["default/big", "default/big"]
+    newest, oldest = found[1]["items"]
+    assert (newest["chosen"], oldest["chosen"]) == ("n2", None)
+    assert oldest["nodes"]["n1"]["rejected"] == {
+        "plugin": "NodeResourcesFit",
+        "code": "UnschedulableAndUnresolvable",
+        "reasons": ["Insufficient cpu"],
+    }
+    assert unknown[0] == incomplete[0] == 404
+    assert "nothing is known about a pod default/nobody" in unknown[1]["message"]
+    assert f"{PATH}/NAMESPACE/POD" in incomplete[1]["message"]
+
+
+WRONG = {
+    "outcome=bound": "outcome: must be one of scheduled, unschedulable, error, not 'bound'",
+    "since=yesterday": "since: 'yesterday' is not a time such as 2026-01-31T12:00:00Z",
+    "limit=0": "limit: must be a whole number above 0, not '0'",
+    "nodes=yes": "nodes: must be true or false, not 'yes'",
+    "podd=a": "podd: unknown; there are namespace, pod, node,",
+}
+
+
+def test_wrong_questions_are_refused(setting: Setting) -> None:
+    """By the name of the parameter."""
+    answers = ask(setting, *(f"{PATH}?{query}" for query in WRONG))
+    assert [status for status, _ in answers] == [400] * len(WRONG)
+    for (_, body), words in zip(answers, WRONG.values(), strict=True):
+        assert words in body["message"]
+
+
+def test_who_may_read(recorder: Recorder) -> None:
+    """Whom the API server allows, path by path, as with every other page."""
+    reviews = Reviews({"good": "reader"}, {("reader", "get", PATH)})
+    setting = Setting(reviews, below={PATH: DecisionPages(recorder).answer})
+
+    async def main() -> list[int]:
+        async with served(setting) as reader:
+            return [
+                (await reader.get(PATH)).status,
+                (await reader.get(PATH, token="good")).status,
+                (await reader.get(f"{PATH}/default/big", token="good")).status,
+            ]
+
+    assert asyncio.run(main()) == [403, 200, 403]
+
+
+class Following:
+    """A connection that follows decisions."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def until(self, start: bytes) -> bytes:
+        """The next line that starts so."""
+        async with asyncio.timeout(20):
+            while not (line := await self.reader.readline()).startswith(start):
+                assert line, "the stream has ended"
+        return line
+
+
+async def follow(reader: Reader, query: str = "") -> Following:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    following = Following(*await asyncio.open_connection("127.0.0.1", reader.server.port, ssl=context))
+    following.writer.write(f"GET {PATH}?watch=true{query} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+    await following.until(b"\r\n")
+    return following
+
+
+def tell_again(recorder: Recorder) -> None:
+    """As if all had been decided just now."""
+    for record in list(recorder)[::-1]:
+        for listener in list(recorder.listeners):
+            listener(record)
+
+
+def test_a_stream_of_decisions(recorder: Recorder, setting: Setting) -> None:
+    """Server-sent events, of what the query asks for; whoever goes away is forgotten."""
+
+    async def main() -> None:
+        async with served(setting) as reader:
+            following = await follow(reader, "&pod=big")
+            tell_again(recorder)
+            assert await following.until(b"id: ") == b"id: 3\n"
+            data = await following.until(b"data: ")
+            assert json.loads(data.removeprefix(b"data: "))["outcome"] == "unschedulable"
+            assert await following.until(b"id: ") == b"id: 4\n"
+            following.writer.transport.abort()
+            await eventually(lambda: not recorder.listeners, 20.0)
+
+    asyncio.run(main())
+
+
+def test_a_slow_reader_is_cut_off(recorder: Recorder, setting: Setting) -> None:
+    """What it does not take does not pile up; nobody else notices."""
+
+    async def main() -> None:
+        async with served(setting) as reader:
+            slow = await follow(reader)
+            slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+            for _ in range(20_000):
+                tell_again(recorder)
+                await asyncio.sleep(0)
+                if not recorder.listeners:
+                    break
+            assert not recorder.listeners
+            slow.writer.transport.abort()
+
+    asyncio.run(main())
+
+
+def test_followers_are_limited(setting: Setting) -> None:
+    """One too many is told so."""
+
+    async def main() -> int:
+        async with served(setting) as reader:
+            followers = [await follow(reader) for _ in range(MOST_FOLLOWERS)]
+            status = (await reader.get(f"{PATH}?watch=true")).status
+            for follower in followers:
+                follower.writer.transport.abort()
+            return status
+
+    assert asyncio.run(main()) == 429
