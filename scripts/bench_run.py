@@ -16,7 +16,18 @@ from pathlib import Path
 from bench_rows import RATE, Row
 from workloads import WORKLOADS
 
-SECTIONS = ["decode", "client", "cel", "evaluation", "scheduling", "extender", "plugins", "apiserver", "http"]
+SECTIONS = [
+    "decode",
+    "client",
+    "cel",
+    "evaluation",
+    "scheduling",
+    "records",
+    "extender",
+    "plugins",
+    "apiserver",
+    "http",
+]
 
 Found = dict[str, dict[str, Row]]
 """By section and by what was measured."""

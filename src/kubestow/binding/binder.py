@@ -200,7 +200,8 @@ class Binder:
             status = Code.SKIP
         finally:
             caller.finished("Bind", status, start)
-            self._tell(placed.pod.uid, "Bind", by, start)
+            if self.step is not None:
+                self.step(placed.pod.uid, "Bind", by, start)
         return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
 
     def _post_bind(self, profile: Profile, placed: Placed) -> None:

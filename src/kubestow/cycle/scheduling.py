@@ -59,6 +59,7 @@ Choose = Callable[[IntArray], int]
 """Picks one of the best rows."""
 
 LONGEST_PERMIT_WAIT = 15 * 60.0
+_NO_TRACE: Trace | None = None
 
 
 def nobody(_most: int) -> Sequence[PodInfo]:
@@ -123,7 +124,7 @@ class SchedulingCycles:
 
         Where it is asked `just_whether` the pod fits, a failure does not say why, and PostFilter does not run.
         """
-        self.trace = None
+        self.trace = _NO_TRACE
         try:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
@@ -143,13 +144,9 @@ class SchedulingCycles:
         except ValueError as error:
             return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
         finally:
-            if self._traces:
-                self._untie()
-
-    def _untie(self) -> None:
-        """A trace and its evaluation must not keep each other alive."""
-        if self.trace is not None:
-            self.trace.evaluation.trace = None
+            if self.trace is not None:
+                # The two must not keep each other alive.
+                self.trace.evaluation.trace = None
 
     # Which node
 

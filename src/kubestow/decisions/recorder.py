@@ -138,7 +138,7 @@ class Recorder:
             history,
             1 if history is None else int(history[0]) + len(history) // 2,
             SCHEDULED,
-            _RECORD_BYTES + _history_bytes(history),
+            _RECORD_BYTES if history is None else _RECORD_BYTES + _HISTORY_BYTES,
         )
         if isinstance(outcome, Placed):
             record.node, record.evaluated, record.feasible = outcome.node, outcome.evaluated, outcome.feasible
@@ -150,13 +150,14 @@ class Recorder:
         if trace is not None:
             self._note_trace(record, trace)
         self._add(record)
-        if self.listeners:
-            self._tell(record)
+        for listener in self.listeners:
+            listener(record)
 
     def step(self, uid: str, step: str, plugin: str, start: float) -> None:
         record = self._last.get(uid)
         if record is not None:
-            record.steps += ((step, plugin, start, self.stopwatch()),)
+            taken = (step, plugin, start, self.stopwatch())
+            record.steps = (*record.steps, taken) if record.steps else (taken,)
             if record.state == WAITING:
                 record.state = BINDING
 
@@ -170,10 +171,6 @@ class Recorder:
             record.state, record.message = FAILED, failed.message
             record.outcome = UNSCHEDULABLE if failed.is_rejection else ERROR
             record.plugins = self._shared_set(failed.plugins | failed.pending_plugins)
-        if self.listeners:
-            self._tell(record)
-
-    def _tell(self, record: Record) -> None:
         for listener in self.listeners:
             listener(record)
 
@@ -280,28 +277,25 @@ class Recorder:
                 self._release(before)
         self._last[record.uid] = record
         self._ring.append(record)
-        self.bytes += record.own_bytes
-        self._hold(record)
-        if self.bytes > self._limit:
-            self._make_room()
-
-    def _hold(self, record: Record) -> None:
-        names, refusals, trace = record.names, record.refusals, record.trace
+        size, names, refusals, trace = record.own_bytes, record.names, record.refusals, record.trace
         if names is not None:
+            if not names.holders:
+                size += names.size
             names.holders += 1
-            if names.holders == 1:
-                self.bytes += names.size
         if refusals is not None:
+            if not refusals.holders:
+                size += refusals.size
             refusals.holders += 1
-            if refusals.holders == 1:
-                self.bytes += refusals.size
         if trace is not None:
             for chapter, change, _ in trace.layers:
                 if not chapter.holders:
-                    self.bytes += chapter.base_size
+                    size += chapter.base_size
                 chapter.holders += 1
-                self.bytes += CHANGE_BYTES * (change - chapter.counted_changes)
+                size += CHANGE_BYTES * (change - chapter.counted_changes)
                 chapter.counted_changes = change
+        self.bytes += size
+        if self.bytes > self._limit:
+            self._make_room()
 
     def _let_go(self, record: Record) -> None:
         """Of everything that is about nodes."""
@@ -346,11 +340,7 @@ class Recorder:
 
     def _strip(self, record: Record) -> None:
         self._let_go(record)
-        size = _RECORD_BYTES + _history_bytes(record.history)
+        size = _RECORD_BYTES if record.history is None else _RECORD_BYTES + _HISTORY_BYTES
         self.bytes -= record.own_bytes - size
         record.own_bytes = size
         record.details, record.post_filter = NO_DETAILS, None
-
-
-def _history_bytes(history: "array[float] | None") -> int:
-    return 0 if history is None else _HISTORY_BYTES

@@ -163,8 +163,10 @@ class Cached:
 
     def layers(self) -> tuple[Layer, ...]:
         """What is said of rows now, lowest first."""
-        below = () if self._below is None else self._below.layers()
-        return below if self.journal is None else (*below, self.journal.now())
+        journal, below = self.journal, self._below
+        if journal is None:
+            return ()
+        return (journal.now(),) if below is None else (*below.layers(), journal.now())
 
     def let_all_pass(self, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""
