@@ -100,7 +100,9 @@ def test_translate_writes_what_does_the_same(tmp_path: Path) -> None:
     done = run("translate", str(path))
     assert done.exit_code == 0
     assert config.load(done.stdout) == policy.load(POLICY)
-    assert "leaderElection" not in done.stdout
+    assert done.stdout.index("profiles:") > done.stdout.index("kind:")
+    assert not {"leaderElection", "NodeNameArgs", "weight: 0", "{}"} & set(done.stdout.replace(":", ": ").split(": "))
+    assert len(done.stdout.splitlines()) < 60
     assert run("translate", "-", stdin=POLICY).stdout == done.stdout
 
 
@@ -118,3 +120,10 @@ def test_translate_refuses_what_is_no_policy() -> None:
     done = run("translate", "-", stdin="kind: Policy\napiVersion: v1\npredicates: [{name: Nope}]\npriority: []\n")
     assert done.exit_code == 1
     assert done.stderr == "-: priority: is not a known field\n"
+
+
+def test_translate_knows_what_needs_no_translation() -> None:
+    """A configuration is not a Policy, and need not be one."""
+    done = run("translate", "-", stdin=config.dump(config.default()))
+    words = "this is a KubeSchedulerConfiguration already, not a Policy: use it as it is, with --config"
+    assert (done.exit_code, done.stderr) == (1, f"-: kind: {words}\n")

@@ -43,7 +43,10 @@ def ratio(name: str, *points: tuple[int, int], **more: Any) -> dict[str, Any]:
         ({"predicates": {}}, "predicates: must be a list, not a mapping"),
         ({"predicates": [{"name": 3}]}, "predicates[0].name: must be a string, not 3"),
         ({"extenders": [{"enableHTTPS": True}]}, "extenders[0].enableHTTPS: is not a known field"),
-        ({"extenders": [{"httpTimeout": "5s"}]}, 'extenders[0].httpTimeout: must be an integer, not the string "5s"'),
+        (
+            {"extenders": [{"httpTimeout": "5s"}]},
+            'extenders[0].httpTimeout: must be a number of nanoseconds, such as 5000000000 for 5s, not the string "5s"',
+        ),
         ({"alwaysCheckAllPredicates": 1}, "alwaysCheckAllPredicates: must be true or false, not 1"),
         (
             {"predicates": [{"name": "Nope"}]},
@@ -129,6 +132,10 @@ def ratio(name: str, *points: tuple[int, int], **more: Any) -> dict[str, Any]:
             ),
         ),
         ({"hardPodAffinitySymmetricWeight": 101}, "hardPodAffinitySymmetricWeight: must be from 0 to 100, not 101"),
+        (
+            {"priorities": [{"name": "ImageLocalityPriority"}]},
+            'priorities[0].weight: the weight of "ImageLocalityPriority" is missing; it must be from 1 to 2147483647',
+        ),
         ({"extenders": [{"httpTimeout": -1}]}, "extenders[0].httpTimeout: must not be negative, as -1 is"),
         (
             {"extenders": [{"bindVerb": "bind"}, {"bindVerb": "bind"}]},

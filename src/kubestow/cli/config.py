@@ -88,4 +88,4 @@ def translate(file: str, features: Features) -> None:
         sys.exit(1)
     for note in policy.notes(translated):
         click.echo(f"# {note}")
-    click.echo(config.dump(translated, without=config.default(features)), nl=False)
+    click.echo(config.dump_briefly(translated, config.default(features), features), nl=False)

@@ -1,13 +1,14 @@
 """The scheduler's configuration: KubeSchedulerConfiguration v1 and feature gates.
 
 `load` reads a file's text, strictly, and returns it complete and valid; `default` is the configuration without a file;
-`dump` writes one back. `policy` reads what came before it. Everything is a frozen value. No file is opened here.
+`dump` and `dump_briefly` write one back. `policy` reads what came before it. Everything is a frozen value. No file is
+opened here.
 """
 
 from kubestow.config.configuration import SchedulerConfiguration
 from kubestow.config.features import Features
 from kubestow.config.loading import default, load
 from kubestow.config.problems import ConfigError, Problem
-from kubestow.config.writing import dump
+from kubestow.config.writing import dump, dump_briefly
 
-__all__ = ["ConfigError", "Features", "Problem", "SchedulerConfiguration", "default", "dump", "load"]
+__all__ = ["ConfigError", "Features", "Problem", "SchedulerConfiguration", "default", "dump", "dump_briefly", "load"]

@@ -1,7 +1,7 @@
 """KubeSchedulerConfiguration v1 (group kubescheduler.config.k8s.io) as values, under the names of the file.
 
 The defaults here are those of a field that is absent, as far as they are constants; `defaults` fills in the others. A
-plain `int` is 32 bits wide, as in the API; `Int64` is marked.
+plain `int` is 32 bits wide, as in the API; `Int64` and `Nanoseconds`, of 64 bits, are marked.
 """
 
 from typing import Annotated, TypeAlias
@@ -14,6 +14,7 @@ API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
 
 Int64: TypeAlias = Annotated[int, "64 bits"]
+Nanoseconds: TypeAlias = Annotated[int, "nanoseconds"]
 
 _SECOND = 1_000_000_000
 

@@ -14,7 +14,15 @@ from typing import Any, TypeVar, Union
 
 import msgspec
 
-from kubestow.config.configuration import API_VERSION, KIND, Int64, PluginConfig, Profile, SchedulerConfiguration
+from kubestow.config.configuration import (
+    API_VERSION,
+    KIND,
+    Int64,
+    Nanoseconds,
+    PluginConfig,
+    Profile,
+    SchedulerConfiguration,
+)
 from kubestow.config.durations import Duration
 from kubestow.config.plugin_args import ARGS_OF_PLUGIN
 from kubestow.config.problems import Problem, child
@@ -112,6 +120,8 @@ class Decoder:
             return self._text_map(value, path)
         if hint == Int64:
             return self._integer(value, 64, path)
+        if hint == Nanoseconds:
+            return self._integer(value, 64, path, "a number of nanoseconds, such as 5000000000 for 5s")
         if issubclass(hint, msgspec.Struct):
             return self.struct(hint, value, path)
         return self._scalar(hint, value, path)
@@ -147,9 +157,9 @@ class Decoder:
                 texts[key] = decoded
         return texts
 
-    def _integer(self, value: object, bits: int, path: str) -> Any:
+    def _integer(self, value: object, bits: int, path: str, wanted: str = "an integer") -> Any:
         if isinstance(value, bool) or not isinstance(value, int):
-            return self._wrong(path, "an integer", value)
+            return self._wrong(path, wanted, value)
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
             return self._wrong(path, f"an integer of {bits} bits", value)
         return value

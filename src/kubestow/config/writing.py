@@ -17,9 +17,13 @@ from kubestow.config.configuration import (
     LeaderElection,
     Plugin,
     PluginConfig,
+    Plugins,
+    Profile,
     SchedulerConfiguration,
 )
+from kubestow.config.defaults import complete_args
 from kubestow.config.durations import Duration
+from kubestow.config.features import Features
 from kubestow.config.plugin_args import (
     ARGS_OF_PLUGIN,
     DefaultPreemptionArgs,
@@ -58,14 +62,42 @@ _ALWAYS_WRITTEN: dict[type, frozenset[str]] = {
 _TYPED_ARGS = tuple(ARGS_OF_PLUGIN.values())
 
 
-def dump(configuration: SchedulerConfiguration, without: SchedulerConfiguration | None = None) -> str:
-    """The configuration as YAML text; `without` what it has in common with another."""
-    tree = _tree(configuration)
-    if without is not None:
-        common = _tree(without)
-        tree = {name: value for name, value in tree.items() if name not in common or value != common[name]}
-    tree = {"apiVersion": API_VERSION, "kind": KIND, **tree}
-    return yaml.dump(tree, Dumper=_Dumper, default_flow_style=False, allow_unicode=True)
+def dump(configuration: SchedulerConfiguration) -> str:
+    """The configuration as YAML text."""
+    return _text({"apiVersion": API_VERSION, "kind": KIND, **_tree(configuration)}, sort_keys=True)
+
+
+def dump_briefly(configuration: SchedulerConfiguration, default: SchedulerConfiguration, features: Features) -> str:
+    """The same for people to read: in the usual order, without what is the default anyway."""
+    tree, common = _tree(configuration), _tree(default)
+    tree = {name: value for name, value in tree.items() if name not in common or value != common[name]}
+    if "profiles" in tree:
+        tree["profiles"] = [_brief(profile, features) for profile in configuration.profiles]
+    return _text({"apiVersion": API_VERSION, "kind": KIND, **tree}, sort_keys=False)
+
+
+def _brief(profile: Profile, features: Features) -> dict[str, Any]:
+    tree = {name: value for name, value in _tree(profile).items() if name not in ("plugins", "pluginConfig")}
+    points: dict[str, Any] = {}
+    for point in Plugins.__struct_fields__:
+        kinds = {"enabled": profile.plugins.at(point).enabled, "disabled": profile.plugins.at(point).disabled}
+        listed = {
+            kind: [{"name": plugin.name} | ({"weight": plugin.weight} if plugin.weight else {}) for plugin in plugins]
+            for kind, plugins in kinds.items()
+            if plugins
+        }
+        points |= {point: listed} if listed else {}
+    args = []
+    for entry in profile.pluginConfig:
+        kind = ARGS_OF_PLUGIN.get(entry.name)
+        if kind is None or entry.args != complete_args(kind(), features):
+            given = {name: value for name, value in _tree(entry.args).items() if name not in ("apiVersion", "kind")}
+            args.append({"name": entry.name, "args": given})
+    return tree | {"plugins": points} | ({"pluginConfig": args} if args else {})
+
+
+def _text(tree: dict[str, Any], *, sort_keys: bool) -> str:
+    return yaml.dump(tree, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=sort_keys)
 
 
 def _tree(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from kubestow.config import document, loading
+from kubestow.config import configuration, document, loading
 from kubestow.config.configuration import SchedulerConfiguration
 from kubestow.config.decoding import Decoder
 from kubestow.config.features import Features
@@ -21,12 +21,16 @@ def load(
     """
     features = features or Features()
     problems: list[Problem] = []
-    policy = Decoder(problems).whole(Policy, document.parse(text), KIND, API_VERSION)
+    tree = document.parse(text)
+    if isinstance(tree, dict) and tree.get("kind") == configuration.KIND:
+        message = f"this is a {configuration.KIND} already, not a {KIND}: use it as it is, with --config"
+        raise ConfigError([Problem("kind", message)])
+    policy = Decoder(problems).whole(Policy, tree, KIND, API_VERSION)
     if problems or (problems := validate(policy)):
         raise ConfigError(problems)
-    configuration = replace(
+    translated = replace(
         base or loading.default(features),
         profiles=(profile_of(policy),),
         extenders=tuple(map(extender_of, policy.extenders)),
     )
-    return loading.finish(configuration, features)
+    return loading.finish(translated, features)

@@ -1,6 +1,6 @@
 """Policy v1 as values, under the names of the file. A list that is absent is None: it means the defaults."""
 
-from kubestow.config.configuration import ExtenderManagedResource, ExtenderTLSConfig, Int64, Section
+from kubestow.config.configuration import ExtenderManagedResource, ExtenderTLSConfig, Int64, Nanoseconds, Section
 from kubestow.config.plugin_args import ResourceSpec, UtilizationShapePoint
 
 API_VERSION = "v1"
@@ -48,7 +48,7 @@ class PriorityArgument(Section, frozen=True):
 
 class PriorityPolicy(Section, frozen=True):
     name: str = ""
-    weight: Int64 = 0
+    weight: Int64 | None = None
     argument: PriorityArgument | None = None
 
 
@@ -63,8 +63,7 @@ class LegacyExtender(Section, frozen=True):
     bindVerb: str = ""
     enableHttps: bool = False
     tlsConfig: ExtenderTLSConfig | None = None
-    httpTimeout: Int64 = 0
-    """In nanoseconds."""
+    httpTimeout: Nanoseconds = 0
     nodeCacheCapable: bool = False
     managedResources: tuple[ExtenderManagedResource, ...] = ()
     ignorable: bool = False

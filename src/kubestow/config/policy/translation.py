@@ -70,7 +70,7 @@ class _Translation:
             predicates = frozenset(map(self._predicate, policy.predicates)) | MANDATORY_PREDICATES
         if policy.priorities is not None:
             weighed = [priority for priority in policy.priorities if priority.name != NO_PRIORITY]
-            priorities = {self._priority(priority): priority.weight for priority in weighed}
+            priorities = {self._priority(priority): priority.weight or 0 for priority in weighed}
         for name, plugins in PREDICATES.items():
             for plugin in plugins if name in predicates else ():
                 self._enable(plugin, FILTERING_POINTS)

@@ -49,7 +49,10 @@ def _priorities(priorities: tuple[PriorityPolicy, ...]) -> Iterator[Problem]:
     earlier: dict[str, PriorityPolicy] = {}
     for index, priority in enumerate(priorities):
         path, given = f"priorities[{index}]", _given(priority.argument)
-        if not 0 < priority.weight <= _MOST_WEIGHT:
+        if priority.weight is None:
+            message = f'the weight of "{priority.name}" is missing; it must be from 1 to {_MOST_WEIGHT}'
+            yield Problem(f"{path}.weight", message)
+        elif not 0 < priority.weight <= _MOST_WEIGHT:
             message = f'the weight of "{priority.name}" must be from 1 to {_MOST_WEIGHT}, not {priority.weight}'
             yield Problem(f"{path}.weight", message)
         if priority.argument is not None and len(given) != 1:
