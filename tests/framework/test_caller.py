@@ -1,6 +1,8 @@
 """The caller: every plugin call is counted and attributed, and timed in the cycles that are to be timed."""
 
 import asyncio
+import inspect
+import json
 from contextlib import nullcontext
 from typing import Any
 
@@ -8,14 +10,16 @@ import pytest
 
 from framework.troupe import Refuses, Scores, evaluation_of, nodes
 from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
 from kubestow.cycle.outcome import Failed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.framework.caller import Caller, status_of
 from kubestow.framework.hook import Hook
 from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
+from kubestow.plugins.node_name import NodeName
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_pod
-from kubestow.testing.handles import NoNominations
+from kubestow.testing.handles import NoNominations, offline_handle
 
 
 class Counting:
@@ -131,6 +135,29 @@ def test_exceptions_are_attributed(timing: bool) -> None:
         call.call(hook(RuntimeError("no luck")), None, POD, "n0")
     assert (caught.value.plugin, caught.value.point) == ("Answers", "Permit")
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_the_log_tells_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:
+    """The deepest one in the plugin's own file, not in what it calls; of our own plugins no line is told."""
+
+    class Careless:
+        name = "Careless"
+
+        def permit(self, state: Any, pod: Any, node: str) -> None:
+            json.loads("{")
+
+    call, _ = caller()
+    with pytest.raises(PluginError):
+        call.call(Hook(Careless(), "permit"), None, POD, "n0")
+    line = inspect.getsourcelines(Careless.permit)[1] + 1
+    [message] = caplog.messages
+    assert message.startswith("Plugin raised err=")
+    assert message.endswith(f'plugin="Careless" extensionPoint="Permit" at="{__file__}:{line}"')
+    caplog.clear()
+    ours = Hook(NodeName(None, offline_handle(Cluster())), "filter_rows")
+    with pytest.raises(PluginError):
+        call.call(ours, None, None, None, None)
+    assert caplog.messages == []
 
 
 def test_an_attributed_error_stays_as_it_is() -> None:

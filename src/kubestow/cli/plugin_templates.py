@@ -24,6 +24,10 @@ class {title}:
         # What may change this plugin's mind about a pod that it refused.
         return [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)]
 
+    def sign(self, pod):
+        # All of the pod that filter and score look at: pods that sign the same share answers until a node changes.
+        return pod.labels.get(self.label)
+
     def filter(self, state, pod, node):
         """Why the node will not do, or None."""
         wanted = pod.labels.get(self.label)

@@ -5,7 +5,10 @@ every cycle would cost more than some plugins do; a caller is told at the start 
 few to time.
 """
 
+import os
+import traceback
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import Any
 
 from kubestow.cluster.arrays import IntArray
@@ -17,6 +20,9 @@ from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 log = get_logger(__name__)
+
+_FRAMEWORK = f"{Path(__file__).parent}{os.sep}"
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 _CODED = (Rejection, PostFilterResult)
 
@@ -30,7 +36,21 @@ def failure(plugin: str, point: str, method: str, error: BaseException) -> Plugi
     if isinstance(error, WrongAnswerError):
         return PluginError(plugin, point, f"{method} {error}")
     # An exception without a message says nothing but its type.
-    return PluginError(plugin, point, error if str(error) else repr(error))
+    words = str(error) or repr(error)
+    place = _place(error)
+    if place:
+        log.error("Plugin raised", err=words, plugin=plugin, extensionPoint=point, at=place)
+    return PluginError(plugin, point, words)
+
+
+def _place(error: BaseException) -> str:
+    """The deepest line of a plugin's own file that an exception came through; empty for the scheduler's own plugins."""
+    lines = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
+    beyond = [line for line in lines if not line[0].startswith(_FRAMEWORK)]
+    if not beyond or beyond[0][0].startswith(_PACKAGE):
+        return ""
+    file = beyond[0][0]
+    return f"{file}:{[number for name, number in beyond if name == file][-1]}"
 
 
 def _failure(hook: Hook, error: BaseException) -> PluginError:
