@@ -146,6 +146,17 @@ def test_a_legacy_policy_is_heeded(start: Callable[..., Up], workload: str, tmp_
     assert "Policy is legacy" in up.stop()[2]
 
 
+def test_a_reload_is_told(start: Callable[..., Up], tmp_path: Path) -> None:
+    """One line on standard error, also without -v."""
+    path = tmp_path / "scheduler.yaml"
+    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    path.write_text(text)
+    up = start("--config", str(path), "--nodes", "1")
+    path.write_text(f"{text}percentageOfNodesToScore: 50\n")
+    assert up.process.stderr is not None
+    assert '"Configuration reloaded" changed=[]' in up.process.stderr.readline()
+
+
 def test_nodes_have_the_devices_asked_for(start: Callable[..., Up], tmp_path: Path) -> None:
     """A pod that asks for one as an extended resource runs with it."""
     path = tmp_path / "pod.yaml"

@@ -14,7 +14,6 @@ PAGES = [
 
 TESTED_APART = {
     "docs/how-to/migrate-from-policy.md": "tests/cli/test_migrate_from_policy.py",
-    "docs/how-to/use-an-extender.md": "tests/integration/test_extenders.py",
 }
 """Pages with a test of their own, which runs what they show."""
 

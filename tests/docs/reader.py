@@ -1,7 +1,8 @@
 """A reader who does what a page says: types its commands into one shell, saves its files, leaves its servers running.
 
-`kubestow up` and `kubestow apiserver` go on until the end of the page, or until the page starts the next one; `make up`
-is `kubestow up` as the Makefile starts it. `kubestow scheduler` reads all that it is given, and ends.
+`kubestow up` and `kubestow apiserver` go on until the end of the page, or until the page starts the next one; what is
+started with `&` goes on until the end. `make up` is `kubestow up` as the Makefile starts it. `kubestow scheduler` reads
+all that it is given, and ends.
 
 Where a page shows an answer, it must come: `...` stands for anything, on a line of its own for any lines. Of what
 kubectl shows, names that are made up and their nodes, addresses, ages, the order of lines and the width of columns may
@@ -56,6 +57,7 @@ class Reader:
 
     def close(self) -> None:
         self._stop_server()
+        self._type("kill $(jobs -p)")
         _, stdout = self._pipes()
         self._shell.communicate(timeout=_SECONDS)
         stdout.close()

@@ -40,14 +40,14 @@ def test_the_extender_of_the_how_to(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with running_cluster() as cluster, serving(script) as extender:
-            await cluster.add(*(node(f"n{i}", cpu="1") for i in (1, 2, 3)))
+            await cluster.add(*(node(f"node-{i}", cpu="1") for i in (1, 2, 3)))
             verbs_of = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "nodeCacheCapable": True}
             async with running_scheduler(cluster, extenders(extender.port, weight=1, **verbs_of)):
                 await cluster.add(pod("first", cpu="900m"))
                 await eventually(lambda: cluster.all_bound("first"))
                 await cluster.add(pod("second", cpu="900m"))
                 await eventually(lambda: cluster.all_bound("second"))
-                assert await cluster.nodes_of_pods() == {"first": "n3", "second": "n2"}
+                assert await cluster.nodes_of_pods() == {"first": "node-3", "second": "node-2"}
                 await cluster.add(pod("third", cpu="900m"))
 
                 async def refused() -> bool:

@@ -36,7 +36,11 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 )
 @click.option("--token", help="The administrator's bearer token; made up if not given.")
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help='Lines of token,user,uid,"groups".')
-@click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to write the kubeconfig; folders are made as needed.",
+)
 @click.option("--tls-san", "names", multiple=True, help="Another name or address for the certificate; repeatable.")
 @click.option("--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write who did what, as JSON lines.")
 @feature_gates_option("Features to turn on or off: GenericWorkload and WorkloadWithJob make a difference.")

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 @click.option("--policy-config-file", "policy", metavar="FILE", help="Legacy Policy of the scheduler.")
 @feature_gates_option("Features of API server and scheduler to turn on or off.")
 @click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the kubeconfig.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to write the kubeconfig; folders are made as needed.",
+)
 @click.option("--controllers", default="*", show_default=True, help="Those to run, as with `kubestow apiserver`.")
 @click.option(
     "-f",

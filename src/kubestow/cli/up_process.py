@@ -7,6 +7,7 @@ then the API server stops. A second one ends the process at once with 1.
 """
 
 import asyncio
+import dataclasses
 import io
 import os
 import shlex
@@ -15,7 +16,6 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -40,7 +40,7 @@ from kubestow.model.failures import CallError
 from kubestow.objects import ObjectsError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.log_setup import LogOptions, LogOutput
-from kubestow.reporting.logs import NO_NEWS, get_logger
+from kubestow.reporting.logs import NO_NEWS, ModuleLevel, get_logger
 from kubestow.running.clock import WallClock
 from kubestow.running.reloading import Setup
 from kubestow.wiring.clients import user_agent
@@ -60,7 +60,7 @@ COMMANDS = (
 _KEPT_WARNINGS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
     """What the command line says."""
 
@@ -93,7 +93,9 @@ def run(settings: Settings) -> None:
     console = Console()
     full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == NO_NEWS
     warnings = _Warnings(passed_on=not full_screen)
-    output = LogOutput(settings.logs, err=warnings)
+    # Without -v only what goes wrong is logged; but whoever changes a file wants to know that it was taken.
+    logs = dataclasses.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reloading", 0)))
+    output = LogOutput(logs, err=warnings)
     output.open()
     try:
         if settings.policy is not None:
