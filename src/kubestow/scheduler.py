@@ -24,7 +24,6 @@ from kubestow.cluster.state import Cluster
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.cycle.trace import Trace
-from kubestow.extenders.binding import ExtenderBinding
 from kubestow.extenders.extender import Ask, Asking, Call
 from kubestow.framework.handle import Recorder
 from kubestow.framework.profile import Profile
@@ -112,7 +111,6 @@ class Scheduler:
         ask: Ask,
         *,
         announces_expectation: bool = True,
-        extender_binding: ExtenderBinding | None = None,
         observer: Observer | None = None,
     ) -> None:
         self._cluster = cluster
@@ -145,7 +143,6 @@ class Scheduler:
             stopwatch,
             gate,
             announces_expectation=announces_expectation,
-            extender_binding=extender_binding,
         )
         if observer is not None:
             queue.moved, self.binder.step = observer.moved, observer.step

@@ -238,6 +238,31 @@ def test_who_does_not_lead_asks_nobody() -> None:
     run(asking(accept, talk, may_act=False))
 
 
+def test_a_way_that_is_given_up() -> None:
+    """The call under way is answered, then the connections are closed; a late call finds its way all the same."""
+
+    async def script(request: Request, answer: Answer) -> None:
+        await asyncio.sleep(1.0)
+        answer.reply(200)
+
+    async def main() -> None:
+        async with serving(script) as server:
+            url = f"http://127.0.0.1:{server.port}"
+            [configured] = config.load(f"{HEAD}extenders: [{{urlPrefix: '{url}', filterVerb: f}}]").extenders
+            client = ExtenderClient([configured], FixedClock(), "kubestow/test", lambda: True)
+            call = Call(Extender(0, configured), "f", (b"{}",))
+            asking = asyncio.ensure_future(client.ask([call]))
+            await asyncio.sleep(0.5)
+            client.keep([])
+            assert await asking == [b"{}"]
+            assert await client.ask([call]) == [b"{}"]
+            await asyncio.sleep(0.1)
+            assert (server.connections, len(server.transports)) == (2, 0)
+            client.close()
+
+    run(main())
+
+
 # TLS
 
 

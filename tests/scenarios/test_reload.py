@@ -44,7 +44,7 @@ def test_a_changed_plugin_decides_from_now_on(reloadable: Reloadable) -> None:
     reloadable.harness.run_until_idle()
     assert (cluster.node_of("before"), cluster.node_of("after")) == ("v1", "v2")
     assert reloadable.events == [
-        ("Normal", "Reloaded", "reloaded its configuration; changed profiles: default-scheduler")
+        ("Normal", "Reloaded", "reloaded its configuration; changed: profile default-scheduler")
     ]
     assert (reloadable.count("success"), reloadable.metrics.successful.read()[()]) == (1, 1)
 
@@ -187,7 +187,11 @@ def test_other_backoffs_and_percentage(reloadable: Reloadable) -> None:
         ("leaderElection: {leaseDuration: 20s}\n" + MINE, None, "leaderElection.leaseDuration cannot change while"),
         ("clientConnection: {qps: 7}\n" + MINE, None, "clientConnection.qps cannot change while running: restart"),
         ("parallelism: 3\n" + MINE, None, "parallelism cannot change while running"),
-        ("extenders: [{urlPrefix: 'http://x', filterVerb: f}]\n" + MINE, None, "extenders cannot change while running"),
+        (
+            "extenders: [{urlPrefix: 'http://x', filterVerb: f}]\n" + MINE,
+            None,
+            "extenders: these extenders are sent Nodes whole, which are not kept so: restart the scheduler",
+        ),
         ("profiles:\n- plugins: {multiPoint: {ena", None, "line"),
         (MINE.replace("Mine", "Mien"), None, "Mien"),
         (MINE + "  pluginConfig:\n  - name: NodeResourcesFit\n    args: {nonsense: 1}\n", None, "nonsense"),

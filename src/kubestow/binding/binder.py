@@ -57,7 +57,6 @@ class Binder:
         gate: Gate,
         *,
         announces_expectation: bool,
-        extender_binding: ExtenderBinding | None = None,
     ) -> None:
         self._dispatcher = dispatcher
         self._waiting = waiting
@@ -67,7 +66,8 @@ class Binder:
         self._stopwatch = stopwatch
         self._gate = gate
         self._announces_expectation = announces_expectation
-        self._extender_binding = extender_binding
+        self.extender_binding: ExtenderBinding | None = None
+        """For the pods that start from now on."""
         self._tasks: dict[str, asyncio.Task[Failed | None]] = {}
         self._pre_binding: dict[str, asyncio.Task[Rejection | None]] = {}
         self._preempted: dict[str, str] = {}
@@ -80,7 +80,7 @@ class Binder:
         if placed.waits:
             # At once, so that plugins can find it before the task first runs.
             self._waiting.add(placed.pod, placed.node, placed.waits)
-        task = asyncio.get_running_loop().create_task(self._bind(attempt.profile, placed))
+        task = asyncio.get_running_loop().create_task(self._bind(attempt.profile, placed, self.extender_binding))
         self._tasks[placed.pod.uid] = task
         task.add_done_callback(partial(self._ended, attempt, placed))
 
@@ -101,7 +101,7 @@ class Binder:
         else:
             self._observer.binding_failed(attempt, placed, failed)
 
-    async def _bind(self, profile: Profile, placed: Placed) -> Failed | None:
+    async def _bind(self, profile: Profile, placed: Placed, extender_binding: ExtenderBinding | None) -> Failed | None:
         pod, node = placed.pod, placed.node
         to_prepare = _needed(profile, placed) if profile.pre_bind else ()
         if self._announces_expectation and (to_prepare or placed.waits):
@@ -117,9 +117,9 @@ class Binder:
             refused = await self._pre_bind(profile, to_prepare, placed)
             if refused is not None:
                 return Failed(refused.code, refused.message)
-        if self._extender_binding is not None:
+        if extender_binding is not None:
             start = self._stopwatch()
-            if await self._extender_binding(pod.pod, node):
+            if await extender_binding(pod.pod, node):
                 self._tell(pod.uid, "Extender", "", start)
                 return None
         return await self._bind_plugins(profile, placed)

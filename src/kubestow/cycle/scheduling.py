@@ -89,7 +89,6 @@ class SchedulingCycles:
         share_among_equal_pods: bool = True,
         metrics: SchedulerMetrics | None = None,
         upcoming: Upcoming = nobody,
-        extenders: Extenders | None = None,
         traces: bool = False,
     ) -> None:
         """`traces`: whether cycles leave what they have found out, for others to explain it."""
@@ -99,10 +98,14 @@ class SchedulingCycles:
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
-        self._extenders = extenders
+        self._extenders: Extenders | None = None
         self._traces = traces
         self.trace: Trace | None = None
         """What the last cycle left."""
+
+    def use_extenders(self, extenders: Extenders | None) -> None:
+        """These are asked from now on."""
+        self._extenders = extenders
 
     @property
     def asks_extenders(self) -> bool:

@@ -32,8 +32,33 @@ class ExtenderClient:
         self, configured: Sequence[Extender], clock: Clock, user_agent: str, may_act: Callable[[], bool]
     ) -> None:
         """Raises CredentialsError for what cannot be used; `may_act` tells whether nobody else can be the leader."""
-        self._ways = [_Way(number, config, clock, user_agent) for number, config in enumerate(configured)]
+        self._clock = clock
+        self._user_agent = user_agent
         self._may_act = may_act
+        self._ways: dict[Extender, _Way] = {}
+        self.open(configured)
+
+    def open(self, configured: Sequence[Extender]) -> None:
+        """Make ways to more extenders; raises CredentialsError."""
+        for number, config in enumerate(configured):
+            if config not in self._ways:
+                self._ways[config] = self._way(number, config)
+
+    def keep(self, configured: Sequence[Extender]) -> None:
+        """Give up the ways to all others, once calls that are under way have ended."""
+        for config in [config for config in self._ways if config not in configured]:
+            self._ways.pop(config).give_up()
+
+    def _way(self, number: int, config: Extender) -> "_Way":
+        return _Way(number, config, self._clock, self._user_agent)
+
+    def _way_for(self, call: Call) -> "_Way":
+        way = self._ways.get(call.extender.config)
+        if way is None:
+            # Of a pod that began before the way was given up.
+            way = self._way(call.extender.number, call.extender.config)
+            way.give_up()
+        return way
 
     async def ask(self, calls: Sequence[Call]) -> Sequence[Answer]:
         """Make calls side by side."""
@@ -45,14 +70,14 @@ class ExtenderClient:
         if not self._may_act():
             return ExtenderError("no extender is asked any more: this instance is not the leader")
         try:
-            return await self._ways[call.extender.number].post(call)
+            return await self._way_for(call).post(call)
         except TimedOutError:
             return ExtenderError(f'Post "{call.url}": {_TIMED_OUT}')
         except Exception as error:
             return error if isinstance(error, ExtenderError) else ExtenderError(f'Post "{call.url}": {error}')
 
     def close(self) -> None:
-        for way in self._ways:
+        for way in self._ways.values():
             way.channel.close()
 
 
@@ -65,6 +90,8 @@ class _Way:
             access, most_requests=MOST_REQUESTS, largest_answer=LARGEST_ANSWER, clock=clock
         )
         self._seconds = config.httpTimeout.seconds
+        self._calls = 0
+        self._is_given_up = False
         endpoint = self.channel.endpoint
         self._root = f"{endpoint.scheme}://{endpoint.authority}"
         self._headers = (
@@ -72,8 +99,23 @@ class _Way:
             "Content-Type: application/json\r\nContent-Length: "
         )
 
+    def give_up(self) -> None:
+        """Close it when no call is under way any more."""
+        self._is_given_up = True
+        if not self._calls:
+            self.channel.close()
+
     async def post(self, call: Call) -> bytes:
         """The body of the answer; raises TransportError or ExtenderError."""
+        self._calls += 1
+        try:
+            return await self._post(call)
+        finally:
+            self._calls -= 1
+            if self._is_given_up and not self._calls:
+                self.channel.close()
+
+    async def _post(self, call: Call) -> bytes:
         path = f"{self.channel.endpoint.prefix}/{call.verb}"
         deadline = asyncio.get_running_loop().time() + self._seconds
         for _ in range(MOST_REDIRECTS):

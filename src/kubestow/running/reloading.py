@@ -6,12 +6,12 @@
 
 From what is loaded to the swap nothing is awaited, so no cycle sees half of it. Profiles that are as they were stay the
 very same, with all that their plugins know. Pods that are on their way to a node finish with the profile they began
-with. On trial are the first attempts by new profiles: if plugins fail in most of them, the profiles that were proven
-last come back.
+with, and so with the extenders that were there. On trial are the first attempts by new profiles: if plugins fail in
+most of them, the profiles that were proven last come back.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -22,12 +22,15 @@ from kubestow.config import SchedulerConfiguration, configuration
 from kubestow.config.expansion import enabled_names
 from kubestow.cycle.outcome import Failed
 from kubestow.cycle.scheduling import SchedulingCycles
+from kubestow.extenders.asking import whole_kinds
+from kubestow.extenders.client import ExtenderClient
 from kubestow.framework.handle import Handle
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.registry import Registry
 from kubestow.intake import Intake
 from kubestow.model.pod import Pod
+from kubestow.model.whole import WholePod
 from kubestow.plugin.loading import PluginCollection, forget_modules
 from kubestow.queue.ordering import queue_order
 from kubestow.queue.scheduling_queue import SchedulingQueue
@@ -44,7 +47,7 @@ LONGEST_TRIAL = 20
 SHORTEST_TRIAL = 5
 """Before so many attempts nothing is said against them."""
 
-_MAY_CHANGE = ("profiles", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds")
+_MAY_CHANGE = ("profiles", "extenders", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds")
 
 
 class Setup(NamedTuple):
@@ -75,6 +78,8 @@ class Running(Protocol):
     @property
     def build(self) -> Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]: ...
     @property
+    def use_extenders(self) -> Callable[[Sequence[configuration.Extender]], None]: ...
+    @property
     def cycles(self) -> SchedulingCycles: ...
     @property
     def intake(self) -> Intake: ...
@@ -104,13 +109,17 @@ class Reloader:
         pods: Callable[[], Iterable[Pod]],
         announce: Announce,
         metrics: ReloadMetrics,
+        extenders: ExtenderClient | None = None,
     ) -> None:
-        """`pods` tells all pods there are, whoever schedules them."""
+        """`pods` tells all pods there are, whoever schedules them; `extenders` makes the calls to extenders."""
         self._core = core
         self._load = load
         self._pods = pods
         self._announce = announce
         self._metrics = metrics
+        self._extenders = extenders
+        self._whole = whole_kinds(setup.configuration.extenders)
+        """The kinds of which all the JSON is kept."""
         self._current = self._proven = _Version(setup, dict(core.profiles))
         self._turn = asyncio.Lock()
         self._attempts = self._failures = 0
@@ -135,7 +144,7 @@ class Reloader:
                 self._went_wrong("failure", "ReloadFailed", words)
                 forget_modules((self._current.setup.plugins, self._proven.setup.plugins))
                 return False
-        words = f"changed profiles: {', '.join(changed)}" if changed else "no profile has changed"
+        words = f"changed: {', '.join(changed)}" if changed else "no profile has changed"
         log.info("Configuration reloaded", changed=changed)
         self._metrics.reloads.inc("success")
         self._metrics.successful.set(1)
@@ -158,15 +167,21 @@ class Reloader:
         return await done
 
     def _take(self, setup: Setup) -> list[str]:
-        """Put a setup in the place of the current one; returns the names of profiles that came, changed or went."""
+        """Put a setup in the place of the current one; returns what came, changed or went."""
         core, current = self._core, self._current
         refused = [
             f"{field} cannot change while running: restart the scheduler"
             for field in _differences(current.setup.configuration, setup.configuration)
             if field not in _MAY_CHANGE
         ]
+        for kind, whole in whole_kinds(setup.configuration.extenders).items():
+            if self._whole.get(kind) not in (whole, WholePod):
+                needed = f"these extenders are sent {kind.__name__}s whole, which are not kept so"
+                refused.append(f"extenders: {needed}: restart the scheduler")
         if refused:
             raise ReloadError("\n".join(refused))
+        if self._extenders is not None:
+            self._extenders.open(setup.configuration.extenders)
         wanted = setup.configuration.profiles
         changed = tuple(profile for profile in wanted if not _is_same(profile, setup, current.setup))
         built = core.build(replace(setup.configuration, profiles=changed), setup.registry)
@@ -176,6 +191,11 @@ class Reloader:
 
     def _swap(self, version: _Version) -> list[str]:
         core, profiles, settings = self._core, version.profiles, version.setup.configuration
+        others = settings.extenders != self.configuration.extenders
+        if others:
+            core.use_extenders(settings.extenders)
+            if self._extenders is not None:
+                self._extenders.keep(settings.extenders)
         names = dict.fromkeys((*core.profiles, *profiles))
         changed = [name for name in names if core.profiles.get(name) is not profiles.get(name)]
         for name in changed:
@@ -188,14 +208,14 @@ class Reloader:
             queue_order(next(iter(profiles.values()))),
             float(settings.podInitialBackoffSeconds),
             float(settings.podMaxBackoffSeconds),
-            [name for name in changed if name in profiles],
+            [name for name in profiles if others or name in changed],
         )
         core.cycles.reconfigure(settings.percentageOfNodesToScore)
         core.intake.names_changed(self._pods())
         self._current = version
         self._begin_trial()
         forget_modules((version.setup.plugins, self._proven.setup.plugins))
-        return changed
+        return [*(f"profile {name}" for name in changed), *(["extenders"] if others else [])]
 
     # On trial
 

@@ -1,7 +1,7 @@
 """The scheduler core put together: everything but the connection to an API server."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.gate import Gate
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
+from kubestow.config.configuration import Extender
 from kubestow.cycle.pod_group import GroupCycles
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
 from kubestow.extenders.asking import Extenders
@@ -63,6 +64,8 @@ class Core:
     handle: Handle
     build: Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]
     """Makes other profiles; raises ProfileError."""
+    use_extenders: Callable[[Sequence[Extender]], None]
+    """Has other extenders asked about the pods that begin from now on."""
     cycles: SchedulingCycles
     waiting_pods: WaitingPods
     dispatcher: Dispatcher
@@ -83,7 +86,6 @@ def build_core(
     """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
     cluster, nominator, waiting, conditions = Cluster(features), Nominator(), WaitingPods(), Conditions()
     dispatcher, work_arrived, gate = Dispatcher(outside.api, outside.metrics), asyncio.Event(), Gate()
-    extenders = Extenders(configuration.extenders, cluster.nodes) if configuration.extenders else None
 
     # Plugins may ask for what is made only after them; by the time they do, it is there.
     def activate(pods: Iterable[Pod]) -> None:
@@ -107,8 +109,6 @@ def build_core(
         write_aside=dispatcher.write_aside,
         is_preempting=is_preempting,
     )
-    if extenders is not None:
-        handle.extenders_judge_preemption = extenders.judge_preemption
     build = partial(build_profiles, handle=handle, stopwatch=outside.stopwatch)
     profiles = build(configuration, registry)
     outside.metrics.plugin_evaluations.watch(
@@ -136,7 +136,6 @@ def build_core(
         configuration.percentageOfNodesToScore,
         metrics=outside.metrics,
         upcoming=queue.upcoming,
-        extenders=extenders,
         traces=outside.observer is not None,
     )
     intake = Intake(
@@ -159,7 +158,6 @@ def build_core(
         gate,
         outside.ask,
         announces_expectation=features.nominated_node_name_for_expectation,
-        extender_binding=None if extenders is None else ExtenderBinding(extenders, outside.ask),
         observer=outside.observer,
     )
     if cluster.groups is not None:
@@ -174,4 +172,14 @@ def build_core(
             outside.clock,
             outside.stopwatch,
         )
-    return Core(cluster, queue, profiles, handle, build, cycles, waiting, dispatcher, intake, scheduler, gate)
+
+    def use_extenders(configured: Sequence[Extender]) -> None:
+        extenders = Extenders(configured, cluster.nodes) if configured else None
+        handle.extenders_judge_preemption = extenders.judge_preemption if extenders else lambda _pod: False
+        cycles.use_extenders(extenders)
+        scheduler.binder.extender_binding = ExtenderBinding(extenders, outside.ask) if extenders else None
+
+    use_extenders(configuration.extenders)
+    return Core(
+        cluster, queue, profiles, handle, build, use_extenders, cycles, waiting, dispatcher, intake, scheduler, gate
+    )

@@ -157,6 +157,7 @@ class LiveScheduler:
                 lambda: stores[PODS.name].objects.values(),
                 lambda kind, reason, what: events.announce(self._speaker, lock, what, reason=reason, kind=kind),
                 metrics.reload,
+                self.extenders,
             )
         self._annotator = None
         if self.decisions is not None and options.decisions.annotates:

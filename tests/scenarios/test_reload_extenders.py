@@ -1,0 +1,88 @@
+"""Other extenders while the scheduler runs: new pods go by them, pods on their way end with those they began with."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios.extending import FakeExtenders, binds_in, only
+from scenarios.reloads import MINE, Reloadable, plugin
+
+Start = Callable[..., SchedulerHarness]
+
+ANY_NODE = plugin(version="")
+
+
+def listed(**extenders: str) -> str:
+    entries = ", ".join(f"{{urlPrefix: 'http://x/{name}', {fields}}}" for name, fields in extenders.items())
+    return f"extenders: [{entries}]\n{MINE}"
+
+
+def begin(tmp_path: Path, start: Start, extenders: FakeExtenders, **configured: str) -> Reloadable:
+    reloadable = Reloadable(tmp_path, partial(start, ask=extenders.ask), listed(**configured), ANY_NODE)
+    for name in ("n1", "n2"):
+        reloadable.harness.cluster.add(make_node(name))
+    return reloadable
+
+
+FILTER = "filterVerb: filter, nodeCacheCapable: true"
+
+
+def test_rejected_pods_are_asked_about_again(tmp_path: Path, start: Start) -> None:
+    """By the extender that has come; the one that has gone is asked no more."""
+    extenders = FakeExtenders()
+    extenders.replies = {"a/filter": only(), "b/filter": only("n2")}
+    reloadable = begin(tmp_path, start, extenders, a=FILTER)
+    harness = reloadable.harness
+    harness.cluster.add(make_pod("p"))
+    harness.run_until_idle()
+    assert harness.place_of("p") == "unschedulable"
+    before = reloadable.mine()
+    assert reloadable.reload(configuration=listed(b=FILTER))
+    harness.run_until_idle()
+    assert harness.cluster.node_of("p") == "n2"
+    assert extenders.paths[-1] == "b/filter"
+    assert reloadable.mine() is before
+    assert reloadable.events[-1].note == "reloaded its configuration; changed: extenders"
+
+
+def test_the_last_extender_goes(tmp_path: Path, start: Start) -> None:
+    """Then nobody is asked."""
+    extenders = FakeExtenders()
+    reloadable = begin(tmp_path, start, extenders, a=f"{FILTER}, bindVerb: bind")
+    assert reloadable.reload(configuration=MINE)
+    reloadable.harness.cluster.add(make_pod("p"))
+    reloadable.harness.run_until_idle()
+    assert reloadable.harness.cluster.node_of("p")
+    assert extenders.asked == []
+
+
+def test_pods_on_their_way_are_bound_by_whom_they_began_with(tmp_path: Path, start: Start) -> None:
+    """The one before binds the pod that waits in PreBind; the next pod is bound by the new one."""
+    extenders = FakeExtenders()
+    methods = [
+        "def pre_bind_needed(self, state, pod, node): return True",
+        "async def pre_bind(self, state, pod, node): await __import__('asyncio').sleep(5)",
+    ]
+    slow = plugin("\n".join(methods), version="")
+    reloadable = begin(tmp_path, start, extenders, a="bindVerb: bind")
+    harness = reloadable.harness
+    extenders.replies = dict.fromkeys(("a/bind", "b/bind"), binds_in(harness.cluster))
+    assert reloadable.reload(code=slow)
+    harness.cluster.add(make_pod("p"))
+    harness.run_for(1.0)
+    assert reloadable.reload(configuration=listed(b="bindVerb: bind"))
+    harness.cluster.add(make_pod("q"))
+    harness.run_until_idle()
+    assert [(asked.path, asked.body["PodName"]) for asked in extenders.asked] == [("a/bind", "p"), ("b/bind", "q")]
+
+
+def test_what_would_have_had_to_be_kept_needs_a_restart(tmp_path: Path, start: Start) -> None:
+    """Nodes that are sent whole; the extender that is there is asked on."""
+    extenders = FakeExtenders()
+    reloadable = begin(tmp_path, start, extenders, a=FILTER)
+    assert not reloadable.reload(configuration=listed(a="filterVerb: filter"))
+    assert "sent Nodes whole, which are not kept so: restart" in reloadable.events[-1].note
+    reloadable.harness.cluster.add(make_pod("p"))
+    reloadable.harness.run_until_idle()
+    assert extenders.paths == ["a/filter"]
