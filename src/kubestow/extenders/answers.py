@@ -1,6 +1,6 @@
 """What extenders answer, decoded as leniently as Go does: names in any case, nulls for what is empty."""
 
-import functools
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -59,17 +59,13 @@ class BindingResult(Struct, frozen=True, forbid_unknown_fields=True):
     Error: str = ""
 
 
-_EMPTY: dict[type, Any] = {inspect.ListType: [], inspect.StrType: ""}
-"""What null stands for; otherwise an object without fields."""
-
-
 class AnswerDecoder:
     """Decodes answers of one kind."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._exact: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
-        self._info = inspect.type_info(kind)
+        self._named = _namer(inspect.type_info(kind))
 
     def decode(self, call: Call, answer: Answer) -> Any:
         """Raises ExtenderError."""
@@ -79,30 +75,46 @@ class AnswerDecoder:
             try:
                 return self._exact.decode(answer)
             except msgspec.ValidationError:
-                return msgspec.convert(_exactly_named(self._info, msgspec.json.decode(answer)), self._kind)
+                return msgspec.convert(self._named(msgspec.json.decode(answer)), self._kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ExtenderError(f'Post "{call.url}": the answer cannot be understood: {error}') from None
 
 
-@functools.cache
-def _fields_of(kind: type[Struct]) -> dict[str, inspect.Field]:
-    info = inspect.type_info(kind)
-    assert isinstance(info, inspect.StructType)
-    return {field.name.lower(): field for field in info.fields}
+Namer: TypeAlias = Callable[[Any], Any]
+"""Gives fields of a decoded value the names that they have here; null is empty, and unknown fields are left out."""
 
 
-def _exactly_named(info: inspect.Type, value: Any) -> Any:
-    """A decoded value with the names of fields as they are here; null is empty, unknown fields are left out."""
+def _namer(info: inspect.Type) -> Namer:
     if isinstance(info, inspect.UnionType):
         info = next(kind for kind in info.types if not isinstance(kind, inspect.NoneType))
-    if value is None:
-        return _EMPTY.get(type(info), {})
-    if isinstance(info, inspect.StructType) and isinstance(value, dict):
-        known = _fields_of(info.cls)
-        found = ((known.get(name.lower()), part) for name, part in value.items())
-        return {field.name: _exactly_named(field.type, part) for field, part in found if field is not None is not part}
-    if isinstance(info, inspect.ListType) and isinstance(value, list):
-        return [_exactly_named(info.item_type, part) for part in value]
-    if isinstance(info, inspect.DictType) and isinstance(value, dict):
-        return {name: _exactly_named(info.value_type, part) for name, part in value.items()}
-    return value
+    if isinstance(info, inspect.StructType):
+        return _struct_namer({field.name.lower(): (field.name, _namer(field.type)) for field in info.fields})
+    if isinstance(info, inspect.ListType):
+        of_item = _namer(info.item_type)
+        return lambda value: [*map(of_item, value)] if isinstance(value, list) else [] if value is None else value
+    if isinstance(info, inspect.DictType):
+        return _dict_namer(_namer(info.value_type))
+    return lambda value: "" if value is None else value
+
+
+def _dict_namer(of_value: Namer) -> Namer:
+    def named(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return {} if value is None else value
+        return {name: of_value(part) for name, part in value.items()}
+
+    return named
+
+
+def _struct_namer(fields: Mapping[str, tuple[str, Namer]]) -> Namer:
+    def named(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return {} if value is None else value
+        result = {}
+        for name, part in value.items():
+            field = fields.get(name) or fields.get(name.lower())
+            if field is not None and part is not None:
+                result[field[0]] = field[1](part)
+        return result
+
+    return named
