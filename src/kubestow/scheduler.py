@@ -200,11 +200,11 @@ class Scheduler:
         self.conclude(attempt, outcome, self._cycles.trace)
 
     def conclude(self, attempt: Attempt, outcome: Outcome, trace: Trace | None = None) -> None:
-        """Bind a pod that was placed, or put it back into the queue."""
+        """Bind a pod that was placed, or put it back into the queue; `trace` is what a cycle that failed left."""
         queued, seconds = attempt.queued, self._stopwatch() - attempt.started
         self._decided(queued.pod, outcome, seconds)
         if self._observer is not None:
-            self._observer.decided(attempt, outcome, seconds, trace)
+            self._observer.decided(attempt, outcome, seconds, outcome.trace if isinstance(outcome, Placed) else trace)
         if isinstance(outcome, Placed):
             self._queue.nominator.remove(queued.uid)
             self.binder.start(attempt, outcome)

@@ -12,6 +12,7 @@ from kubestow.decisions.telling import tell
 from kubestow.framework.handle import Handle
 from kubestow.framework.results import Wait
 from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios import gangs
 from scenarios.extending import FakeExtenders, only
 
 ROOM = 1 << 24
@@ -320,3 +321,17 @@ def test_only_the_last_moves_are_known() -> None:
     assert len(first.queue.history) == 1
     assert 0 < len(last.queue.history) <= 8
     assert len(last.queue.history) + last.queue.forgotten == 2 * last.queue.attempts - 1
+
+
+def test_pods_of_a_group() -> None:
+    """Decided together, told one by one, each with the nodes as it found them."""
+    with harness(features=gangs.features()) as world:
+        gangs.add_nodes(world, 3)
+        gangs.add_gang(world, "g", 3)
+        world.run_until_idle()
+        found = [decision for number in range(3) for decision in decisions(world, f"g{number}")]
+    assert [decision.outcome for decision in found] == ["scheduled"] * 3
+    for decision in found:
+        assert decision.chosen in nodes_of(decision)
+        assert decision.binding is not None
+        assert decision.binding.state == "bound"

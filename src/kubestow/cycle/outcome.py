@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.trace import Trace
 from kubestow.framework.results import Code
 
 NO_NODES = "no nodes available to schedule pods"
@@ -24,6 +25,8 @@ class Placed:
     """Plugins whose permission is still missing, and how many seconds each may take."""
     waits_for: str = ""
     """In the words of the last of them."""
+    trace: Trace | None = None
+    """What the cycle left for those who explain it."""
 
 
 @dataclass(frozen=True, slots=True)

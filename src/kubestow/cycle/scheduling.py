@@ -294,7 +294,8 @@ class SchedulingCycles:
         profile = evaluation.profile
         # The others' states may be large, and thousands of pods may be about to be bound.
         states = {name: state for name, state in evaluation.states.items() if name in profile.acting}
-        return self.take(profile, Placed(evaluation.pod.placed_on(node), node, states, evaluated, feasible))
+        placed = Placed(evaluation.pod.placed_on(node), node, states, evaluated, feasible, trace=self.trace)
+        return self.take(profile, placed)
 
     def take(self, profile: Profile, placed: Placed) -> Outcome:
         """Assume a pod on its node, and run Reserve and Permit; if they refuse, nothing is taken."""

@@ -27,7 +27,7 @@ class Scored(NamedTuple):
     """Normalized and weighted; None: nothing was normalized."""
 
 
-class Trace(Struct, gc=False):
+class Trace(Struct):
     """One cycle."""
 
     evaluation: Any
