@@ -60,8 +60,8 @@ def _written(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
-OWN = "Plugin"
-"""The group of those that kube-scheduler does not have."""
+OWN = ("Plugin", "Decision")
+"""The groups of those that kube-scheduler does not have."""
 
 
 def test_the_flags_are_those_of_kube_scheduler() -> None:
@@ -69,7 +69,7 @@ def test_the_flags_are_those_of_kube_scheduler() -> None:
     listed = [
         f"{group}: " + " ".join(f"{flag.name}={flag.shown_default}".removesuffix("=") for flag in flags)
         for group, flags in GROUPS.items()
-        if group != OWN
+        if group not in OWN
     ]
     assert listed == KUBE_SCHEDULER.strip().replace("\n ", " ").splitlines()
 
@@ -153,6 +153,18 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
         (("--kubeconfig=/no/such/file",), "/no/such/file: no such file"),
         (("--leader-elect-renew-deadline=20s",), "leaderElection.leaseDuration"),
         (("--secure-port=70000", "--master=http://127.0.0.1:1"), "--secure-port: 70000 is not a port"),
+        (
+            ("--decision-log=/no/such/folder/log", "--master=http://127.0.0.1:1"),
+            "--decision-log: cannot write /no/such/folder/log: No such file or directory",
+        ),
+        (
+            ("--annotate-decisions", "--decision-records-bytes=0", "--master=http://127.0.0.1:1"),
+            "--annotate-decisions: needs records; --decision-records-bytes must not be 0",
+        ),
+        (
+            ("--decision-log-max-size=-1", "--master=http://127.0.0.1:1"),
+            "--decision-log-max-size: must not be negative",
+        ),
     ],
 )
 def test_settings_that_cannot_be_used_end_with_1(arguments: tuple[str, ...], words: str) -> None:
