@@ -1,0 +1,34 @@
+"""Where no records are wanted, nothing of them is there."""
+
+import subprocess
+import sys
+
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+LOADED = """
+import sys
+import kubestow.cli.scheduler_process
+print(*(name for name in sys.modules if name.startswith("kubestow.decisions")))
+"""
+
+
+def test_nothing_is_imported() -> None:
+    """The process of a scheduler does not load what it may not need."""
+    found = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
+
+
+def test_nothing_is_collected() -> None:
+    """No cycle leaves a trace, no row has a journal, and no pod a history."""
+    with SchedulerHarness() as world:
+        world.cluster.add(make_node("n", cpu="2"))
+        for number in range(4):
+            world.cluster.add(make_pod(f"p{number}", cpu="1"))
+        world.run_until_idle()
+        assert world.decisions is None
+        assert world.core.cycles.trace is None
+        waiting = [world.core.queue.get(pod.metadata.uid) for pod in world.core.intake.pending_pods()]
+        assert [queued.history for queued in waiting if queued is not None] == [None, None]
+        sharing = world.core.cycles._sharing
+        assert sharing is not None
+        assert [known.results.journal for known in sharing._classes._values.values()] == [None]
