@@ -248,7 +248,7 @@ class Scheduler:
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
         self._attempted(attempt, "scheduled", None)
         if self._observer is not None:
-            self._observer.ended(queued.uid, None)
+            self._observer.ended(placed.pod.uid, None)
         since = queued.initial_attempt_timestamp
         waited = self._clock.now() - (queued.timestamp if since is None else since)
         self._metrics.pod_scheduling_attempts.observe(queued.attempts)

@@ -76,7 +76,8 @@ class Journal:
         self._parts = parts
         self._chapter = Chapter(self.said, parts)
         self._distinct: dict[Said, Said] = {}
-        self._now: Layer | None = None
+        self.last: Layer | None = None
+        """The moment that was asked for last, as long as nothing has changed."""
 
     def make_room(self, capacity: int) -> None:
         self.said.extend([None] * (capacity - len(self.said)))
@@ -92,7 +93,7 @@ class Journal:
             return
         changes = self._chapter.changes
         changes.append((row, before))
-        self._now = None
+        self.last = None
         if len(changes) > _MOST_CHANGES:
             self._distinct = {}
             self._chapter.end()
@@ -108,15 +109,13 @@ class Journal:
 
     def note_even(self, even: Even) -> None:
         """What all rows have the same."""
-        self.even, self._now = even, None
+        self.even, self.last = even, None
 
     def explain(self, row: int, rejection: Rejection) -> None:
         """Why a row is refused: that is nothing new, so it is no change."""
         self.said[row] = self._distinct.setdefault(rejection, rejection)
 
     def now(self) -> Layer:
-        found = self._now
-        if found is None:
-            chapter = self._chapter
-            found = self._now = (chapter, len(chapter.changes), self.even)
+        chapter = self._chapter
+        self.last = found = (chapter, len(chapter.changes), self.even)
         return found

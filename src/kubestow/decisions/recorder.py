@@ -99,9 +99,6 @@ class Recorder:
 
     def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
         history = queued.history
-        if history is None and not queued.attempts and queue == "active" and event == FIRST_EVENT:
-            # As it is with most pods: it needs no words, nor a place to remember it.
-            return
         if queued.gate is not None and queue == "unschedulable":
             queue, plugin = "gated", queued.gate.plugin
         key = (queue, event, plugin)
@@ -122,6 +119,7 @@ class Recorder:
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
         queued = attempt.queued
         meta, history = queued.pod.metadata, queued.history
+        pod = outcome.pod if isinstance(outcome, Placed) else queued.info
         self._count = number = self._count + 1
         record = Record(
             number,
@@ -131,7 +129,7 @@ class Recorder:
             meta.name,
             meta.uid,
             attempt.profile.name,
-            queued.info.priority,
+            pod.priority,
             queued.attempts,
             queued.timestamp,
             queued.initial_attempt_timestamp,

@@ -82,7 +82,8 @@ class QueuedPod:
 
 
 Moved = Callable[[QueuedPod, str, str, str], None]
-"""Is told of a pod that came to a queue: which one, the event, and the plugin whose hint said that it may help."""
+"""Is told of a pod that came to a queue, other than a new one that may be tried at once: the queue, the event, and the
+plugin whose hint said that it may help."""
 
 
 def priority_order(pod: Pod, waiting_since: float) -> tuple[int, float]:

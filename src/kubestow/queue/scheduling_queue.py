@@ -383,7 +383,7 @@ class SchedulingQueue:
 
     def _came(self, queue: str, queued: QueuedPod, cause: str) -> None:
         self._metrics.queue_incoming_pods.inc(cause, queue)
-        if self.moved is not None:
+        if self.moved is not None and not (queue is ACTIVE and cause is _FIRST):
             by, self._judge.hinted_by = self._judge.hinted_by, ""
             self.moved(queued, queue, cause, by)
         if log.tells(5):
@@ -410,7 +410,8 @@ class SchedulingQueue:
             self._rejections[plugin, queued.profile] += change
 
 
-_NOMINATING = (UNSCHEDULED_POD_ADD.label, UNSCHEDULED_POD_UPDATE.label)
+_FIRST = UNSCHEDULED_POD_ADD.label
+_NOMINATING = (_FIRST, UNSCHEDULED_POD_UPDATE.label)
 
 
 def _subjects_of(obj: Any) -> tuple[str, str]:
