@@ -46,7 +46,7 @@ _ATTEMPTS = (*map(str, range(_MANY_ATTEMPTS)), f"{_MANY_ATTEMPTS}+")
 _TIMED_CYCLES = 10
 """One cycle in so many has its plugin calls timed."""
 _CYCLES_PER_TURN = 32
-"""So many cycles run before bindings, watches and serving get their turn."""
+"""So many pods are tried before bindings, watches and serving get their turn, but for the rest of a group."""
 
 
 class Pause(NamedTuple, Generic[T]):
@@ -319,7 +319,8 @@ class Scheduler:
         while True:
             self._queue.flush_backoff()
             self._queue.flush_unschedulable()
-            for _ in range(_CYCLES_PER_TURN):
+            until = self._count + _CYCLES_PER_TURN
+            while self._count < until:
                 if not self.schedule_one():
                     break
                 if self._asking is not None:
