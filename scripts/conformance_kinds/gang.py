@@ -22,13 +22,13 @@ from kubestow.testing.jumping_loop import run
 from kubestow.wiring.core import Core
 from kubestow.wiring.live import LiveOptions, LiveScheduler
 
-_GATES = "GenericWorkload GangScheduling TopologyAwareWorkloadScheduling WorkloadAwarePreemption WorkloadWithJob"
-_FEATURES = Features.parse(",".join(f"{gate}=true" for gate in _GATES.split()))
-_PRIORITIES = {"p1": 100, "p5": 500, "p9": 900}
+GATES = "GenericWorkload GangScheduling TopologyAwareWorkloadScheduling WorkloadAwarePreemption WorkloadWithJob"
+_FEATURES = Features.parse(",".join(f"{gate}=true" for gate in GATES.split()))
+PRIORITIES = {"p1": 100, "p5": 500, "p9": 900}
 _QUIET_SECONDS = 2.5
 _QUIET_LOOKS = 25
 _TOKEN = "conformance"  # noqa: S105 - of a server of our own
-_PATHS = {
+PATHS = {
     "Node": "/api/v1/nodes",
     "Pod": "/api/v1/namespaces/default/pods",
     "PodGroup": "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups",
@@ -37,6 +37,7 @@ _PATHS = {
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
     "Event": "/apis/events.k8s.io/v1/namespaces/default/events",
 }
+LOOKED_AT = ("Node", "Pod", "PodGroup", "Event")
 _TOLD = ("type", "reason", "action")
 _MAY_BE_SEEN = "FailedScheduling"
 """Events of this reason may be seen where none is recorded."""
@@ -90,7 +91,7 @@ class _Scenario:
         self._api = api
 
     async def play(self, case: Object) -> str | None:
-        for name, value in _PRIORITIES.items():
+        for name, value in PRIORITIES.items():
             await self._create(
                 {
                     "apiVersion": "scheduling.k8s.io/v1",
@@ -105,17 +106,17 @@ class _Scenario:
             for kind, name in step.get("delete", ()):
                 await self._delete(kind, name)
             await self._quiet()
-            difference = _difference(await self._seen(), expected)
-            if difference is not None:
-                return f"step {number}: {difference}"
+            found = difference(await self._seen(), expected)
+            if found is not None:
+                return f"step {number}: {found}"
         return None
 
     async def _create(self, obj: Object) -> None:
-        await self._call("POST", _PATHS[obj["kind"]], obj)
+        await self._call("POST", PATHS[obj["kind"]], obj)
 
     async def _delete(self, kind: str, name: str) -> None:
         try:
-            await self._call("DELETE", f"{_PATHS[kind]}/{name}", {"gracePeriodSeconds": 0})
+            await self._call("DELETE", f"{PATHS[kind]}/{name}", {"gracePeriodSeconds": 0})
         except NotFoundError:
             pass
 
@@ -143,34 +144,36 @@ class _Scenario:
         return not (core.queue.has_work or core.queue.lengths()["backoff"] or any(len(part) for part in busy))
 
     async def _seen(self) -> Object:
-        items = {
-            kind: (await self._call("GET", _PATHS[kind]))["items"] for kind in ("Node", "Pod", "PodGroup", "Event")
-        }
-        labels = {node["metadata"]["name"]: node["metadata"].get("labels", {}) for node in items["Node"]}
-        bound, pending = Counter[str](), Counter[tuple[str, str, str, bool]]()
-        nodes: dict[str, list[str]] = {}
-        for pod in items["Pod"]:
-            group = pod["spec"].get("schedulingGroup", {}).get("podGroupName", "-")
-            if pod["spec"].get("nodeName"):
-                bound[group] += 1
-                nodes.setdefault(group, []).append(pod["spec"]["nodeName"])
-            else:
-                condition = _condition(pod, "PodScheduled")
-                words = condition.get("reason", ""), condition.get("message", "")
-                pending[group, *words, bool(pod["status"].get("nominatedNodeName"))] += 1
-        domains = {}
-        for group in items["PodGroup"]:
-            key = (group["spec"].get("schedulingConstraints") or {}).get("topology") or ()
-            name = group["metadata"]["name"]
-            if key and name in nodes:
-                domains[name] = len({labels[node].get(key[0]["key"]) for node in nodes[name]})
-        return {
-            "bound": dict(bound),
-            "domains": domains,
-            "pending": pending,
-            "groups": {group["metadata"]["name"]: _conditions(group) for group in items["PodGroup"]},
-            "events": {(one["regarding"]["kind"], *(one[field] for field in _TOLD)) for one in items["Event"]},
-        }
+        return seen({kind: (await self._call("GET", PATHS[kind]))["items"] for kind in LOOKED_AT})
+
+
+def seen(items: dict[str, list[Object]]) -> Object:
+    """What there is to see of the objects of each kind."""
+    labels = {node["metadata"]["name"]: node["metadata"].get("labels", {}) for node in items["Node"]}
+    bound, pending = Counter[str](), Counter[tuple[str, str, str, bool]]()
+    nodes: dict[str, list[str]] = {}
+    for pod in items["Pod"]:
+        group = pod["spec"].get("schedulingGroup", {}).get("podGroupName", "-")
+        if pod["spec"].get("nodeName"):
+            bound[group] += 1
+            nodes.setdefault(group, []).append(pod["spec"]["nodeName"])
+        else:
+            condition = _condition(pod, "PodScheduled")
+            words = condition.get("reason", ""), condition.get("message", "")
+            pending[group, *words, bool(pod["status"].get("nominatedNodeName"))] += 1
+    domains = {}
+    for group in items["PodGroup"]:
+        key = (group["spec"].get("schedulingConstraints") or {}).get("topology") or ()
+        name = group["metadata"]["name"]
+        if key and name in nodes:
+            domains[name] = len({labels[node].get(key[0]["key"]) for node in nodes[name]})
+    return {
+        "bound": dict(bound),
+        "domains": domains,
+        "pending": pending,
+        "groups": {group["metadata"]["name"]: _conditions(group) for group in items["PodGroup"]},
+        "events": {(one["regarding"]["kind"], *(one[field] for field in _TOLD)) for one in items["Event"]},
+    }
 
 
 def _conditions(obj: Object) -> list[Object]:
@@ -183,17 +186,18 @@ def _condition(pod: Object, kind: str) -> Object:
     return next((one for one in conditions if one["type"] == kind), {})
 
 
-def _difference(seen: Object, expected: Object) -> str | None:
+def difference(found: Object, expected: Object) -> str | None:
+    """How what was found differs from what was recorded."""
     wanted = dict(expected)
     wanted["pending"] = Counter(
         {(one["group"], one["reason"], one["message"], one["nominated"]): one["pods"] for one in expected["pending"]}
     )
     wanted["events"] = {(one["kind"], *(one[field] for field in _TOLD)) for one in expected["events"]}
-    more = {event for event in seen["events"] - wanted["events"] if event[2] == _MAY_BE_SEEN}
+    more = {event for event in found["events"] - wanted["events"] if event[2] == _MAY_BE_SEEN}
     wanted["events"] |= more
     for part, of in wanted.items():
-        if seen[part] != of:
-            return f"{part}: {_shown(seen[part])}, expected {_shown(of)}"
+        if found[part] != of:
+            return f"{part}: {_shown(found[part])}, expected {_shown(of)}"
     return None
 
 

@@ -63,8 +63,10 @@ class RefusedError(Exception):
 class RealControlPlane:
     """Runs until `close`; `kill_api_server` and `start_api_server` in between."""
 
-    def __init__(self, assets: Path, folder: Path) -> None:
+    def __init__(self, assets: Path, folder: Path, *flags: str) -> None:
+        """`flags` are more flags of kube-apiserver."""
         self._assets = assets
+        self._flags = flags
         self._folder = folder
         self._etcd_port, self._etcd_peer_port = free_port(), free_port()
         self.port = free_port()
@@ -156,6 +158,7 @@ class RealControlPlane:
             f"--service-account-signing-key-file={self._file('sa.key')}",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            *self._flags,
         )
         until(self._is_ready, lambda: self._tail("etcd") + self._tail("kube-apiserver"))
 

@@ -1,0 +1,68 @@
+"""Pod groups scheduled by a process at a control plane, also when the process is killed in the middle."""
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from apiserver.running import Client, Running
+from integration.cluster import PODS, node, pod
+from integration.test_the_process import Process, plane, start, until
+from scenarios.gangs import GATES
+
+__all__ = ["plane", "start"]
+"""Fixtures."""
+
+GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+FLAGS = ("--leader-elect=false", "--feature-gates=" + ",".join(f"{gate}=true" for gate in GATES))
+WORKERS = 12
+
+
+def add_gang(client: Client, name: str, pods: int) -> None:
+    client.create(GROUPS, {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": pods}}}})
+    for number in range(pods):
+        client.create(PODS, pod(f"{name}{number}", cpu="1", schedulingGroup={"podGroupName": name}))
+
+
+def bound(client: Client) -> int:
+    return sum(bool(item["spec"].get("nodeName")) for item in client.get(PODS)["items"])
+
+
+def conditions(client: Client, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get(f"{GROUPS}/{name}").get("status", {}).get("conditions", [])
+    return found
+
+
+def test_a_group_waits_for_room_and_says_so(plane: Running, start: Callable[..., Process]) -> None:
+    """Its condition is written, and written again when it is placed."""
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n0", cpu="2"))
+    add_gang(client, "a", pods=4)
+    scheduler = start(*FLAGS)
+    until(lambda: conditions(client, "a"), scheduler)
+    (refused,) = conditions(client, "a")
+    assert (refused["status"], refused["reason"]) == ("False", "Unschedulable")
+    assert bound(client) == 0
+    client.create("/api/v1/nodes", node("n1", cpu="2"))
+    until(lambda: bound(client) == 4, scheduler)
+    until(lambda: conditions(client, "a")[0]["status"] == "True", scheduler)
+    (placed,) = conditions(client, "a")
+    assert (placed["reason"], placed["message"]) == ("Scheduled", "")
+    assert placed["lastTransitionTime"] >= refused["lastTransitionTime"]
+
+
+def test_killed_in_the_middle_of_binding_a_group(plane: Running, start: Callable[..., Process]) -> None:
+    """The next scheduler finishes what the killed one has begun."""
+    client = plane.client()
+    for number in range(WORKERS):
+        client.create("/api/v1/nodes", node(f"n{number}", cpu="1"))
+    first = start(*FLAGS, "--kube-api-qps=5", "--kube-api-burst=1")
+    add_gang(client, "a", WORKERS)
+    until(lambda: bound(client), first)
+    first.send(signal.SIGKILL)
+    first.ended()
+    assert 0 < bound(client) < WORKERS
+    second = start(*FLAGS)
+    until(lambda: bound(client) == WORKERS, second)
+    until(lambda: [one["status"] for one in conditions(client, "a")] == ["True"], second)
+    nodes = [item["spec"]["nodeName"] for item in client.get(PODS)["items"]]
+    assert len(set(nodes)) == WORKERS

@@ -1,0 +1,90 @@
+"""The recorded scenarios of pod groups, played at a real kube-apiserver with this scheduler at it."""
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from integration.real_control_plane import RealControlPlane, RefusedError, assets, until
+from integration.test_a_real_api_server import Scheduler, start
+from project_scripts import load_script
+from test_conformance import CASES
+
+__all__ = ["start"]
+"""A fixture."""
+
+FILE = CASES / "gang.jsonl.gz"
+GANG = load_script("conformance_kinds/gang")
+QUIET_SECONDS = 2.5
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(assets() is None, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"),
+    pytest.mark.skipif(not FILE.exists(), reason=f"no recorded cases at {FILE}; name their folder in CONFORMANCE"),
+]
+
+Start = Callable[..., Scheduler]
+GATES = ",".join(f"{gate}=true" for gate in GANG.GATES.split())
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
+    """With everything on that has to do with pod groups."""
+    found = assets()
+    assert found is not None
+    flags = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+    running = RealControlPlane(found, tmp_path_factory.mktemp("groups"), *flags)
+    for name, value in GANG.PRIORITIES.items():
+        running.create(GANG.PATHS["PriorityClass"], {"metadata": {"name": name}, "value": value})
+    yield running
+    running.close()
+
+
+@pytest.fixture(autouse=True)
+def _clean(plane: RealControlPlane) -> Iterator[None]:
+    """Every scenario begins with an empty cluster."""
+    yield
+    for kind in ("Pod", "PodGroup", "Node", "Event"):
+        plane.delete(GANG.PATHS[kind])
+    for group in plane.get(GANG.PATHS["PodGroup"])["items"]:
+        # Nobody else takes the protection off.
+        plane.patch(f"{GANG.PATHS['PodGroup']}/{group['metadata']['name']}", {"metadata": {"finalizers": None}})
+    until(lambda: not plane.get(GANG.PATHS["Pod"])["items"] and not plane.get(GANG.PATHS["PodGroup"])["items"])
+
+
+def cases() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.open(FILE)] if FILE.exists() else []
+
+
+def seen(plane: RealControlPlane) -> dict[str, Any]:
+    found: dict[str, Any] = GANG.seen({kind: plane.get(GANG.PATHS[kind])["items"] for kind in GANG.LOOKED_AT})
+    return found
+
+
+def quiet(plane: RealControlPlane) -> dict[str, Any]:
+    """What is seen once nothing has changed for a while."""
+    last, since = seen(plane), time.monotonic()
+    while time.monotonic() - since < QUIET_SECONDS:
+        time.sleep(0.1)
+        now = seen(plane)
+        if now != last:
+            last, since = now, time.monotonic()
+    return last
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["id"])
+def test_recorded_scenarios(plane: RealControlPlane, start: Start, case: dict[str, Any]) -> None:
+    """After each step, what is bound, what waits with which words, and how the groups stand."""
+    start("--leader-elect=false", f"--feature-gates={GATES.replace(',WorkloadWithJob=true', '')}")
+    for step, expected in zip(case["steps"], case["expect"], strict=True):
+        for obj in step.get("apply", ()):
+            plane.create(GANG.PATHS[obj["kind"]], obj)
+        for kind, name in step.get("delete", ()):
+            # One that was evicted is gone already.
+            with suppress(RefusedError):
+                plane.delete(f"{GANG.PATHS[kind]}/{name}")
+        assert GANG.difference(quiet(plane), expected) is None
