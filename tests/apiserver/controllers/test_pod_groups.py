@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apiserver.world import World, template
+from kubestow.apiserver.errors import ApiError
 
 GROUPS = "podgroups.scheduling.k8s.io"
 WORKLOADS = "workloads.scheduling.k8s.io"
@@ -133,3 +134,17 @@ def test_pods_that_are_replaced_join_the_same_group(world: World) -> None:
     world.until(lambda: {pod["metadata"]["name"] for pod in world.pods()} - first)
     assert len(world.all(GROUPS)) == 1
     assert len({pod["spec"]["schedulingGroup"]["podGroupName"] for pod in world.pods()}) == 1
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["made by the Job", "named by its pods"])
+def test_a_gang_keeps_its_size(world: World, named: bool) -> None:
+    """The parallelism of its Job cannot change; that of another can."""
+    group = {"schedulingGroup": {"podGroupName": "g"}} if named else {}
+    world.create(GROUPS, "g", GANG)
+    world.create(JOBS, "j", job(template=template("i", restartPolicy="Never", **group)))
+    world.create(JOBS, "other", job(completionMode="NonIndexed"))
+    world.run(1.0)
+    with pytest.raises(ApiError, match="cannot change parallelism for a Job referencing gang-scheduled PodGroup"):
+        world.set(JOBS, "j", parallelism=2)
+    world.set(JOBS, "j", suspend=True)
+    world.set(JOBS, "other", parallelism=2)

@@ -36,6 +36,7 @@ PLUGINS = {
     "DefaultStorageClass": Plugin({"persistentvolumeclaims": storage.set_class}),
     "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
     "PodGroupWorkloadExists": Plugin({_POD_GROUPS: pod_groups.check_template}),
+    "JobValidation": Plugin(refuses={"jobs.batch": pod_groups.keep_parallelism}),
     "ResourceQuota": Plugin(),
 }
 """Plugins in the order in which they act; quotas come last, when it is sure that nobody else refuses."""

@@ -1,4 +1,4 @@
-"""What is asked of new pod groups besides being well formed, and what they get."""
+"""What is asked of new pod groups besides being well formed, and what they get; and of Jobs that have one."""
 
 from typing import Any
 
@@ -8,6 +8,8 @@ Object = dict[str, Any]
 PROTECTION = "scheduling.k8s.io/podgroup-protection"
 """The finalizer that keeps a group until none of its pods runs any more."""
 _WORKLOADS = "workloads.scheduling.k8s.io"
+_GROUPS = "podgroups.scheduling.k8s.io"
+_JOBS = "jobs.batch"
 
 
 def protect(group: Object, _: Store) -> None:
@@ -33,3 +35,31 @@ def check_template(group: Object, store: Store) -> str | None:
     if not any(one["name"] == template for one in workload["spec"]["podGroupTemplates"]):
         return f'PodGroup rejected: PodGroupTemplate "{template}" not found in Workload "{name}"'
     return None
+
+
+def keep_parallelism(job: Object, store: Store) -> str | None:
+    """As many pods of a Job run at once as its gang was made for."""
+    metadata = job["metadata"]
+    record = store.get(_JOBS, metadata["namespace"], metadata["name"])
+    if record is None:
+        return None
+    old = record.object()
+    if job["spec"].get("parallelism") == old["spec"].get("parallelism"):
+        return None
+    gang = next((group for group in _groups_of(old, store) if group["spec"]["schedulingPolicy"].get("gang")), None)
+    if gang is None:
+        return None
+    name = gang["metadata"]["name"]
+    return f'cannot change parallelism for a Job referencing gang-scheduled PodGroup "{name}"'
+
+
+def _groups_of(job: Object, store: Store) -> list[Object]:
+    """The group that a Job's pods name, or those that the Job has made."""
+    namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
+    named = job["spec"]["template"].get("spec", {}).get("schedulingGroup", {}).get("podGroupName")
+    if named:
+        record = store.get(_GROUPS, namespace, named)
+        return [] if record is None else [record.object()]
+    owned = [name for kind, _, name in store.dependents.get(uid, ()) if kind == _GROUPS]
+    found = (store.get(_GROUPS, namespace, name) for name in owned)
+    return [record.object() for record in found if record is not None]
