@@ -41,6 +41,18 @@ class OneNode:
         return [Placement(self._nodes.names[row], np.array([row])) for row in within.rows.tolist()]
 
 
+class Nowhere:
+    """Places groups where there are no nodes."""
+
+    name = "Nowhere"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def generate_placements(self, group: TriedGroup, within: Placement) -> list[Placement]:
+        return [Placement("far away", np.array([1_000]))]
+
+
 class Broken:
     """Says of a placement what makes no sense."""
 
@@ -87,6 +99,20 @@ def test_a_plugin_generates_placements(start: Start) -> None:
     add_gang(harness, "a", pods=4)
     harness.run_until_idle()
     assert bound(harness, "a") == ["large"] * 4
+
+
+def test_a_placement_of_nodes_that_do_not_exist(start: Start) -> None:
+    """Is refused in words, and nothing else happens."""
+    plugins = "{disabled: [{name: TopologyPlacementGenerator}], enabled: [{name: Nowhere}]}"
+    harness = start(
+        f"{HEAD}profiles: [{{plugins: {{multiPoint: {plugins}}}}}]\n", features=features(), plugins=[Nowhere]
+    )
+    add_nodes(harness, 3)
+    add_gang(harness, "a", pods=4)
+    harness.run_for(0.5)
+    said = condition(harness, "a")
+    assert said.reason == "SchedulerError"
+    assert said.message.endswith("placement 'far away' has rows that are no nodes")
 
 
 def test_a_plugin_that_fails_is_named(start: Start) -> None:

@@ -56,13 +56,16 @@ class GroupCounts:
     def refused(self, within: IntArray | None) -> Trial | None:
         """What a trial would come to that ends with too few pods placed; None if only a trial can tell."""
         fitting = self.fitting(within)
-        waiting = self._waiting()
-        failed = self._failed(within)
-        if waiting is None or failed is None:
+        outcomes: list[Outcome | None] = []
+        try:
+            if fitting:
+                outcomes += [self._waiting()] * fitting
+            if fitting < len(self._group.pods):
+                outcomes += [self._failed(within)] * (len(self._group.pods) - fitting)
+        except PluginError:
             return None
-        missing = len(self._group.pods) - fitting
-        outcomes: list[Outcome] = [*([waiting] * fitting), *([failed] * missing)]
-        return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, outcomes)
+        told = [outcome for outcome in outcomes if outcome is not None]
+        return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, told) if len(told) == len(outcomes) else None
 
     def _waiting(self) -> Placed | None:
         """A pod that has found a node and must wait for others."""

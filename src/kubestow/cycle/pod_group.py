@@ -186,22 +186,18 @@ class GroupCycles:
         everywhere = Placement("", np.flatnonzero(nodes.live[: nodes.size]))
         if not profile.placement_generate:
             return [everywhere]
-        hook, caller, start, status = (
-            profile.placement_generate[0],
-            profile.caller,
-            profile.caller.started(),
-            Code.ERROR,
-        )
+        (hook,) = profile.placement_generate
+        start, status = profile.caller.started(), Code.ERROR
         try:
-            placements: Sequence[Placement] = caller.call(hook, group, everywhere)
+            placements: Sequence[Placement] = profile.caller.call(hook, group, everywhere)
             status = Code.SUCCESS if placements else Code.UNSCHEDULABLE
         except PluginError as error:
             raise PlacementError(Code.ERROR, str(error.__cause__ or error)) from error
         finally:
-            caller.finished("PlacementGenerate", status, start)
+            profile.caller.finished("PlacementGenerate", status, start)
         if not placements:
             raise PlacementError(Code.UNSCHEDULABLE, "no feasible placements found")
-        return placements
+        return placements if hook.is_trusted else [_checked(one, everywhere) for one in placements]
 
     def _within(self, placement: Placement) -> IntArray | None:
         """The rows of a placement; None if they are all there are."""
@@ -319,6 +315,15 @@ class PlacementError(Exception):
         self.code = code
 
 
+def _checked(placement: Placement, everywhere: Placement) -> Placement:
+    """A placement of nodes that there are, each once."""
+    rows = np.unique(placement.rows)
+    if not np.isin(rows, everywhere.rows).all():
+        words = f"placement {placement.name!r} has rows that are no nodes"
+        raise PlacementError(Code.ERROR, f"failed to assume pod group placement: {words}")
+    return placement._replace(rows=rows)
+
+
 def _tried(name: str, nodes: int, trial: Trial) -> Tried:
     failures = dict.fromkeys(one.message for one in trial.outcomes if isinstance(one, Failed))
     return Tried(name, nodes, len(trial.placed), tuple(failures))
@@ -358,4 +363,5 @@ def _of_refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozens
         return replace(outcome, plugins=plugins, nominated_node=nominated or outcome.nominated_node)
     if group.waits_for_preemption:
         return Failed(Code.UNSCHEDULABLE, group.message, plugins, nominated_node=nominated or outcome.node)
-    return Failed(Code.UNSCHEDULABLE, waiting_words(outcome), plugins | outcome.waits.keys())
+    # Who made it wait would be of no help, unless nobody else stands in the way.
+    return Failed(Code.UNSCHEDULABLE, waiting_words(outcome), plugins or frozenset(outcome.waits))
