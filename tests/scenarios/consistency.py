@@ -9,6 +9,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import group_key
 from kubestow.model.standing import pod_is_terminal
 from kubestow.testing import SchedulerHarness
 from plugins.device_world import given_twice
@@ -18,6 +19,7 @@ def check(harness: SchedulerHarness) -> None:
     """Nothing lost, nothing twice, nothing miscounted."""
     check_places(harness)
     check_columns(harness)
+    check_groups(harness)
 
 
 def check_places(harness: SchedulerHarness) -> None:
@@ -54,6 +56,27 @@ def check_columns(harness: SchedulerHarness) -> None:
     for info in assumed:
         fresh.assume(PodInfo(info.pod), info.pod.spec.nodeName)
     assert described(cluster) == described(fresh)
+
+
+def check_groups(harness: SchedulerHarness) -> None:
+    """Every group knows its pods: those that have no node yet, and those that are assumed or bound."""
+    groups = harness.core.cluster.groups
+    if groups is None:
+        return
+    pending: dict[str, set[str]] = {}
+    scheduled: dict[str, dict[str, str]] = {}
+    for pod in harness.core.intake.pending_pods():
+        pending.setdefault(group_key(pod), set()).add(pod.metadata.uid)
+    for placed in harness.core.cluster._placed.values():
+        node = harness.core.cluster.nodes.names[placed.row]
+        scheduled.setdefault(group_key(placed.pod.pod), {})[placed.pod.uid] = node
+    known = {*pending, *scheduled} - {""}
+    assert groups._members.keys() == known
+    for key in known:
+        members = groups.members(key)
+        assert members.pending.keys() == pending.get(key, set())
+        assert members.scheduled == scheduled.get(key, {})
+        assert members.count == len(members.pending.keys() | members.scheduled.keys())
 
 
 def _set(cluster: Cluster, obj: Any) -> None:
