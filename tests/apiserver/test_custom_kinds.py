@@ -1,7 +1,6 @@
 """Kinds that people define: served as soon as they are established, checked by their schema, gone with it."""
 
 import copy
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -334,12 +333,3 @@ def test_definitions_that_cannot_be_are_refused(client: Client, change: Any, fie
     status, refused = client.call("POST", DEFINITIONS, definition(**change))
     assert status == 422
     assert any(one["field"] == field and said in one["message"] for one in refused["details"]["causes"]), refused
-
-
-def test_rules_in_cel_are_kept_and_not_evaluated(plane: Running) -> None:
-    """The author is warned."""
-    ruled = copy.deepcopy(V1)
-    ruled["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "false"}]  # type: ignore[index]
-    response = plane.client().raw("POST", DEFINITIONS, json.dumps(definition(ruled)).encode())
-    assert response.status == 201
-    assert "does not evaluate them" in (response.getheader("Warning") or "")

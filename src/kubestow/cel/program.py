@@ -16,7 +16,7 @@ from kubestow.cel.types import Type, TypeTooLargeError
 class Program:
     """An expression that can be evaluated; `type` is what it gives, as far as that is known."""
 
-    __slots__ = ("_careful", "_environment", "_fast", "_tree", "source", "type")
+    __slots__ = ("_careful", "_environment", "_fast", "source", "tree", "type")
 
     def __init__(self, source: str, environment: Environment) -> None:
         """Compile an expression; raises CompileError."""
@@ -31,7 +31,7 @@ class Program:
             raise CompileError.of(source, Issue(-1, problem)) from None
         self.source = source
         self.type: Type = type_
-        self._tree: Node = tree
+        self.tree: Node = tree
         self._environment = environment
         self._fast = fast
         self._careful: Callable[..., Any] | None = None
@@ -49,7 +49,7 @@ class Program:
             raise error
         try:
             if self._careful is None:
-                self._careful = generate(self._tree, self._environment, careful=True)
+                self._careful = generate(self.tree, self._environment, careful=True)
             return self._careful(*variables)
         except RecursionError:
             raise EvaluationError("the values are nested too deeply") from None

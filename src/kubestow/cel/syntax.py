@@ -1,6 +1,6 @@
 """The tree of an expression. The parser makes it, the checker writes types into it, the generator reads it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -108,3 +108,25 @@ class Bind(Node):
     variable: str
     value: Node
     body: Node
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A tree, part by part."""
+    yield node
+    match node:
+        case Select():
+            parts = [node.operand]
+        case Call():
+            parts = [*node.args, *([node.target] if node.target else ())]
+        case ListLiteral():
+            parts = node.elements
+        case MapLiteral():
+            parts = [part for entry in node.entries for part in (entry.key, entry.value)]
+        case Loop():
+            parts = [node.range, *([node.filter] if node.filter else ()), node.body]
+        case Bind():
+            parts = [node.value, node.body]
+        case _:
+            parts = []
+    for part in parts:
+        yield from walk(part)

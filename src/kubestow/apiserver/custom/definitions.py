@@ -1,13 +1,14 @@
 """Rules for CustomResourceDefinitions: names that fit, one version that is stored, schemas that are structural."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from kubestow.apiserver.custom import values
+from kubestow.apiserver.custom import expressions, values
+from kubestow.apiserver.custom.costs import most_items
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.printing import paths
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
+from kubestow.cel.library import regex
 
 Object = dict[str, Any]
 _MAX_DEPTH = 64
@@ -78,7 +79,7 @@ def validate(obj: Object) -> Iterator[Cause]:
                 yield where, INVALID, f'Invalid value: "{column["jsonPath"]}": {error}'
 
 
-def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0) -> Iterator[Cause]:
+def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0, runs: float = 1) -> Iterator[Cause]:
     if depth > _MAX_DEPTH:
         yield path, FORBIDDEN, f"Forbidden: must not be nested more than {_MAX_DEPTH} levels deep"
         return
@@ -95,8 +96,8 @@ def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0) -> Iter
         yield f"{path}.additionalProperties", FORBIDDEN, message
     if "pattern" in schema:
         try:
-            re.compile(schema["pattern"])
-        except re.error as error:
+            regex.compiled(schema["pattern"])
+        except ValueError as error:
             why = f"must be a valid regular expression, but isn't: {error}"
             yield f"{path}.pattern", INVALID, f'Invalid value: "{schema["pattern"]}": {why}'
     if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
@@ -105,14 +106,18 @@ def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0) -> Iter
     if "default" in schema:
         for _, _, message in values.wrong_value(schema["default"], schema, "default"):
             yield f"{path}.default", INVALID, f"Invalid value: {values.shown(schema['default'])}: {message}"
+    yield from expressions.wrong_rules(schema, path, runs, root=depth == 0)
+    depth += 1
     for name, inner in schema.get("properties", {}).items():
-        if depth or name != "metadata":
-            yield from _wrong_schema(inner, f"{path}.properties[{name}]", "for specified object fields", depth + 1)
+        if depth > 1 or name != "metadata":
+            yield from _wrong_schema(inner, f"{path}.properties[{name}]", "for specified object fields", depth, runs)
     if isinstance(schema.get("items"), dict):
-        yield from _wrong_schema(schema["items"], f"{path}.items", "for specified array items", depth + 1)
+        more = runs * most_items(schema)
+        yield from _wrong_schema(schema["items"], f"{path}.items", "for specified array items", depth, more)
     inner = schema.get("additionalProperties")
     if isinstance(inner, dict):
-        yield from _wrong_schema(inner, f"{path}.additionalProperties", "for specified object fields", depth + 1)
+        more = runs * most_items(schema)
+        yield from _wrong_schema(inner, f"{path}.additionalProperties", "for specified object fields", depth, more)
 
 
 def keep_identity(new: Object, old: Object) -> Iterator[Cause]:
@@ -129,18 +134,3 @@ def keep_identity(new: Object, old: Object) -> Iterator[Cause]:
         if version not in left:
             message = f'Invalid value: "{version}": must appear in spec.versions'
             yield f"status.storedVersions[{index}]", INVALID, message
-
-
-def warn(obj: Object) -> Iterator[str]:
-    """What this server does not do."""
-    for version in obj.get("spec", {}).get("versions", ()):
-        if has_rules(version.get("schema", {}).get("openAPIV3Schema", {})):
-            name = version.get("name", "")
-            yield f"version {name}: this server stores x-kubernetes-validations and does not evaluate them"
-
-
-def has_rules(schema: Any) -> bool:
-    """Whether a schema has rules in CEL somewhere."""
-    if isinstance(schema, dict):
-        return bool(schema.get("x-kubernetes-validations")) or any(has_rules(one) for one in schema.values())
-    return isinstance(schema, list) and any(has_rules(one) for one in schema)

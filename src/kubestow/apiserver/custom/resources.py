@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from kubestow.apiserver.custom import definitions
+from kubestow.apiserver.custom.expressions import broken_rules
 from kubestow.apiserver.custom.structure import Custom, set_defaults
 from kubestow.apiserver.custom.values import shown, wrong_value
 from kubestow.apiserver.errors import Cause
@@ -60,6 +61,8 @@ def _resource(definition: Object, version: Object, stored: str) -> Resource:
             lambda obj: _default(obj, schema),
             drop_status if "status" in subresources else lambda _: None,
             validate=lambda obj: _validate(obj, schema),
+            validate_status=lambda obj, _: _validate(obj, schema),
+            judge=lambda new, old: broken_rules(new, old, schema, root=True),
         ),
         columns=_columns(version.get("additionalPrinterColumns")),
         conversion=conversion,

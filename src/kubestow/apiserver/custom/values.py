@@ -3,13 +3,13 @@
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import DUPLICATE, INVALID, NOT_SUPPORTED, REQUIRED
 from kubestow.apiserver.schema.types import SCALARS, Scalar
 from kubestow.apiserver.store.records import encode
+from kubestow.cel.library import regex
 
 Schema = dict[str, Any]
 _UUID = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\Z")
@@ -43,11 +43,6 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
     "email": re.compile(r"[^@\s]+@[^@\s]+\Z").match,  # type: ignore[dict-item]
     "hostname": re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?\Z").match,  # type: ignore[dict-item]
 }
-
-
-@lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> Callable[[str], Any]:
-    return re.compile(pattern).search
 
 
 def type_name(value: Any) -> str:
@@ -99,7 +94,7 @@ def _out_of_bounds(value: Any, schema: Schema) -> Iterator[str]:
     if isinstance(value, str):
         if len(value) < schema.get("minLength", 0):
             yield f"should be at least {schema['minLength']} chars long"
-        if "pattern" in schema and not _matcher(schema["pattern"])(value):
+        if "pattern" in schema and not regex.compiled(schema["pattern"]).search(value):
             yield f"should match '{schema['pattern']}'"
         accepts = _FORMATS.get(schema.get("format", ""))
         if accepts is not None and not accepts(value):

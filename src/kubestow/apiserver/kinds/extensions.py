@@ -18,7 +18,6 @@ KINDS = (
             validate=definitions.validate,
             prepare_update=definitions.remember_stored,
             validate_update=definitions.keep_identity,
-            warn=definitions.warn,
         ),
         columns=printed(("Created At", at("metadata.creationTimestamp")))[:2],
     ),

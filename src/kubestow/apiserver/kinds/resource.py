@@ -45,9 +45,9 @@ class Rules:
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection
     validate_status: Callable[[Object, Object], Iterator[Cause]] = _no_objection
     """What may become of the status, written by itself."""
+    judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
+    """What is wrong with an object that is valid otherwise, given the old one if there is one."""
     valid_name: names.Wrong = names.dns_subdomain
-    warn: Callable[[Object], Iterator[str]] | None = None
-    """What its author should know, though it is accepted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,12 +86,11 @@ class Writer:
         name = metadata["name"]
         wrong = wrong_name("metadata.name", name, rules.valid_name)
         self._demand_valid(resource, obj, [*wrong, *wrong_metadata(metadata), *rules.validate(obj), *causes])
+        self._demand_valid(resource, obj, list(rules.judge(obj, None)))
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
         self.admission.check(resource, obj)
         self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
-        if rules.warn is not None:
-            intent.warnings += rules.warn(obj)
         if intent.named and not intent.applies:
             ownership.follow_create(resource, obj, intent)
         if intent.dry_run:
@@ -189,8 +188,7 @@ class Writer:
             self._demand_valid(resource, new, wrong)
         if new == old:
             return current
-        if rules.warn is not None and part.has_rules:
-            intent.warnings += rules.warn(new)
+        self._demand_valid(resource, new, list(rules.judge(new, old)))
         self.admission.check(resource, new, old, sub)
         self.admission.charge(resource, new, old, sub, dry_run=intent.dry_run)
         if not intent.applies:

@@ -1,0 +1,126 @@
+"""What rules in CEL see of a custom object: types for what its schema describes, and values of these types.
+
+An object with properties is a struct, whose fields have names that CEL can write; fields that are null are absent.
+Times, durations and bytes are such, not text. What the schema leaves open is dynamic.
+"""
+
+import base64
+import binascii
+import re
+from typing import Any
+
+from kubestow.cel.library.times import to_duration, to_timestamp
+from kubestow.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Type,
+    list_of,
+    map_of,
+)
+
+Schema = dict[str, Any]
+Structs = dict[str, dict[str, Type]]
+
+_KEEPS = "x-kubernetes-preserve-unknown-fields"
+_SCALARS = {"boolean": BOOL, "integer": INT, "number": DOUBLE, "string": STRING}
+_FORMATS = {"byte": BYTES, "date": TIMESTAMP, "date-time": TIMESTAMP, "duration": DURATION}
+_TEXT: Schema = {"type": "string"}
+_IDENTITY: Schema = {
+    "apiVersion": _TEXT,
+    "kind": _TEXT,
+    "metadata": {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}},
+}
+_NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*\Z")
+_SPECIAL = re.compile(r"__|[./-]")
+_SPELLED = {"__": "__underscores__", ".": "__dot__", "/": "__slash__", "-": "__dash__"}
+_RESERVED = frozenset(
+    ("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import")
+) | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
+
+
+def spelled(name: str) -> str | None:
+    """The name by which CEL knows a field; None for one it cannot write."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    return _SPECIAL.sub(lambda found: _SPELLED[found[0]], name) if _NAME.match(name) else None
+
+
+def with_identity(schema: Schema) -> Schema:
+    """The schema of a whole object, in which rules see of its metadata the name alone."""
+    return {**schema, "properties": {**schema.get("properties", {}), **_IDENTITY}}
+
+
+def fields_of(schema: Schema) -> Schema:
+    """The properties of an object, with those that every embedded one has."""
+    properties: Schema = schema.get("properties", {})
+    return {**properties, **_IDENTITY} if schema.get("x-kubernetes-embedded-resource") else properties
+
+
+def declare(schema: Schema, name: str, structs: Structs) -> Type:
+    """The type of what a schema describes; the structs it takes are added, under names that begin with `name`."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return DYN
+    kind, values = schema.get("type"), schema.get("additionalProperties")
+    if kind == "array":
+        return list_of(declare(schema.get("items", {}), f"{name}.@items", structs))
+    if kind == "object":
+        if isinstance(values, dict):
+            return map_of(STRING, declare(values, f"{name}.@values", structs))
+        properties = fields_of(schema)
+        if values or (schema.get(_KEEPS) and not properties):
+            return DYN
+        structs[name] = {
+            known: declare(inner, f"{name}.{field}", structs)
+            for field, inner in properties.items()
+            if (known := spelled(field)) is not None
+        }
+        return Type(Kind.STRUCT, name)
+    if kind == "string" and schema.get("format") in _FORMATS:
+        return _FORMATS[schema["format"]]
+    return _SCALARS.get(kind or "", DYN)
+
+
+def value_of(value: Any, schema: Schema) -> Any:
+    """A value that fits its schema, as rules see it."""
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [value_of(item, items) for item in value]
+    if isinstance(value, dict):
+        values, properties = schema.get("additionalProperties"), fields_of(schema)
+        if isinstance(values, dict):
+            return {key: value_of(item, values) for key, item in value.items()}
+        if not properties:
+            return value
+        return {
+            known: value_of(value[field], inner)
+            for field, inner in properties.items()
+            if value.get(field) is not None and (known := spelled(field)) is not None
+        }
+    if isinstance(value, str):
+        return _read(value, schema.get("format"))
+    if schema.get("type") == "number" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return int(value) if schema.get("type") == "integer" and isinstance(value, float) else value
+
+
+def _read(text: str, form: str | None) -> Any:
+    match form:
+        case "date":
+            return to_timestamp(f"{text}T00:00:00Z")
+        case "date-time":
+            return to_timestamp(text)
+        case "duration":
+            return to_duration(text)
+        case "byte":
+            try:
+                return base64.b64decode(text, validate=True)
+            except binascii.Error:
+                return b""
+    return text

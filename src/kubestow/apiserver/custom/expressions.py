@@ -1,0 +1,171 @@
+"""Rules in CEL that schemas have, `x-kubernetes-validations`: they judge values that are valid otherwise.
+
+A rule is compiled against its schema when the definition is written, so that it cannot name what is not there. A rule
+that mentions `oldSelf` is about changes: it holds where there is an old value to compare with. What did not change is
+not judged again, so that a new rule does not stop updates of what is old.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from kubestow.apiserver.custom import costs
+from kubestow.apiserver.custom.declarations import Schema, Structs, declare, value_of, with_identity
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, REQUIRED
+from kubestow.apiserver.store.records import encode
+from kubestow.cel import CelError, CompileError, Environment, EvaluationError, Program
+from kubestow.cel.errors import CostLimitError
+from kubestow.cel.library import KUBERNETES
+from kubestow.cel.syntax import Ident, walk
+from kubestow.cel.types import BOOL, STRING, optional_of
+from kubestow.cel.values import NONE, Optional
+
+RULES = "x-kubernetes-validations"
+_LONGEST_MESSAGE = 5 * 1024
+_MOST_COMPILED = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A compiled rule."""
+
+    condition: Program
+    message: Program | None
+    about_changes: bool
+
+
+@lru_cache(maxsize=_MOST_COMPILED)
+def _compiled(schema_text: bytes, source: str, message: str, optional_old: bool) -> Rule:
+    structs: Structs = {}
+    self_type = declare(msgspec.json.decode(schema_text), "object", structs)
+    old_type = optional_of(self_type) if optional_old else self_type
+    environment = Environment(KUBERNETES, {"self": self_type, "oldSelf": old_type}, structs)
+    condition = Program(source, environment)
+    if condition.type != BOOL:
+        raise CompileError("must evaluate to a bool")
+    told = Program(message, environment) if message else None
+    if told is not None and told.type != STRING:
+        raise CompileError("messageExpression must evaluate to a string")
+    mentioned = {one.name for one in walk(condition.tree) if isinstance(one, Ident)}
+    return Rule(condition, told, "oldSelf" in mentioned)
+
+
+def _compile(rule: Schema, schema: Schema) -> Rule:
+    bare = {key: value for key, value in schema.items() if key != RULES}
+    message = rule.get("messageExpression", "")
+    return _compiled(encode(bare), rule.get("rule", ""), message, bool(rule.get("optionalOldSelf")))
+
+
+def wrong_rules(schema: Schema, path: str, runs: float, *, root: bool = False) -> Iterator[Cause]:
+    """What is wrong with the rules of a schema, where each value of it is there `runs` times at most."""
+    seen = with_identity(schema) if root else schema
+    for index, rule in enumerate(schema.get(RULES, ())):
+        here, text = f"{path}.{RULES}[{index}]", rule.get("rule", "")
+        if not text.strip():
+            yield f"{here}.rule", REQUIRED, "Required value: rule is not specified"
+            continue
+        try:
+            compiled = _compile(rule, seen)
+        except CompileError as error:
+            yield f"{here}.rule", INVALID, f'Invalid value: "{text}": {error}'
+            continue
+        factor = runs * costs.steps(compiled.condition.tree, {"self": seen, "oldSelf": seen}) / costs.LIMIT
+        if factor > 1:
+            much = "more than 100x" if factor > 100 else f"factor of {factor:.1f}x"
+            hint = "adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared"
+            why = f"estimated rule cost exceeds budget by {much} (try simplifying the rule, or {hint})"
+            yield f"{here}.rule", FORBIDDEN, f"Forbidden: {why}"
+
+
+def broken_rules(value: Any, old: Any, schema: Schema, path: str = "", *, root: bool = False) -> Iterator[Cause]:
+    """The rules that a value breaks, and values below it."""
+    if value is None:
+        return
+    rules = schema.get(RULES)
+    if rules:
+        seen = with_identity(schema) if root else schema
+        for rule in rules:
+            if cause := _judge(rule, value, old, seen, path):
+                yield cause
+    properties, values = schema.get("properties", {}), schema.get("additionalProperties")
+    if isinstance(value, dict):
+        before = old if isinstance(old, dict) else {}
+        for name, inner in value.items():
+            below = properties.get(name) if name in properties else values
+            if isinstance(below, dict) and not (root and name == "metadata"):
+                yield from broken_rules(inner, before.get(name), below, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        partners = _partners(old, schema)
+        for index, item in enumerate(value):
+            partner = partners.get(_identity(item, schema)) if partners else None
+            yield from broken_rules(item, partner, schema.get("items", {}), f"{path}[{index}]")
+
+
+def _partners(old: Any, schema: Schema) -> dict[bytes, Any]:
+    """Old items by what identifies them; items of lists that are no maps have nothing to be known again by."""
+    if not isinstance(old, list) or schema.get("x-kubernetes-list-type") != "map":
+        return {}
+    return {_identity(item, schema): item for item in old}
+
+
+def _identity(item: Any, schema: Schema) -> bytes:
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    return encode([item.get(key) for key in keys] if isinstance(item, dict) else item)
+
+
+def _judge(rule: Schema, value: Any, old: Any, schema: Schema, path: str) -> Cause | None:
+    compiled = _compile(rule, schema)
+    optional = rule.get("optionalOldSelf")
+    if compiled.about_changes:
+        if old is None and not optional:
+            return None
+    elif old is not None and old == value:
+        return None
+    told = rule.get("message", "").strip() or rule["rule"].strip()
+    here = path or "<nil>"
+    kind = f'Invalid value: "{schema.get("type", "")}"'
+    try:
+        now, before = value_of(value, schema), None if old is None else value_of(old, schema)
+        if optional:
+            before = NONE if old is None else Optional(True, before)
+        if compiled.condition.evaluate(now, before):
+            return None
+    except CostLimitError as error:
+        why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {told}"
+        return here, INVALID, f"{kind}: {why}"
+    except EvaluationError as error:
+        if str(error).startswith("no such overload"):
+            what = "call arguments did not match a supported operator, function or macro signature for rule"
+            return here, INVALID, f"{kind}: '{error}': {what}: {told}"
+        return here, INVALID, f"{kind}: {error} evaluating rule: {told}"
+    return _broken(rule, value, _message(compiled, rule, now, before), path)
+
+
+def _message(compiled: Rule, rule: Schema, now: Any, before: Any) -> str:
+    if compiled.message is not None:
+        try:
+            text = str(compiled.message.evaluate(now, before)).strip()
+        except CelError:
+            text = ""
+        if text and "\n" not in text and len(text) <= _LONGEST_MESSAGE:
+            return text
+    given: str = rule.get("message", "").strip()
+    return given or f"failed rule: {rule['rule'].strip()}"
+
+
+def _broken(rule: Schema, value: Any, detail: str, path: str) -> Cause:
+    where = rule.get("fieldPath", "")
+    here = (path + where if path else where.lstrip(".")) or "<nil>"
+    shown = "" if isinstance(value, dict | list) else f": {encode(value).decode()}"
+    match rule.get("reason"):
+        case "FieldValueForbidden":
+            return here, FORBIDDEN, f"Forbidden: {detail}"
+        case "FieldValueRequired":
+            return here, REQUIRED, f"Required value: {detail}"
+        case "FieldValueDuplicate":
+            return here, DUPLICATE, f"Duplicate value{shown}: {detail}"
+    return here, INVALID, f"Invalid value{shown}: {detail}"
