@@ -205,7 +205,7 @@ def test_the_code_holds_no_name_of_the_expression(name: str) -> None:
     except CompileError:
         return  # a reserved word
     for careful in (False, True):
-        function = generate(program._tree, program._environment, careful=careful)
+        function = generate(program.tree, program._environment, careful=careful)
         names = names_in(function.__code__) - {"budget", "Budget", "__class__"}
         assert all(re.fullmatch("[xvk][0-9]+", used) for used in names)
 
@@ -213,5 +213,5 @@ def test_the_code_holds_no_name_of_the_expression(name: str) -> None:
 def test_the_code_has_no_builtins() -> None:
     """Not even by accident."""
     program = Program("true", ENVIRONMENT)
-    function = generate(program._tree, ENVIRONMENT, careful=True)
+    function = generate(program.tree, ENVIRONMENT, careful=True)
     assert function.__globals__["__builtins__"] == {}

@@ -13,24 +13,6 @@ class WallClock:
 
 WALL_CLOCK = WallClock()
 
-_last_second = 0
-_last_text = ""
-
-
-def now() -> str:
-    """The current second, in RFC 3339; remembered, since many objects are written within one second."""
-    global _last_second, _last_text
-    second = int(time.time())
-    if second != _last_second:
-        _last_text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
-        _last_second = second
-    return _last_text
-
-
-def at(seconds: float) -> str:
-    """A moment, given in seconds since 1970, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
 
 def seconds(text: str) -> float:
     """Seconds since 1970 of an RFC 3339 time."""

@@ -6,9 +6,9 @@ works without controllers.
 """
 
 import asyncio
+from functools import partial
 from typing import Any
 
-from kubestow.apiserver import clock
 from kubestow.apiserver.custom.resources import resources_of
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.kinds.resource import Resource
@@ -91,14 +91,22 @@ class CustomKinds:
         def change(current: Object) -> Object:
             status = current.setdefault("status", {})
             conditions = status.setdefault("conditions", [])
+            now = self._store.now()
             if conflict is None:
                 status["acceptedNames"] = current["spec"]["names"]
-                _set(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
-                _set(conditions, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+                _set(conditions, now, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
+                _set(
+                    conditions,
+                    now,
+                    "Established",
+                    "True",
+                    "InitialNamesAccepted",
+                    "the initial names have been accepted",
+                )
             else:
-                _set(conditions, "NamesAccepted", "False", *conflict)
+                _set(conditions, now, "NamesAccepted", "False", *conflict)
                 if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
-                    _set(conditions, "Established", "False", "NotAccepted", "not all names are accepted")
+                    _set(conditions, now, "Established", "False", "NotAccepted", "not all names are accepted")
             return current
 
         name = definition["metadata"]["name"]
@@ -120,7 +128,8 @@ class CustomKinds:
                 left += 1
         if left:
             if not any(one["type"] == "Terminating" for one in definition["status"].get("conditions", ())):
-                self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, _terminating, internal(), sub="status")
+                change = partial(_terminating, self._store.now())
+                self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, change, internal(), sub="status")
             self._loop.call_later(0.5, self._follow, name)
         elif FINALIZER in definition["metadata"].get("finalizers", ()):
             self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, _without_finalizer, internal())
@@ -130,15 +139,15 @@ class CustomKinds:
         self._store.collection(_DEFINITIONS).subscribers.remove(self._changed)
 
 
-def _set(conditions: list[Object], type_: str, status: str, reason: str, message: str) -> None:
+def _set(conditions: list[Object], now: str, type_: str, status: str, reason: str, message: str) -> None:
     entry = {"type": type_, "status": status, "reason": reason, "message": message}
     for one in conditions:
         if one["type"] == type_:
             if one["status"] != status:
-                one["lastTransitionTime"] = clock.now()
+                one["lastTransitionTime"] = now
             one.update(entry)
             return
-    conditions.append({**entry, "lastTransitionTime": clock.now()})
+    conditions.append({**entry, "lastTransitionTime": now})
 
 
 def _with_finalizer(current: Object) -> Object:
@@ -151,7 +160,8 @@ def _without_finalizer(current: Object) -> Object:
     return current
 
 
-def _terminating(current: Object) -> Object:
+def _terminating(now: str, current: Object) -> Object:
+    conditions = current["status"].setdefault("conditions", [])
     message = "CustomResource deletion is in progress"
-    _set(current["status"].setdefault("conditions", []), "Terminating", "True", "InstanceDeletionInProgress", message)
+    _set(conditions, now, "Terminating", "True", "InstanceDeletionInProgress", message)
     return current

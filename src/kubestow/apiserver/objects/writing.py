@@ -92,7 +92,7 @@ class Writer:
         self.admission.check(resource, obj)
         self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
         if intent.named and not intent.applies:
-            ownership.follow_create(resource, obj, intent)
+            ownership.follow_create(resource, obj, intent, self.store.now())
         if intent.dry_run:
             return Record(resource, obj, self.store.rv, encode(obj))
         return self.store.put(resource.storage, obj)
@@ -192,7 +192,7 @@ class Writer:
         self.admission.check(resource, new, old, sub)
         self.admission.charge(resource, new, old, sub, dry_run=intent.dry_run)
         if not intent.applies:
-            ownership.follow_update(resource, new, old, intent, sub)
+            ownership.follow_update(resource, new, old, intent, sub, self.store.now())
         if intent.dry_run:
             return Record(resource, new, current.rv, encode(new))
         record = self.store.put(resource.storage, new)

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from kubestow.apiserver import clock
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.patches import fieldsets
@@ -19,13 +18,13 @@ Object = dict[str, Any]
 BEFORE = "before-first-apply"
 
 
-def entry(resource: Resource, manager: str, operation: str, fields: Tree, sub: str = "") -> Object:
+def entry(resource: Resource, manager: str, operation: str, fields: Tree, now: str, sub: str = "") -> Object:
     """One line of managedFields."""
     line: Object = {
         "manager": manager,
         "operation": operation,
         "apiVersion": resource.api_version,
-        "time": clock.now(),
+        "time": now,
         "fieldsType": "FieldsV1",
         "fieldsV1": fields,
     }
@@ -40,14 +39,14 @@ def managed(obj: Object) -> list[Object]:
     return found
 
 
-def follow_create(resource: Resource, obj: Object, intent: Intent) -> None:
+def follow_create(resource: Resource, obj: Object, intent: Intent, now: str) -> None:
     """The creator owns what it set, and what was set for it."""
     owned = {key: value for key, value in obj.items() if key != "status" or not resource.has_status}
     fields = fieldsets.of_object(owned, resource.schema)
-    obj["metadata"]["managedFields"] = [entry(resource, intent.manager, "Update", fields)]
+    obj["metadata"]["managedFields"] = [entry(resource, intent.manager, "Update", fields, now)]
 
 
-def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, sub: str) -> None:
+def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, sub: str, now: str) -> None:
     """After an update the updater owns what it changed, and nobody owns what is gone."""
     lines = managed(old)
     given = new["metadata"].get("managedFields")
@@ -80,10 +79,10 @@ def follow_update(resource: Resource, new: Object, old: Object, intent: Intent, 
                 kept.append(dict(line, fieldsV1=fields))
     if changed:
         if mine is None:
-            kept.append(entry(resource, intent.manager, "Update", changed, sub))
+            kept.append(entry(resource, intent.manager, "Update", changed, now, sub))
         else:
             mine["fieldsV1"] = fieldsets.union(mine["fieldsV1"], changed)
-            mine["time"] = clock.now()
+            mine["time"] = now
     new["metadata"]["managedFields"] = [line for line in kept if line["fieldsV1"]]
 
 

@@ -18,18 +18,18 @@ Object = dict[str, Any]
 
 
 def apply(
-    resource: Resource, live: Object | None, applied: Object, manager: str, *, force: bool, sub: str = ""
+    resource: Resource, live: Object | None, applied: Object, manager: str, now: str, *, force: bool, sub: str = ""
 ) -> Object:
     """The object that results; `live` is None when it does not exist yet."""
     schema = resource.schema
     stated = fieldsets.of_object(applied, schema)
     if live is None:
         created = copy.deepcopy(applied)
-        created.setdefault("metadata", {})["managedFields"] = [entry(resource, manager, "Apply", stated, sub)]
+        created.setdefault("metadata", {})["managedFields"] = [entry(resource, manager, "Apply", stated, now, sub)]
         return created
     lines = managed(live)
     if not lines:
-        lines = [entry(resource, BEFORE, "Update", fieldsets.of_object(live, schema))]
+        lines = [entry(resource, BEFORE, "Update", fieldsets.of_object(live, schema), now)]
     mine = next((line for line in lines if _is_mine(line, manager, sub)), None)
     others = [line for line in lines if line is not mine]
     different = changed_fields(stated, applied, live)
@@ -50,7 +50,7 @@ def apply(
         if fields:
             kept.append(dict(line, fieldsV1=fields))
     unchanged = mine is not None and mine["fieldsV1"] == stated
-    kept.append(mine if unchanged and mine is not None else entry(resource, manager, "Apply", stated, sub))
+    kept.append(mine if unchanged and mine is not None else entry(resource, manager, "Apply", stated, now, sub))
     merged["metadata"]["managedFields"] = kept
     if "resourceVersion" in applied.get("metadata", {}):
         merged["metadata"]["resourceVersion"] = applied["metadata"]["resourceVersion"]

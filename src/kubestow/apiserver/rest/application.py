@@ -207,7 +207,7 @@ class Application:
         wrong = check(target.resource, review, intent)
         if wrong:
             raise errors.invalid(target.resource.group, target.resource.kind, "", wrong)
-        answered = reviews.answer(target.resource, review, request.user, self.identities)
+        answered = reviews.answer(target.resource, review, request.user, self.identities, self.store.now())
         return Response(201, encode(answered))
 
     def _answer_other(self, request: Request) -> Response:

@@ -112,15 +112,15 @@ class Mutations:
             raise bad_request("metadata.managedFields must be nil")
         intent.applies = True
         force = is_true(request.query, "force")
-        live = self.store.get(resource.storage, namespace, name)
+        live, now = self.store.get(resource.storage, namespace, name), self.store.now()
         if live is None:
             if target.sub:
                 raise not_found(resource.group, resource.plural, name)
-            created = server_apply.apply(resource, None, applied, manager, force=force)
+            created = server_apply.apply(resource, None, applied, manager, now, force=force)
             return self.writer.create(resource, namespace, created, intent), True
 
         def change(current: Object) -> Object:
-            return server_apply.apply(resource, current, applied, manager, force=force, sub=target.sub)
+            return server_apply.apply(resource, current, applied, manager, now, force=force, sub=target.sub)
 
         return self.writer.update(resource, namespace, name, change, intent, sub=target.sub), False
 

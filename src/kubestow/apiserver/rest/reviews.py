@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from kubestow.apiserver import clock
 from kubestow.apiserver.auth.identities import Identities
 from kubestow.apiserver.auth.policy import Attempt, allowed, rules_for
 from kubestow.apiserver.kinds.resource import Resource
@@ -11,7 +10,7 @@ from kubestow.apiserver.objects.intent import User
 Object = dict[str, Any]
 
 
-def answer(resource: Resource, review: Object, user: User, identities: Identities) -> Object:
+def answer(resource: Resource, review: Object, user: User, identities: Identities, now: str) -> Object:
     """The review with its status filled in."""
     kind = resource.kind
     spec: Object = review.get("spec", {})
@@ -20,7 +19,7 @@ def answer(resource: Resource, review: Object, user: User, identities: Identitie
     if kind == "TokenReview":
         review["status"] = _token_status(spec, identities)
     elif kind == "SelfSubjectReview":
-        review["metadata"]["creationTimestamp"] = clock.now()
+        review["metadata"]["creationTimestamp"] = now
         review["status"] = {"userInfo": _user_info(user)}
     elif kind == "SelfSubjectRulesReview":
         rules = [{"verbs": ["get"], "nonResourceURLs": ["*"]}]

@@ -1,10 +1,9 @@
 """Subresources that are actions rather than a part of an object, each answered by one method."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
-from kubestow.apiserver import clock, errors
+from kubestow.apiserver import errors
 from kubestow.apiserver.auth.identities import Identities
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.binding import Binder
@@ -20,6 +19,7 @@ from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
 from kubestow.http.messages import Request, Response
+from kubestow.model.timestamps import format_time
 
 Object = dict[str, Any]
 Action = Callable[[Request, Target, Intent], Response]
@@ -86,11 +86,11 @@ class Subresources:
             cause = ("spec.expirationSeconds", "FieldValueInvalid", f"Invalid value: {seconds}: {what}")
             raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [cause])
         token = self.identities.issue(record.namespace, record.name, record.uid, seconds)
-        status = {"token": token, "expirationTimestamp": clock.at(time.time() + seconds)}
+        status = {"token": token, "expirationTimestamp": format_time(self.store.clock.now() + seconds)}
         body: Object = {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": clock.now()},
+            "metadata": {"name": record.name, "namespace": record.namespace, "creationTimestamp": self.store.now()},
             "spec": {**spec, "audiences": spec.get("audiences") or ["kubestow"], "expirationSeconds": seconds},
             "status": status,
         }
