@@ -47,6 +47,9 @@ _ROLE_BINDING = {
     "roleRef": {"kind": "ClusterRole", "name": "r", "apiGroup": "rbac.authorization.k8s.io"},
     "subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "default"}],
 }
+_RULE = {"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
+_MATCH = {"matchConstraints": {"resourceRules": [_RULE]}}
+_MUTATION = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}
 _WEBHOOK = {
     "name": "w.example.com",
     "clientConfig": {"url": "https://example.com"},
@@ -157,11 +160,15 @@ SEEDS: dict[str, dict[str, Any]] = {
     "rolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
     "clusterrolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
     "certificatesigningrequests.certificates.k8s.io": {"spec": {"request": _REQUEST, "signerName": "example.com/s"}},
-    "validatingadmissionpolicies.admissionregistration.k8s.io": {"spec": {"validations": [{"expression": "true"}]}},
+    "validatingadmissionpolicies.admissionregistration.k8s.io": {
+        "spec": {**_MATCH, "validations": [{"expression": "true"}]}
+    },
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": {
         "spec": {"policyName": "a", "validationActions": ["Deny"]}
     },
-    "mutatingadmissionpolicies.admissionregistration.k8s.io": {"spec": {"reinvocationPolicy": "Never"}},
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": {
+        "spec": {**_MATCH, "reinvocationPolicy": "Never", "mutations": [_MUTATION]}
+    },
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": {"spec": {"policyName": "a"}},
     "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},

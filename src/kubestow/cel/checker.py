@@ -238,7 +238,17 @@ class _Checker:
             self._aggregates.append([(item, place in node.optional) for place, item in enumerate(node.elements)])
         return list_of(element or self._known.fresh())
 
+    def _message(self, node: MapLiteral) -> Type:
+        for entry in node.entries:
+            self.check(entry.key)
+            self.check(entry.value)
+        if node.message.partition(".")[0] not in self._environment.messages:
+            return self._undeclared(node, node.message)
+        return DYN
+
     def _map(self, node: MapLiteral) -> Type:
+        if node.message:
+            return self._message(node)
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:

@@ -35,3 +35,5 @@ class Environment:
     variables: Mapping[str, Type] = field(default_factory=dict)
     structs: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     """The fields of each struct type."""
+    messages: frozenset[str] = frozenset()
+    """What names of messages that expressions may make begin with; they are maps, with whatever fields are given."""

@@ -9,7 +9,7 @@ from kubestow.cel.errors import EvaluationError, Issue
 from kubestow.cel.functions import Budget, dispatcher
 from kubestow.cel.library import regex
 from kubestow.cel.loops import map_literal
-from kubestow.cel.syntax import NOTHING, Bind, Call, ListLiteral, Literal, Loop, MapLiteral, Node, Select
+from kubestow.cel.syntax import NOTHING, Call, ListLiteral, Literal, MapLiteral, Node, children
 
 _MOST = 1_000
 _LAZY = ("_&&_", "_||_", "_?_:_", "or", "orValue")
@@ -18,32 +18,15 @@ _CHECKED = ("duration", "timestamp")
 
 def fold(node: Node) -> Iterator[Issue]:
     """Write constants into an expression; gives what is wrong with literals."""
-    for child in _children(node):
+    for child in children(node):
         yield from fold(child)
     match node:
         case Call() if node.function not in _LAZY:
             yield from _fold_call(node)
         case ListLiteral() if not node.optional and _all_constant(node.elements):
             node.constant = [element.constant for element in node.elements]
-        case MapLiteral() if _all_constant(_children(node)) and not any(entry.optional for entry in node.entries):
+        case MapLiteral() if _all_constant(children(node)) and not any(entry.optional for entry in node.entries):
             node.constant = map_literal(*((entry.key.constant, entry.value.constant, False) for entry in node.entries))
-
-
-def _children(node: Node) -> list[Node]:
-    match node:
-        case Select():
-            return [node.operand]
-        case Call():
-            return [*([node.target] if node.target else ()), *node.args]
-        case ListLiteral():
-            return node.elements
-        case MapLiteral():
-            return [child for entry in node.entries for child in (entry.key, entry.value)]
-        case Loop():
-            return [node.range, *([node.filter] if node.filter else ()), node.body]
-        case Bind():
-            return [node.value, node.body]
-    return []
 
 
 def _all_constant(nodes: list[Node]) -> bool:
@@ -57,7 +40,7 @@ def _fold_call(node: Call) -> Iterator[Issue]:
             regex.compiled(str(pattern.value))
         except ValueError:
             yield Issue(pattern.offset, "invalid matches argument")
-    args = _children(node)
+    args = children(node)
     if not _all_constant(args) or not node.overloads:
         return
     try:

@@ -168,7 +168,7 @@ class _Parser:
             self._check_depth(length)
             if token.kind == "{":
                 if name := qualified_name(node):
-                    raise self._issue(token.offset, f"undeclared reference to '{name}' (in container '')")
+                    node = self._message(self._advance(), name)
                 break
             self._advance()
             optional = bool(self._accept("?"))
@@ -210,6 +210,20 @@ class _Parser:
                 optional.add(len(elements))
             elements.append(self._expression())
         return ListLiteral(bracket.offset, elements, frozenset(optional))
+
+    def _message(self, bracket: Token, name: str) -> Node:
+        """A message: fields by their names, which are texts in a map."""
+        entries: list[Entry] = []
+        while not self._accept("}"):
+            if entries:
+                self._expect(",", "'}'")
+            if self._accept("}"):
+                break
+            optional = bool(self._accept("?"))
+            field = self._expect("ident", "IDENTIFIER")
+            self._expect(":", "':'")
+            entries.append(Entry(Literal(field.offset, field.text), self._expression(), optional))
+        return MapLiteral(bracket.offset, entries, name)
 
     def _map(self, bracket: Token) -> Node:
         entries: list[Entry] = []

@@ -76,7 +76,10 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class MapLiteral(Node):
+    """`{key: value}`, or with a name before it, `Name{field: value}`, whose keys are texts."""
+
     entries: list[Entry]
+    message: str = ""
 
 
 class LoopKind(Enum):
@@ -110,23 +113,26 @@ class Bind(Node):
     body: Node
 
 
+def children(node: Node) -> list[Node]:
+    """The parts that a part is made of."""
+    match node:
+        case Select():
+            return [node.operand]
+        case Call():
+            return [*([node.target] if node.target else ()), *node.args]
+        case ListLiteral():
+            return node.elements
+        case MapLiteral():
+            return [child for entry in node.entries for child in (entry.key, entry.value)]
+        case Loop():
+            return [node.range, *([node.filter] if node.filter else ()), node.body]
+        case Bind():
+            return [node.value, node.body]
+    return []
+
+
 def walk(node: Node) -> Iterator[Node]:
     """A tree, part by part."""
     yield node
-    match node:
-        case Select():
-            parts = [node.operand]
-        case Call():
-            parts = [*node.args, *([node.target] if node.target else ())]
-        case ListLiteral():
-            parts = node.elements
-        case MapLiteral():
-            parts = [part for entry in node.entries for part in (entry.key, entry.value)]
-        case Loop():
-            parts = [node.range, *([node.filter] if node.filter else ()), node.body]
-        case Bind():
-            parts = [node.value, node.body]
-        case _:
-            parts = []
-    for part in parts:
-        yield from walk(part)
+    for child in children(node):
+        yield from walk(child)

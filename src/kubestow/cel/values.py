@@ -5,7 +5,7 @@ with their functions, in `library`. Python thinks that True is 1; CEL does not, 
 looking at its class.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
 from typing import Any
 
@@ -74,13 +74,21 @@ class KubernetesValue:
         return hash((self.__class__, self.key))
 
 
-class DefaultingMap(dict[str, Mapping[str, object]]):
-    """A map of maps in which every key that is missing stands for an empty map; `in` tells the truth."""
+def _empty(_key: str) -> object:
+    return {}
 
-    __slots__ = ()
 
-    def __missing__(self, key: str) -> Mapping[str, object]:
-        return {}
+class DefaultingMap(dict[str, object]):
+    """A map in which every key that is missing stands for something, an empty map if not told; `in` tells the truth."""
+
+    __slots__ = ("_missing",)
+
+    def __init__(self, known: Mapping[str, object], missing: Callable[[str], object] = _empty) -> None:
+        super().__init__(known)
+        self._missing = missing
+
+    def __missing__(self, key: str) -> object:
+        return self._missing(key)
 
 
 TYPE_NAMES: dict[type, str] = {

@@ -21,6 +21,8 @@ class Request:
         self.headers = headers
         self.body = body
         self.user: Any = None
+        self.annotations: dict[str, Any] = {}
+        """What is to be said of it in the audit log."""
         raw_path, _, self.raw_query = target.partition(b"?")
         self.raw_path = raw_path
 

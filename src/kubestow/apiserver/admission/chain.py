@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubestow.apiserver.admission import limits, nodes, pod_groups, pods, quotas, storage
+from kubestow.apiserver.admission import limits, mutations, nodes, pod_groups, pods, policies, quotas, storage
+from kubestow.apiserver.admission.writes import GROUP, Write
 from kubestow.apiserver.errors import forbidden
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.store.store import Store
@@ -37,6 +38,8 @@ PLUGINS = {
     "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
     "PodGroupWorkloadExists": Plugin({_POD_GROUPS: pod_groups.check_template}),
     "JobValidation": Plugin(refuses={"jobs.batch": pod_groups.keep_parallelism}),
+    "MutatingAdmissionPolicy": Plugin(),
+    "ValidatingAdmissionPolicy": Plugin(),
     "ResourceQuota": Plugin(),
 }
 """Plugins in the order in which they act; quotas come last, when it is sure that nobody else refuses."""
@@ -56,16 +59,29 @@ class Admission:
         if unknown:
             raise AdmissionError(f"no admission plugin is called {', '.join(unknown)}; there are {', '.join(PLUGINS)}")
         self._store = store
+        self._mutating = store.collection(f"mutatingadmissionpolicybindings.{GROUP}")
+        self._validating = store.collection(f"validatingadmissionpolicybindings.{GROUP}")
         self.plugins = [name for name in PLUGINS if name in enable or not (name in disable or name in OFF_BY_DEFAULT)]
         chosen = [PLUGINS[name] for name in self.plugins]
         self._changes = _by_storage(one.changes for one in chosen)
         self._refuses = _by_storage(one.refuses for one in chosen)
         self._counts = "ResourceQuota" in self.plugins
+        self._mutates = "MutatingAdmissionPolicy" in self.plugins
+        self._reviews = "ValidatingAdmissionPolicy" in self.plugins
 
     def change(self, resource: Resource, obj: Object) -> None:
         """Has plugins complete a new object."""
         for plugin in self._changes.get(resource.storage, ()):
             self._demand(resource, obj, plugin(obj, self._store))
+
+    def mutate(self, write: Write) -> bool:
+        """Has policies change what is to be written; whether one did."""
+        return self._mutates and bool(self._mutating.objects) and mutations.mutate(self._store, write)
+
+    def review(self, write: Write) -> None:
+        """Refuses what policies refuse."""
+        if self._reviews and self._validating.objects:
+            policies.review(self._store, write)
 
     def check(self, resource: Resource, new: Object, old: Object | None = None, sub: str = "") -> None:
         """Refuses what may not be written here and now; quotas are charged by `charge`."""

@@ -3,7 +3,7 @@
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import Titled, at, count, printed
-from kubestow.apiserver.rules import access, names
+from kubestow.apiserver.rules import access, admission, names
 
 _ASKED = ("create",)
 _ANY_NAME = Rules(valid_name=names.path_segment)
@@ -60,7 +60,7 @@ KINDS = (
         "status",
         cluster=True,
         generation=True,
-        rules=Rules(access.default_policy),
+        rules=Rules(admission.default_policy, validate=admission.validate_policy),
         columns=printed(("Validations", count("spec.validations")), ("ParamKind", cells.parameter_kind)),
     ),
     Resource(
@@ -68,6 +68,7 @@ KINDS = (
         "ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings",
         cluster=True,
         generation=True,
+        rules=Rules(validate=admission.validate_policy_binding),
         columns=_POLICY_BINDING,
     ),
     Resource(
@@ -75,7 +76,7 @@ KINDS = (
         "MutatingAdmissionPolicy mutatingadmissionpolicies",
         cluster=True,
         generation=True,
-        rules=Rules(access.default_policy),
+        rules=Rules(admission.default_policy, validate=admission.validate_policy),
         columns=printed(("Mutations", count("spec.mutations")), ("ParamKind", cells.parameter_kind)),
     ),
     Resource(
@@ -83,6 +84,7 @@ KINDS = (
         "MutatingAdmissionPolicyBinding mutatingadmissionpolicybindings",
         cluster=True,
         generation=True,
+        rules=Rules(validate=admission.validate_policy_binding),
         columns=_POLICY_BINDING,
     ),
     Resource(
@@ -90,7 +92,7 @@ KINDS = (
         "ValidatingWebhookConfiguration validatingwebhookconfigurations",
         cluster=True,
         generation=True,
-        rules=Rules(access.default_webhooks),
+        rules=Rules(admission.default_webhooks, validate=admission.validate_webhooks),
         columns=printed(("Webhooks", count("webhooks"))),
     ),
     Resource(
@@ -98,7 +100,7 @@ KINDS = (
         "MutatingWebhookConfiguration mutatingwebhookconfigurations",
         cluster=True,
         generation=True,
-        rules=Rules(access.default_webhooks),
+        rules=Rules(admission.default_webhooks, validate=admission.validate_webhooks),
         columns=printed(("Webhooks", count("webhooks"))),
     ),
     Resource(

@@ -1,6 +1,7 @@
 """Who wants something, and how it is meant."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,6 +33,8 @@ class Intent:
     strict: list[str] = field(default_factory=list)
     """What a strict reader has to say of the body: fields nobody knows, and fields given twice."""
     warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, Any] = field(default_factory=dict)
+    """What policies have to say to the auditor."""
 
 
 def internal() -> Intent:

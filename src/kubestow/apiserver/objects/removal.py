@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubestow.apiserver import errors
+from kubestow.apiserver.admission.chain import Admission
+from kubestow.apiserver.admission.writes import Write
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.schema.reader import structs
@@ -73,8 +75,9 @@ def may_vanish(resource: Resource, obj: dict[str, Any]) -> bool:
 class Remover:
     """Deletes objects from a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, admission: Admission | None = None) -> None:
         self.store = store
+        self.admission = admission or Admission(store)
 
     def delete(
         self, resource: Resource, namespace: str, name: str, options: DeleteOptions, intent: Intent
@@ -87,6 +90,7 @@ class Remover:
         if resource.storage == "namespaces" and name in _PROTECTED and not intent.trusted:
             raise errors.forbidden("", "namespaces", name, "this namespace may not be deleted")
         obj = current.object()
+        self.admission.review(Write("DELETE", resource, None, obj, intent))
         metadata = obj["metadata"]
         before = dict(metadata)
         finalizers = list(metadata.get("finalizers", ()))

@@ -5,6 +5,7 @@ from typing import Any
 
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
+from kubestow.apiserver.admission.writes import Write
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Part, Resource
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
@@ -81,6 +82,8 @@ class Writer:
         rules = resource.rules
         rules.default(obj)
         self.admission.change(resource, obj)
+        write = Write("CREATE", resource, obj, None, intent)
+        self._mutate(write)
         rules.prepare_create(obj)
         rules.complete(obj)
         name = metadata["name"]
@@ -90,6 +93,7 @@ class Writer:
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
         self.admission.check(resource, obj)
+        self.admission.review(write)
         self.admission.charge(resource, obj, None, "", dry_run=intent.dry_run)
         if intent.named and not intent.applies:
             ownership.follow_create(resource, obj, intent, self.store.now())
@@ -125,6 +129,16 @@ class Writer:
         if resource.counts_generation:
             metadata["generation"] = 1
         return metadata
+
+    def _mutate(self, write: Write) -> None:
+        """Has policies change a new object, which must fit its schema afterwards and is completed again."""
+        if self.admission.mutate(write) and write.new is not None:
+            report = Report()
+            write.resource.schema.check(write.new, "", report)
+            if report.wrong:
+                told = "; ".join(f"{path}: {what}" for path, what in report.wrong[:10])
+                raise errors.internal(f"what admission made of the object is no {write.resource.kind}: {told}")
+            write.resource.rules.default(write.new)
 
     def _demand_namespace(self, resource: Resource, namespace: str, name: str) -> None:
         record = self.store.get("namespaces", "", namespace)
@@ -168,6 +182,8 @@ class Writer:
         new["apiVersion"], new["kind"] = resource.api_version, resource.kind
         if conversion is not None:
             new = conversion.to_stored(new)
+        write = Write("UPDATE", resource, new, old, intent, sub)
+        self._mutate(write)
         self._keep_identity(resource, new, old, current)
         part = SUBRESOURCES[sub].part or _WHOLE if sub else _WHOLE
         new = part.merge(new, old, resource)
@@ -190,6 +206,8 @@ class Writer:
             return current
         self._demand_valid(resource, new, list(rules.judge(new, old)))
         self.admission.check(resource, new, old, sub)
+        write.new = new
+        self.admission.review(write)
         self.admission.charge(resource, new, old, sub, dry_run=intent.dry_run)
         if not intent.applies:
             ownership.follow_update(resource, new, old, intent, sub, self.store.now())

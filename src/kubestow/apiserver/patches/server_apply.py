@@ -43,7 +43,7 @@ def apply(
     _remove(merged, dropped)
     metadata = {k: v for k, v in applied.get("metadata", {}).items() if k not in ("managedFields", "resourceVersion")}
     body = {key: value for key, value in applied.items() if key not in ("metadata", "apiVersion", "kind")}
-    _merge_struct(merged, {**body, "metadata": metadata}, schema)
+    merge_struct(merged, {**body, "metadata": metadata}, schema)
     kept = []
     for line in others:
         fields = fieldsets.difference(line.get("fieldsV1", {}), different)
@@ -91,7 +91,7 @@ def _remove(value: Any, tree: Tree) -> None:
                 value.remove(item)
 
 
-def _merge_struct(target: Object, applied: Object, schema: Struct) -> None:
+def merge_struct(target: Object, applied: Object, schema: Struct) -> None:
     for key, value in applied.items():
         field = schema.fields.get(key)
         if field is None or value is None:
@@ -114,7 +114,7 @@ def _merge_field(target: Any, value: Any, field: Field) -> Any:
 
 def _merge_value(target: Any, value: Any, kind: Type) -> Any:
     if isinstance(kind, Struct) and not kind.atomic and isinstance(target, dict) and isinstance(value, dict):
-        _merge_struct(target, value, kind)
+        merge_struct(target, value, kind)
         return target
     if isinstance(kind, MapOf) and isinstance(target, dict) and isinstance(value, dict):
         for key, item in value.items():

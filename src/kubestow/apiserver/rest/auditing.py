@@ -59,6 +59,11 @@ class AuditLog:
             "requestReceivedTimestamp": now,
             "stageTimestamp": now,
         }
+        if request.annotations:
+            line["annotations"] = {
+                key: value if isinstance(value, str) else encode(value).decode()
+                for key, value in request.annotations.items()
+            }
         if request.user is not None:
             line["user"] = {"username": request.user.name, "groups": list(request.user.groups)}
         try:

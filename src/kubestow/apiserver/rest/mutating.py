@@ -26,7 +26,7 @@ _VALIDATIONS = ("Strict", "Warn", "Ignore")
 def intent_of(request: Request) -> Intent:
     """How a write request is meant."""
     query = request.query
-    intent = Intent(user=request.user)
+    intent = Intent(user=request.user, annotations=request.annotations)
     if query:
         dry_run = query.get("dryRun", "")
         if dry_run not in ("", "All"):
@@ -52,7 +52,7 @@ class Mutations:
     def __init__(self, store: Store, admission: Admission | None) -> None:
         self.store = store
         self.writer = Writer(store, admission)
-        self.remover = Remover(store)
+        self.remover = Remover(store, self.writer.admission)
 
     def create(self, request: Request, target: Target, intent: Intent) -> Record:
         """A new object."""

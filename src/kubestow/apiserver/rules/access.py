@@ -1,4 +1,4 @@
-"""Role bindings, certificate requests, admission policies, webhooks and flow control: stored, and sound."""
+"""Role bindings, certificate requests and flow control: stored, and sound."""
 
 import base64
 from collections.abc import Iterator
@@ -70,36 +70,6 @@ def keep_request(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """What is asked for cannot change."""
     if new["spec"] != old["spec"]:
         yield "spec", INVALID, "Invalid value: field is immutable"
-
-
-def default_policy(obj: dict[str, Any]) -> None:
-    """A policy that fails refuses; it concerns everything that its rules match."""
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("failurePolicy", "Fail")
-    _default_match(spec.get("matchConstraints"))
-
-
-def _default_match(match: dict[str, Any] | None) -> None:
-    if match is not None:
-        match.setdefault("matchPolicy", "Equivalent")
-        for name in ("namespaceSelector", "objectSelector"):
-            match.setdefault(name, {})
-        for rule in (*match.get("resourceRules", ()), *match.get("excludeResourceRules", ())):
-            rule.setdefault("scope", "*")
-
-
-def default_webhooks(obj: dict[str, Any]) -> None:
-    """A webhook has ten seconds; without an answer the object is refused."""
-    for hook in obj.get("webhooks", ()):
-        hook.setdefault("failurePolicy", "Fail")
-        hook.setdefault("matchPolicy", "Equivalent")
-        hook.setdefault("timeoutSeconds", 10)
-        for name in ("namespaceSelector", "objectSelector"):
-            hook.setdefault(name, {})
-        for rule in hook.get("rules", ()):
-            rule.setdefault("scope", "*")
-        if obj["kind"] == "MutatingWebhookConfiguration":
-            hook.setdefault("reinvocationPolicy", "Never")
 
 
 def default_flow(obj: dict[str, Any]) -> None:

@@ -1,0 +1,75 @@
+"""A write as expressions see it, and what they say of it. Variables are evaluated when they are first asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubestow.apiserver.admission.scopes import Scope, compiled
+from kubestow.apiserver.admission.writes import Object, Write
+from kubestow.apiserver.kinds.resource import Resource
+from kubestow.cel import CelError, EvaluationError
+from kubestow.cel.values import DefaultingMap
+
+
+@dataclass(slots=True)
+class Asking:
+    """A write as expressions of one policy see it."""
+
+    write: Write
+    resource: Resource
+    """In whose version it is shown."""
+    scope: Scope
+    namespace: Object | None
+    params: Object | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Variables by name."""
+    _values: list[Any] = field(default_factory=list)
+
+    def evaluate(self, source: str) -> Any:
+        """The value of an expression; raises CelError."""
+        if not self._values:
+            write = self.write
+            self._values = [write.shown(write.new, self.resource), write.shown(write.old, self.resource)]
+            self._values += [self.namespace, *([self.params] if self.scope.params else [])]
+            self._values += [request_of(write, self.resource), DefaultingMap({}, self._variable)]
+        return compiled(source, self.scope).evaluate(*self._values)
+
+    def _variable(self, name: str) -> Any:
+        try:
+            value = self.evaluate(self.sources[name])
+        except EvaluationError as error:
+            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from None
+        self._values[-1][name] = value
+        return value
+
+    def applies(self, conditions: Sequence[Object]) -> bool:
+        """Whether all conditions hold; raises EvaluationError if one has no answer and none is false."""
+        failure: CelError | None = None
+        for one in conditions:
+            try:
+                if self.evaluate(one["expression"]) is not True:
+                    return False
+            except CelError as error:
+                failure = failure or error
+        if failure is not None:
+            raise EvaluationError(f"match condition failed to evaluate: {failure}")
+        return True
+
+
+def request_of(write: Write, resource: Resource) -> Object:
+    """The request behind a write, as policies and webhooks see it."""
+    own, user = write.resource, write.intent.user
+    return {
+        "kind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "resource": {"group": resource.group, "version": resource.version, "resource": resource.plural},
+        "subResource": write.sub,
+        "requestKind": {"group": own.group, "version": own.version, "kind": own.kind},
+        "requestResource": {"group": own.group, "version": own.version, "resource": own.plural},
+        "requestSubResource": write.sub,
+        "name": write.metadata.get("name", ""),
+        "namespace": write.namespace,
+        "operation": write.operation,
+        "userInfo": {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": {}},
+        "dryRun": write.intent.dry_run,
+        "options": {},
+    }

@@ -1,0 +1,205 @@
+"""Rules for policies, their bindings and webhooks: they must be complete, and what they say in CEL must compile."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver.admission.scopes import Scope, compiled, declared
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED
+from kubestow.cel import CelError
+from kubestow.cel.types import BOOL, NULL, STRING, Type
+
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_ACTIONS = ("Audit", "Deny", "Warn")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def default_policy(obj: dict[str, Any]) -> None:
+    """A policy that fails refuses; it concerns everything that its rules match."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("failurePolicy", "Fail")
+    _default_match(spec.get("matchConstraints"))
+
+
+def _default_match(match: dict[str, Any] | None) -> None:
+    if match is not None:
+        match.setdefault("matchPolicy", "Equivalent")
+        for name in ("namespaceSelector", "objectSelector"):
+            match.setdefault(name, {})
+        for rule in (*match.get("resourceRules", ()), *match.get("excludeResourceRules", ())):
+            rule.setdefault("scope", "*")
+
+
+def default_webhooks(obj: dict[str, Any]) -> None:
+    """A webhook has ten seconds; without an answer the object is refused."""
+    for hook in obj.get("webhooks", ()):
+        hook.setdefault("failurePolicy", "Fail")
+        hook.setdefault("matchPolicy", "Equivalent")
+        hook.setdefault("timeoutSeconds", 10)
+        for name in ("namespaceSelector", "objectSelector"):
+            hook.setdefault(name, {})
+        for rule in hook.get("rules", ()):
+            rule.setdefault("scope", "*")
+        if obj["kind"] == "MutatingWebhookConfiguration":
+            hook.setdefault("reinvocationPolicy", "Never")
+
+
+def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A policy that says what it is about, and something that compiles about it."""
+    spec = obj["spec"]
+    yield from _known(spec.get("failurePolicy", "Fail"), ("Fail", "Ignore"), "spec.failurePolicy")
+    match = spec.get("matchConstraints")
+    if match is None:
+        yield "spec.matchConstraints", REQUIRED, "Required value"
+    elif not match.get("resourceRules"):
+        yield "spec.matchConstraints.resourceRules", REQUIRED, "Required value"
+    else:
+        yield from _wrong_rules(match["resourceRules"], "spec.matchConstraints.resourceRules")
+    kind = spec.get("paramKind")
+    if kind is not None:
+        for part in ("apiVersion", "kind"):
+            if not kind.get(part):
+                yield f"spec.paramKind.{part}", REQUIRED, "Required value"
+    scope = Scope(kind is not None)
+    yield from _wrong_conditions(spec.get("matchConditions", ()), "spec.matchConditions", scope)
+    for index, one in enumerate(spec.get("variables", ())):
+        path = f"spec.variables[{index}]"
+        if not _NAME.match(one.get("name", "")):
+            yield f"{path}.name", INVALID, f'Invalid value: "{one.get("name", "")}": must be a valid CEL identifier'
+        try:
+            scope = declared(scope, [one])
+        except CelError as error:
+            yield f"{path}.expression", INVALID, f'Invalid value: "{one.get("expression", "")}": {error}'
+    yield from _wrong_mutations(spec, scope) if "Mutating" in obj["kind"] else _wrong_validations(spec, scope)
+
+
+def _wrong_validations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
+    if not spec.get("validations") and not spec.get("auditAnnotations"):
+        message = "Required value: validations or auditAnnotations must contain at least one item"
+        yield "spec.validations", REQUIRED, message
+        yield "spec.auditAnnotations", REQUIRED, message
+    for index, one in enumerate(spec.get("validations", ())):
+        path, source, told = f"spec.validations[{index}]", one.get("expression", ""), one.get("message", "")
+        yield from _wrong_expression(source, f"{path}.expression", scope, BOOL)
+        if one.get("messageExpression"):
+            yield from _wrong_expression(one["messageExpression"], f"{path}.messageExpression", scope, STRING)
+        if "\n" in told:
+            yield f"{path}.message", INVALID, f"Invalid value: {told!r}: must not contain line breaks"
+        elif "\n" in source.strip() and not told:
+            message = "Required value: message must be specified if expression contains line breaks"
+            yield f"{path}.message", REQUIRED, message
+        yield from _known(one.get("reason", "Invalid"), _REASONS, f"{path}.reason")
+    for index, one in enumerate(spec.get("auditAnnotations", ())):
+        path = f"spec.auditAnnotations[{index}]"
+        if not one.get("key"):
+            yield f"{path}.key", REQUIRED, "Required value"
+        yield from _wrong_expression(one.get("valueExpression", ""), f"{path}.valueExpression", scope, STRING, NULL)
+
+
+def _wrong_mutations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
+    if not spec.get("mutations"):
+        yield "spec.mutations", REQUIRED, "Required value: mutations must contain at least one item"
+    yield from _known(spec.get("reinvocationPolicy", "Never"), ("IfNeeded", "Never"), "spec.reinvocationPolicy")
+    makes = Scope(scope.params, scope.variables, makes_objects=True)
+    for index, one in enumerate(spec.get("mutations", ())):
+        path, kind = f"spec.mutations[{index}]", one.get("patchType", "")
+        yield from _known(kind, ("ApplyConfiguration", "JSONPatch"), f"{path}.patchType")
+        part = "jsonPatch" if kind == "JSONPatch" else "applyConfiguration"
+        yield from _wrong_expression(one.get(part, {}).get("expression", ""), f"{path}.{part}.expression", makes)
+
+
+def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A binding of a policy, with something to do where it is broken."""
+    spec = obj.get("spec", {})
+    if not spec.get("policyName"):
+        yield "spec.policyName", REQUIRED, "Required value"
+    reference = spec.get("paramRef")
+    if reference is not None:
+        if bool(reference.get("name")) == ("selector" in reference):
+            both = "Forbidden: name and selector are mutually exclusive"
+            one_of = "Required value: one of name or selector must be specified"
+            yield ("spec.paramRef.name", FORBIDDEN, both) if reference.get("name") else (
+                "spec.paramRef", REQUIRED, one_of,
+            )  # fmt: skip
+        if not reference.get("parameterNotFoundAction"):
+            yield "spec.paramRef.parameterNotFoundAction", REQUIRED, "Required value"
+    yield from _wrong_rules(
+        spec.get("matchResources", {}).get("resourceRules", ()), "spec.matchResources.resourceRules"
+    )
+    if "Mutating" in obj["kind"]:
+        return
+    actions = spec.get("validationActions", ())
+    if not actions:
+        yield "spec.validationActions", REQUIRED, "Required value: at least one validation action is required"
+    for index, action in enumerate(actions):
+        yield from _known(action, _ACTIONS, f"spec.validationActions[{index}]")
+    if {"Deny", "Warn"} <= set(actions):
+        yield "spec.validationActions", INVALID, "Invalid value: must not contain both Deny and Warn"
+
+
+def validate_webhooks(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Webhooks that can be called, each by a name of its own."""
+    seen: set[str] = set()
+    for index, hook in enumerate(obj.get("webhooks", ())):
+        path, name = f"webhooks[{index}]", hook.get("name", "")
+        if name.count(".") < 2:
+            why = "should be a domain with at least three segments separated by dots"
+            yield f"{path}.name", INVALID, f'Invalid value: "{name}": {why}'
+        if name in seen:
+            yield f"{path}.name", DUPLICATE, f'Duplicate value: "{name}"'
+        seen.add(name)
+        client = hook.get("clientConfig", {})
+        if ("url" in client) == ("service" in client):
+            yield f"{path}.clientConfig", REQUIRED, "Required value: exactly one of url or service is required"
+        if not client.get("url", "https://").startswith("https://"):
+            yield f"{path}.clientConfig.url", INVALID, f'Invalid value: "{client["url"]}": must use https'
+        yield from _known(hook.get("sideEffects", ""), ("None", "NoneOnDryRun"), f"{path}.sideEffects")
+        if not {"v1", "v1beta1"} & set(hook.get("admissionReviewVersions", ())):
+            message = "Required value: must specify one of v1, v1beta1"
+            yield f"{path}.admissionReviewVersions", REQUIRED, message
+        if not 1 <= hook.get("timeoutSeconds", 10) <= 30:
+            why = "the timeout value must be between 1 and 30 seconds"
+            yield f"{path}.timeoutSeconds", INVALID, f"Invalid value: {hook['timeoutSeconds']}: {why}"
+        yield from _wrong_rules(hook.get("rules", ()), f"{path}.rules")
+        yield from _wrong_conditions(hook.get("matchConditions", ()), f"{path}.matchConditions", Scope())
+
+
+def _wrong_rules(rules: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+    for index, rule in enumerate(rules):
+        here = f"{path}[{index}]"
+        for part in ("operations", "apiGroups", "apiVersions", "resources"):
+            if not rule.get(part):
+                yield f"{here}.{part}", REQUIRED, "Required value"
+        for number, operation in enumerate(rule.get("operations", ())):
+            yield from _known(operation, _OPERATIONS, f"{here}.operations[{number}]")
+        yield from _known(rule.get("scope", "*"), ("*", "Cluster", "Namespaced"), f"{here}.scope")
+
+
+def _wrong_conditions(conditions: list[dict[str, Any]], path: str, scope: Scope) -> Iterator[Cause]:
+    seen: set[str] = set()
+    for index, one in enumerate(conditions):
+        here, name = f"{path}[{index}]", one.get("name", "")
+        if not name:
+            yield f"{here}.name", REQUIRED, "Required value"
+        elif name in seen:
+            yield f"{here}.name", DUPLICATE, f'Duplicate value: "{name}"'
+        seen.add(name)
+        yield from _wrong_expression(one.get("expression", ""), f"{here}.expression", scope, BOOL)
+
+
+def _wrong_expression(source: str, path: str, scope: Scope, *types: Type) -> Iterator[Cause]:
+    if not source.strip():
+        yield path, REQUIRED, "Required value: expression is not specified"
+        return
+    try:
+        compiled(source, scope, *types)
+    except CelError as error:
+        yield path, INVALID, f'Invalid value: "{source}": {error}'
+
+
+def _known(value: str, known: tuple[str, ...], path: str) -> Iterator[Cause]:
+    if value not in known:
+        listed = ", ".join(f'"{one}"' for one in known)
+        yield path, NOT_SUPPORTED, f'Unsupported value: "{value}": supported values: {listed}'
