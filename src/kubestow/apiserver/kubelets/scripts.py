@@ -1,4 +1,4 @@
-"""What a pod does, as its annotations say.
+"""What a pod does, as its annotations say, or else the commands of its containers where they are plain.
 
 kubestow.dev/start-seconds   from binding until its containers run
 kubestow.dev/ready-seconds   from running until ready
@@ -8,6 +8,7 @@ kubestow.dev/failure-rate    the chance, 0 to 1, that it fails, with that exit c
 kubestow.dev/fail-indexes    the indexes of an indexed Job, such as 1,3-5, whose pods fail
 kubestow.dev/stop-seconds    how long it takes to stop when told to
 
+Of a pod that is meant to finish, a container whose command is as plain as `sleep 30` or `sh -c "exit 1"` does that.
 With a dot and a container's name behind it, an annotation speaks of that container alone. Init containers and sidecars
 listen to those only.
 """
@@ -15,6 +16,8 @@ listen to those only.
 import hashlib
 from dataclasses import dataclass
 from typing import Any
+
+from kubestow.apiserver.kubelets.commands import deed
 
 Object = dict[str, Any]
 PREFIX = "kubestow.dev/"
@@ -45,7 +48,9 @@ class Script:
         }
         self._uid: str = pod["metadata"]["uid"]
         self._index: str = pod["metadata"].get("labels", {}).get(_INDEX, "")
-        self._ends: bool = pod["spec"].get("restartPolicy", "Always") != "Always"
+        spec = pod["spec"]
+        self._ends: bool = spec.get("restartPolicy", "Always") != "Always"
+        self._deeds = {one["name"]: deed(one) for one in spec.get("containers", ())} if self._ends else {}
 
     def _seconds(self, what: str, default: float, container: str = "", *, alone: bool = False) -> float:
         text = self._said.get(f"{what}.{container}")
@@ -73,7 +78,9 @@ class Script:
         """How long a container runs before it exits."""
         if kind != "main":
             return self._seconds("run-seconds", 0.0 if kind == "init" else float("inf"), container, alone=True)
-        return self._seconds("run-seconds", self._pace.run if self._ends else float("inf"), container)
+        known = self._deeds.get(container)
+        usual = known.seconds if known else self._pace.run if self._ends else float("inf")
+        return self._seconds("run-seconds", usual, container)
 
     def exit_code(self, container: str, kind: str, attempt: int) -> int:
         """How a container exits for the n-th time."""
@@ -87,7 +94,8 @@ class Script:
             return (given or 1) if chance < self._seconds("failure-rate", 0.0) else 0
         if "fail-indexes" in self._said:
             return (given or 1) if self._is_listed() else 0
-        return given
+        known = self._deeds.get(container)
+        return known.exit_code if known and not text else given
 
     def _is_listed(self) -> bool:
         for part in self._said["fail-indexes"].split(","):
