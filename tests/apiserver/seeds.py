@@ -172,6 +172,9 @@ SEEDS: dict[str, dict[str, Any]] = {
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": {"spec": {"policyName": "a"}},
     "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
+    "apiservices.apiregistration.k8s.io": {
+        "spec": {"group": "example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
+    },
     "flowschemas.flowcontrol.apiserver.k8s.io": {"spec": {"priorityLevelConfiguration": {"name": "l"}}},
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": {
         "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": {}}}}
@@ -180,6 +183,7 @@ SEEDS: dict[str, dict[str, Any]] = {
 """Objects by storage, without metadata."""
 
 OTHER_NAMES = {
+    "apiservices.apiregistration.k8s.io": "v1.example.com",
     "customresourcedefinitions.apiextensions.k8s.io": "things.example.com",
     "ipaddresses.networking.k8s.io": "10.0.0.1",
 }

@@ -97,6 +97,25 @@ def test_pages_show_one_state(client: Client) -> None:
     assert "continue" not in third["metadata"]
 
 
+def test_pages_of_a_forgotten_state_can_go_on_in_the_state_there_is(start: Callable[..., Running]) -> None:
+    """410 brings a token for the rest, which then comes from one state again."""
+    client = start(retained_changes=4).client()
+    for name in "abcdef":
+        client.create(PODS, pod(name))
+    token = client.get(f"{PODS}?limit=2")["metadata"]["continue"]
+    for _ in range(5):
+        client.create(PODS, pod("x"))
+        client.delete(f"{PODS}/x")
+    status, refused = client.call("GET", f"{PODS}?limit=2&continue={token}")
+    assert (status, refused["reason"]) == (410, "Expired")
+    second = client.get(f"{PODS}?limit=2&continue={refused['metadata']['continue']}")
+    assert names(second) == ["c", "d"]
+    client.delete(f"{PODS}/e")
+    third = client.get(f"{PODS}?limit=2&continue={second['metadata']['continue']}")
+    assert names(third) == ["e", "f"]
+    assert third["metadata"]["resourceVersion"] == second["metadata"]["resourceVersion"]
+
+
 def test_an_exact_version_is_shown_while_it_is_retained(start: Callable[..., Running]) -> None:
     """resourceVersionMatch=Exact goes back in time; too far back is 410."""
     client = start(retained_changes=4).client()

@@ -14,10 +14,12 @@ THEN = "1970-01-12T13:46:40Z"
 
 
 class Still:
-    """A clock that stands."""
+    """A clock that stands until it is set."""
+
+    time = 1_000_000.0
 
     def now(self) -> float:
-        return 1_000_000.0
+        return self.time
 
 
 def run(body: Any) -> None:
@@ -42,6 +44,26 @@ def test_owners_of_fields(kind: str) -> None:
         else:
             _, written = direct.call("PATCH", f"{MAPS}/a?fieldManager=me", document, f"application/{kind}")
         assert {line["time"] for line in written["metadata"]["managedFields"]} == {THEN}
+
+    run(body)
+
+
+def test_a_list_is_read_within_five_minutes() -> None:
+    """After that its pages are of a state that is gone, whatever changed."""
+
+    async def body(direct: Direct) -> None:
+        for name in "abc":
+            direct.call("POST", MAPS, {"metadata": {"name": name}})
+        path = f"{MAPS}?limit=1&fieldSelector=metadata.name!=kube-root-ca.crt"
+        token = direct.call("GET", path)[1]["metadata"]["continue"]
+        clock: Any = direct.store.clock
+        clock.time += 200
+        status, second = direct.call("GET", f"{path}&continue={token}")
+        assert status == 200
+        clock.time += 200
+        status, refused = direct.call("GET", f"{path}&continue={second['metadata']['continue']}")
+        assert status == 410
+        assert direct.call("GET", f"{path}&continue={refused['metadata']['continue']}")[0] == 200
 
     run(body)
 

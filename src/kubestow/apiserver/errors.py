@@ -94,9 +94,9 @@ def method_not_allowed(method: str) -> ApiError:
     return ApiError(405, "MethodNotAllowed", message)
 
 
-def expired(message: str) -> ApiError:
-    """The version asked for is no longer retained."""
-    return ApiError(410, "Expired", message)
+def expired(message: str, go_on: str = "") -> ApiError:
+    """The version asked for is no longer retained; a list may go on at another."""
+    return ApiError(410, "Expired", message, metadata={"continue": go_on} if go_on else {})
 
 
 def unsupported_media_type(got: str, supported: Iterable[str]) -> ApiError:

@@ -14,6 +14,7 @@ class ApiError(Exception):
         *,
         details: dict[str, Any] | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        metadata: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -21,13 +22,14 @@ class ApiError(Exception):
         self.message = message
         self.details = details
         self.headers = headers
+        self.metadata = metadata or {}
 
     def status(self) -> dict[str, Any]:
         """The Status object for this error."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,

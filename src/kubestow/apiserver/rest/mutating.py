@@ -1,9 +1,10 @@
 """Create, update, patch, delete and deletecollection."""
 
+import copy
 from typing import Any
 
 from kubestow.apiserver.admission.chain import Admission
-from kubestow.apiserver.errors import bad_request, not_found, unsupported_media_type
+from kubestow.apiserver.errors import ApiError, bad_request, not_found, unsupported_media_type
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.removal import DeleteOptions, Remover, read_options
@@ -14,7 +15,7 @@ from kubestow.apiserver.rest.bodies import demand_kind, read_object
 from kubestow.apiserver.rest.paths import Target
 from kubestow.apiserver.rest.reading import Page, is_true, list_page, selection
 from kubestow.apiserver.rest.strictness import repeated_keys, strict_errors
-from kubestow.apiserver.schema.types import Struct
+from kubestow.apiserver.schema.types import Report, Struct
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
 from kubestow.http.messages import Request
@@ -103,6 +104,7 @@ class Mutations:
             raise bad_request("the body is not an object")
         demand_kind(applied, resource.api_version, resource.kind)
         self._demand_single(request, intent)
+        _demand_declared(resource, applied, name)
         check(resource, applied, intent)
         metadata = applied.setdefault("metadata", {})
         for key, expected in (("name", name), ("namespace", namespace)):
@@ -159,6 +161,18 @@ class Mutations:
                 raise bad_request("DeleteOptions: the body is not an object")
             body = document
         return read_options(body, request.query)
+
+
+def _demand_declared(resource: Resource, applied: Object, name: str) -> None:
+    """Nobody can own a field that there is not."""
+    report = Report()
+    resource.schema.check(copy.deepcopy(applied), "", report)
+    if report.unknown:
+        kind = f"{resource.api_version}, Kind={resource.kind}"
+        told = "\n".join(f"  .{path}: field not declared in schema" for path in report.unknown)
+        if len(report.unknown) == 1:
+            told = told.strip()
+        raise ApiError(500, "", f"failed to create typed patch object ({name}; {kind}): {told}")
 
 
 def patched(current: Object, patch: Any, media: str, resource: Resource) -> Object:

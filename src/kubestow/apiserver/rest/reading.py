@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,9 @@ from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
+
+_PAGING_SECONDS = 300.0
+"""How long a list may be read page by page from one state, as long as Kubernetes keeps states."""
 
 
 @dataclass(slots=True)
@@ -89,36 +93,72 @@ def list_page(store: Store, resource: Resource, selected: Selection, query: dict
     """The objects that are selected, by namespace and name, a page at a time if so wished."""
     collection = store.collection(resource.storage)
     limit = whole_number(query, "limit")
-    rv, start = _from_where(store, query)
-    if rv is not None and rv == store.rv:
-        rv = None
-    records = collection.ordered(selected.namespace, rv)
+    start = _read_token(query.get("continue", ""))
+    rv = _version(store, query) if start is None else _version_of_page(store, start)
+    try:
+        records = collection.ordered(selected.namespace, None if rv == store.rv else rv)
+    except ApiError as error:
+        if start is None or error.code != 410:
+            raise
+        raise _too_old(start) from error
     shown_rv = store.rv if rv is None else rv
+    issued = start.issued if start is not None and start.rv >= 0 else store.clock.now()
+    if start is not None:
+        # They are in order: what is shown already comes first.
+        records = records[bisect_right(records, (start.namespace, start.name), key=_key) :]
     if selected.fields is not None or selected.labels is not None:
         records = [record for record in records if selected.matches(record)]
-    if start is not None:
-        records = [record for record in records if (record.namespace, record.name) > start]
     metadata: dict[str, Any] = {"resourceVersion": str(shown_rv)}
     if limit and len(records) > limit:
         metadata["remainingItemCount"] = len(records) - limit
         records = records[:limit]
-        last = records[-1]
-        token = msgspec.json.encode([shown_rv, last.namespace, last.name])
-        metadata["continue"] = base64.urlsafe_b64encode(token).decode()
+        metadata["continue"] = _Token(shown_rv, issued, records[-1].namespace, records[-1].name).written()
     return Page(records, metadata)
 
 
-def _from_where(store: Store, query: dict[str, str]) -> tuple[int | None, tuple[str, str] | None]:
-    """The version to list at (None for now) and the key to go on after."""
-    token = query.get("continue", "")
-    if token:
-        try:
-            rv, namespace, name = msgspec.json.decode(base64.urlsafe_b64decode(token), type=tuple[int, str, str])
-        except (msgspec.DecodeError, binascii.Error, ValueError) as error:
-            raise bad_request("continue: this token is not one of ours") from error
-        if rv > store.rv:
-            raise expired("The provided continue parameter is too old; start the list again")
-        return rv, (namespace, name)
+def _key(record: Record) -> tuple[str, str]:
+    return record.namespace, record.name
+
+
+class _Token(msgspec.Struct, array_like=True, frozen=True):
+    """Where a list goes on: after an object, in the state at a version; below zero, in the state there is then."""
+
+    rv: int
+    issued: float
+    namespace: str
+    name: str
+
+    def written(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode()
+
+
+def _read_token(token: str) -> _Token | None:
+    if not token:
+        return None
+    try:
+        return msgspec.json.decode(base64.urlsafe_b64decode(token), type=_Token)
+    except (msgspec.DecodeError, binascii.Error, ValueError) as error:
+        raise bad_request("continue: this token is not one of ours") from error
+
+
+def _too_old(start: _Token) -> ApiError:
+    """A list that took too long may go on in the state there is, if its reader can do with that."""
+    message = "The provided continue parameter is too old to display a consistent list result. You can start a new list"
+    message += " without the continue parameter, or use the continue token in this response to retrieve the remainder"
+    message += " of the results. Continuing with the provided token results in an inconsistent list."
+    return expired(message, _Token(-1, 0, start.namespace, start.name).written())
+
+
+def _version_of_page(store: Store, start: _Token) -> int | None:
+    if start.rv < 0:
+        return None
+    if start.rv > store.rv or store.clock.now() - start.issued > _PAGING_SECONDS:
+        raise _too_old(start)
+    return start.rv
+
+
+def _version(store: Store, query: dict[str, str]) -> int | None:
+    """The version to list at; None for now."""
     rv = version_of(query.get("resourceVersion", ""))
     match = query.get("resourceVersionMatch", "")
     if match not in ("", "Exact", "NotOlderThan"):
@@ -127,8 +167,8 @@ def _from_where(store: Store, query: dict[str, str]) -> tuple[int | None, tuple[
         raise bad_request("resourceVersionMatch: forbidden unless resourceVersion is provided")
     if rv > store.rv:
         raise ApiError(504, "Timeout", f"Too large resource version: {rv}, current: {store.rv}")
-    if match == "Exact":
-        if rv == 0:
-            raise bad_request('resourceVersionMatch: Exact is forbidden for resourceVersion "0"')
-        return rv, None
-    return None, None
+    if match != "Exact":
+        return None
+    if rv == 0:
+        raise bad_request('resourceVersionMatch: Exact is forbidden for resourceVersion "0"')
+    return rv

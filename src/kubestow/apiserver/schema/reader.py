@@ -53,6 +53,8 @@ def openapi_name(api_version: str, kind: str) -> str:
     group, _, version = api_version.rpartition("/")
     if group == "apiextensions.k8s.io":
         return f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}"
+    if group == "apiregistration.k8s.io":
+        return f"io.k8s.kube-aggregator.pkg.apis.apiregistration.{version}.{kind}"
     for suffix in (".apiserver.k8s.io", ".authorization.k8s.io", ".k8s.io"):
         group = group.removesuffix(suffix)
     return f"{_API}{group or 'core'}.{version}.{kind}"
