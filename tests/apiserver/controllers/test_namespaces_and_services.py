@@ -79,6 +79,29 @@ def test_a_service_leads_to_the_pods_it_selects(world: World) -> None:
     assert world.all(SLICES) == []
 
 
+def test_older_clients_find_endpoints(world: World) -> None:
+    """Beside the slices: ready pods and others, gone with the Service; those of somebody else are left alone."""
+    world.create("endpoints", "manual", subsets=[{"addresses": [{"ip": "10.1.1.1"}]}])
+    world.create("services", "manual", {"ports": [{"port": 80}]})
+    world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80}]})
+    world.run(1)
+    assert world.get("endpoints", "s").get("subsets", []) == []
+    spec = workload(replicas=2)
+    spec["template"]["metadata"]["annotations"] = {"kubestow.dev/ready-seconds": "60"}
+    world.create("replicasets.apps", "w", spec)
+    world.run(30)
+    (subset,) = world.get("endpoints", "s")["subsets"]
+    assert (len(subset["notReadyAddresses"]), "addresses" in subset) == (2, False)
+    world.run(60)
+    (subset,) = world.get("endpoints", "s")["subsets"]
+    assert {one["targetRef"]["name"] for one in subset["addresses"]} == set(addresses(world))
+    assert subset["ports"] == [{"protocol": "TCP", "port": 80}]
+    world.delete("services", "s")
+    world.delete("services", "manual")
+    world.run(1)
+    assert [one["metadata"]["name"] for one in world.all("endpoints")] == ["manual"]
+
+
 def test_many_pods_are_spread_over_slices(world: World) -> None:
     """A hundred each; slices that are not needed go."""
     world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80}]})

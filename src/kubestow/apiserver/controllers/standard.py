@@ -2,20 +2,22 @@
 
 from collections.abc import Callable
 
+from kubestow.apiserver.controllers import protection
 from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.budgets import Budgets
 from kubestow.apiserver.controllers.claims import ResourceClaims
 from kubestow.apiserver.controllers.cronjobs import CronJobs
 from kubestow.apiserver.controllers.daemonsets import DaemonSets
 from kubestow.apiserver.controllers.deployments import Deployments
-from kubestow.apiserver.controllers.endpoints import EndpointSlices
+from kubestow.apiserver.controllers.endpoints import Endpoints, EndpointSlices
+from kubestow.apiserver.controllers.ephemeral_volumes import EphemeralVolumes
 from kubestow.apiserver.controllers.garbage import GarbageCollector
 from kubestow.apiserver.controllers.jobs import Jobs
 from kubestow.apiserver.controllers.namespaces import Namespaces, default_service_account, root_certificate
 from kubestow.apiserver.controllers.nodes import NodeLifecycle, TaintEviction
-from kubestow.apiserver.controllers.pod_groups import PodGroupProtection
 from kubestow.apiserver.controllers.podgc import PodGarbageCollector
 from kubestow.apiserver.controllers.pods import Pods
+from kubestow.apiserver.controllers.protection import VolumeProtection
 from kubestow.apiserver.controllers.queue import Controller
 from kubestow.apiserver.controllers.quotas import Quotas
 from kubestow.apiserver.controllers.replicasets import ReplicaSets
@@ -56,7 +58,11 @@ def controllers(pods: Pods, authority: str, wanted: str = "*", features: Feature
         "persistentvolume-binder-controller": lambda: Volumes(api),
         "resourceclaim-controller": lambda: ResourceClaims(api),
         "endpointslice-controller": lambda: EndpointSlices(pods),
-        "podgroup-protection-controller": lambda: PodGroupProtection(api),
+        "endpoints-controller": lambda: Endpoints(pods),
+        "podgroup-protection-controller": lambda: protection.pod_groups(api),
+        "persistentvolumeclaim-protection-controller": lambda: protection.volume_claims(api),
+        "persistentvolume-protection-controller": lambda: VolumeProtection(api),
+        "ephemeral-volume-controller": lambda: EphemeralVolumes(api),
     }
     for entry in _entries(wanted):
         if entry != "*" and entry.removeprefix("-") not in known:

@@ -188,10 +188,10 @@ class Volumes:
         if reference and reference.get("uid"):
             claim = self._store.get(_CLAIMS, reference.get("namespace", ""), reference.get("name", ""))
             phase = "Bound" if claim is not None and claim.uid == reference["uid"] else "Released"
-        if phase == "Released" and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
-            self._api.delete(_VOLUMES, "", name)
-            return
         self._api.set_status(_VOLUMES, volume, {**volume.get("status", {}), "phase": phase})
+        reclaimed = volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
+        if phase == "Released" and reclaimed and "deletionTimestamp" not in volume["metadata"]:
+            self._api.delete(_VOLUMES, "", name)
 
 
 def _class_name(obj: Object) -> str:

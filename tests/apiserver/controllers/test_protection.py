@@ -1,0 +1,78 @@
+"""What is in use is not removed: claims, volumes; and what goes with its pod."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.world import World
+
+CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "fast"}
+
+
+@pytest.fixture
+def world() -> World:
+    """Three nodes, and a class whose volumes are made at once."""
+    world = World()
+    world.create("storageclasses.storage.k8s.io", "fast", provisioner="example.com/p")
+    return world
+
+
+def pod(world: World, name: str, volume: dict[str, Any]) -> None:
+    """A pod with a volume."""
+    spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [{"name": "v", **volume}]}
+    world.create("pods", name, spec)
+
+
+def test_a_claim_stays_while_a_pod_mounts_it(world: World) -> None:
+    """It is let go when the last pod is gone, and its volume with it."""
+    world.create(CLAIMS, "c", CLAIM)
+    for name in ("a", "b"):
+        pod(world, name, {"persistentVolumeClaim": {"claimName": "c"}})
+    world.run(5)
+    assert world.get(CLAIMS, "c")["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    world.delete(CLAIMS, "c")
+    world.delete("pods", "a")
+    world.run(60)
+    assert "deletionTimestamp" in world.get(CLAIMS, "c")["metadata"]
+    world.delete("pods", "b")
+    world.run(60)
+    assert world.find(CLAIMS, "c") is None
+    assert world.all(VOLUMES) == []
+
+
+def test_a_volume_stays_while_it_is_bound(world: World) -> None:
+    """It goes once its claim is gone."""
+    world.create(CLAIMS, "c", CLAIM)
+    world.run(1)
+    (volume,) = world.all(VOLUMES)
+    assert volume["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+    world.delete(VOLUMES, volume["metadata"]["name"])
+    world.run(10)
+    assert world.status(CLAIMS, "c")["phase"] == "Bound"
+    world.delete(CLAIMS, "c")
+    world.run(10)
+    assert (world.all(CLAIMS), world.all(VOLUMES)) == ([], [])
+
+
+def test_an_ephemeral_volume_comes_and_goes_with_its_pod(world: World) -> None:
+    """Its claim is made from the template, bound, and collected after the pod."""
+    template = {"metadata": {"labels": {"for": "a"}}, "spec": CLAIM}
+    pod(world, "a", {"ephemeral": {"volumeClaimTemplate": template}})
+    world.run(10)
+    claim = world.get(CLAIMS, "a-v")
+    assert (claim["status"]["phase"], claim["metadata"]["labels"]) == ("Bound", {"for": "a"})
+    assert [one["name"] for one in claim["metadata"]["ownerReferences"]] == ["a"]
+    world.delete("pods", "a")
+    world.run(60)
+    assert world.find(CLAIMS, "a-v") is None
+
+
+def test_a_claim_of_somebody_else_is_not_taken(world: World) -> None:
+    """The pod is told that its volume cannot be made, until the name is free."""
+    world.create(CLAIMS, "a-v", CLAIM)
+    pod(world, "a", {"ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}})
+    world.run(5)
+    assert ("FailedCreate", True) in [
+        (why, "was not created for pod default/a" in text) for why, text in world.events()
+    ]
