@@ -31,6 +31,15 @@ def test_health_and_version_are_open(plane: Running, path: str) -> None:
     assert plane.client(token=None).call("GET", path)[0] == 200
 
 
+@pytest.mark.parametrize("name", ["healthz", "livez", "readyz"])
+def test_health_in_words(plane: Running, name: str) -> None:
+    """With verbose each check is told; a check that there is not is no page."""
+    client = plane.client(token=None)
+    assert client.call("GET", f"/{name}?verbose") == (200, f"[+]ping ok\n[+]etcd ok\n{name} check passed\n".encode())
+    assert client.call("GET", f"/{name}/etcd") == (200, b"ok")
+    assert client.call("GET", f"/{name}/nonsense")[0] == 404
+
+
 @pytest.mark.parametrize("token", [None, "wrong", ""])
 @pytest.mark.parametrize("path", [PODS, "/api", "/apis", "/openapi/v3", "/nowhere"])
 def test_everything_else_is_closed(plane: Running, path: str, token: str | None) -> None:

@@ -154,3 +154,14 @@ def test_a_certificate_request_is_approved_apart_from_its_status(client: Client)
     status, approved = client.call("PUT", f"{path}/a/approval", made)
     assert (status, list(approved["status"])) == (200, ["conditions"])
     assert client.get(path, accept=TABLE)["rows"][0]["cells"][-1] == "Approved"
+
+
+def test_a_certificate_request_says_who_asks(client: Client) -> None:
+    """Whatever its author writes there."""
+    storage = "certificatesigningrequests.certificates.k8s.io"
+    spec = {**SEEDS[storage]["spec"], "username": "somebody-else", "extra": {"a": ["b"]}}
+    made = client.create(
+        "/apis/certificates.k8s.io/v1/certificatesigningrequests", {"metadata": {"name": "a"}, "spec": spec}
+    )
+    assert made["spec"]["username"] != "somebody-else"
+    assert ("system:masters" in made["spec"]["groups"], "extra" in made["spec"]) == (True, False)

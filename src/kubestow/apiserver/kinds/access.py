@@ -44,7 +44,12 @@ KINDS = (
         "status approval",
         cluster=True,
         selectable="spec.signerName",
-        rules=Rules(access.default_request, validate=access.validate_request, validate_update=access.keep_request),
+        rules=Rules(
+            access.default_request,
+            sign=access.sign_request,
+            validate=access.validate_request,
+            validate_update=access.keep_request,
+        ),
         columns=printed(
             after=(
                 ("SignerName", "spec.signerName"),

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.objects.intent import User
 from kubestow.apiserver.printing.columns import PLAIN, Columns
 from kubestow.apiserver.rules import names
 from kubestow.apiserver.schema.reader import openapi_name, structs
@@ -48,6 +49,8 @@ class Rules:
     judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
     """What is wrong with an object that is valid otherwise, given the old one if there is one."""
     valid_name: names.Wrong = names.dns_subdomain
+    sign: Callable[[Object, User], None] | None = None
+    """Says in a new object who made it."""
 
 
 @dataclass(frozen=True, slots=True)

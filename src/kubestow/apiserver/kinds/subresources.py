@@ -34,7 +34,7 @@ def _ephemeral(new: Object, old: Object, _: Resource) -> Object:
 
 def _conditions(new: Object, old: Object, _: Resource) -> Object:
     status = {**old.get("status", {}), "conditions": new.get("status", {}).get("conditions", [])}
-    return {**old, "status": status, "metadata": dict(old["metadata"])}
+    return {**old, "status": status, "metadata": new["metadata"]}
 
 
 _ENTER = ("create", "get")

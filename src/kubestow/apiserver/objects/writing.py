@@ -85,6 +85,8 @@ class Writer:
         write = Write("CREATE", resource, obj, None, intent)
         self._mutate(write)
         rules.prepare_create(obj)
+        if rules.sign is not None:
+            rules.sign(obj, intent.user)
         rules.complete(obj)
         name = metadata["name"]
         wrong = wrong_name("metadata.name", name, rules.valid_name)

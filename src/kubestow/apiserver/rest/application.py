@@ -14,7 +14,7 @@ from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.apiserver.objects.eviction import Evictor
 from kubestow.apiserver.objects.intent import Intent, User
 from kubestow.apiserver.objects.writing import check
-from kubestow.apiserver.rest import bodies, discovery, paths, reading, reviews, views
+from kubestow.apiserver.rest import bodies, discovery, health, paths, reading, reviews, views
 from kubestow.apiserver.rest.auditing import AuditLog
 from kubestow.apiserver.rest.discovery import Discovery
 from kubestow.apiserver.rest.mutating import Mutations, intent_of
@@ -215,10 +215,8 @@ class Application:
         parts = path.strip("/").split("/")
         if request.method not in ("GET", "HEAD"):
             raise errors.no_such_path() if parts[0] in ("api", "apis") else errors.method_not_allowed(request.method)
-        if path in ("/healthz", "/livez", "/readyz") or parts[0] in ("healthz", "livez", "readyz"):
-            failure = self.unhealthy()
-            body = f"unhealthy: {failure}\n".encode() if failure else b"ok"
-            return Response(500 if failure else 200, body, content_type=b"text/plain; charset=utf-8")
+        if parts[0] in ("healthz", "livez", "readyz"):
+            return health.page(parts, request.query, self.unhealthy())
         if path == "/openapi/v2" and "json" not in (accept := request.header(b"accept")) and "protobuf" in accept:
             return Response(200, IN_PROTOBUF, content_type=PROTOBUF)
         aggregated = len(parts) == 1 and discovery.wants_aggregated(request.header(b"accept"))

@@ -7,6 +7,7 @@ from typing import Any
 from cryptography import x509
 
 from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.objects.intent import User
 from kubestow.apiserver.rules.names import INVALID, REQUIRED
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -48,6 +49,18 @@ def keep_role(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
 def default_request(obj: dict[str, Any]) -> None:
     """A certificate is for signing and for keys, unless it says otherwise."""
     obj.setdefault("spec", {}).setdefault("usages", ["digital signature", "key encipherment"])
+
+
+def sign_request(obj: dict[str, Any], user: User) -> None:
+    """Whoever asks is on record, whatever the request says."""
+    spec = obj["spec"]
+    for part in ("username", "uid", "groups", "extra"):
+        spec.pop(part, None)
+    spec["username"] = user.name
+    if user.uid:
+        spec["uid"] = user.uid
+    if user.groups:
+        spec["groups"] = list(user.groups)
 
 
 def validate_request(obj: dict[str, Any]) -> Iterator[Cause]:
