@@ -24,6 +24,7 @@ _SUBCOMMANDS = {
     "apiserver": _Entry("kubestow.cli.apiserver", "Run the embedded Kubernetes API server."),
     "capacity": _Entry("kubestow.cli.capacity", "Tell how full a cluster is, and how many more pods fit."),
     "config": _Entry("kubestow.cli.config", "Write, check, complete and translate scheduler configurations."),
+    "explain": _Entry("kubestow.cli.explain", "Say why a pod is where it is, or pending, and what would help."),
     "plugin": _Entry("kubestow.cli.plugin", "Make, check and list plugins written in Python."),
     "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place."),
     "simulate": _Entry("kubestow.cli.simulate", "Run a cluster in virtual time and report what came of it."),

@@ -64,7 +64,7 @@ _TYPED_ARGS = tuple(ARGS_OF_PLUGIN.values())
 
 def dump(configuration: SchedulerConfiguration) -> str:
     """The configuration as YAML text."""
-    return _text({"apiVersion": API_VERSION, "kind": KIND, **_tree(configuration)}, sort_keys=True)
+    return yaml_text({"apiVersion": API_VERSION, "kind": KIND, **_tree(configuration)})
 
 
 def dump_briefly(configuration: SchedulerConfiguration, default: SchedulerConfiguration, features: Features) -> str:
@@ -73,7 +73,7 @@ def dump_briefly(configuration: SchedulerConfiguration, default: SchedulerConfig
     tree = {name: value for name, value in tree.items() if name not in common or value != common[name]}
     if "profiles" in tree:
         tree["profiles"] = [_brief(profile, features) for profile in configuration.profiles]
-    return _text({"apiVersion": API_VERSION, "kind": KIND, **tree}, sort_keys=False)
+    return yaml_text({"apiVersion": API_VERSION, "kind": KIND, **tree}, sort_keys=False)
 
 
 def _brief(profile: Profile, features: Features) -> dict[str, Any]:
@@ -96,8 +96,9 @@ def _brief(profile: Profile, features: Features) -> dict[str, Any]:
     return tree | {"plugins": points} | ({"pluginConfig": args} if args else {})
 
 
-def _text(tree: dict[str, Any], *, sort_keys: bool) -> str:
-    return yaml.dump(tree, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=sort_keys)
+def yaml_text(tree: Any, *, sort_keys: bool = True) -> str:
+    """A tree of dicts, lists and scalars as YAML that everybody reads back as the same values."""
+    return str(yaml.dump(tree, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=sort_keys))
 
 
 def _tree(value: Any) -> Any:

@@ -1,0 +1,73 @@
+"""`kubestow explain`: what became of a pod and why, where a pod would go, and what would have to change.
+
+With -f or --cluster it is a dry run: every node is judged by the scheduler's own engine, and nothing is written.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kubestow.cli.feature_gates_option import feature_gates_option
+from kubestow.cli.plugin_option import plugin_option
+
+if TYPE_CHECKING:
+    from kubestow.config import Features
+    from kubestow.plugin.loading import PluginCollection
+
+
+@click.command("explain", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.argument("pod", metavar="[NAMESPACE/]POD", required=False)
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    help="Pods to try, one after the other: a file, a folder or - for standard input; repeatable.",
+)
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    multiple=True,
+    help="The cluster as objects in a file, such as `kubectl get -A -o json` writes them, instead of a live one.",
+)
+@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler, for a dry run.")
+@plugin_option
+@feature_gates_option("Feature gates that the scheduler runs with, for a dry run.")
+@click.option("-n", "--namespace", default="", help="Namespace of the pod.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Other forms than one screen.")
+@click.option("--node", default="", help="Explain this node only.")
+def command(
+    pod: str | None,
+    files: tuple[str, ...],
+    cluster: tuple[str, ...],
+    configuration: str | None,
+    plugins: "PluginCollection",
+    features: "Features",
+    namespace: str,
+    output: str | None,
+    node: str,
+) -> None:
+    """Explain a scheduling decision: what happened, why not elsewhere, and what would help.
+
+    \b
+    kubestow explain shop/web-0                                 a pod of the live cluster
+    kubestow explain -f pod.yaml                                where a pod would go
+    kubestow explain -f pod.yaml --cluster objects.yaml         the same without a cluster
+
+    Nothing is ever written.
+    """
+    # Imported only now: help and usage errors must not pay for an engine.
+    from kubestow.cli.explain_process import Request, explain
+    from kubestow.explaining.world import ExplainError
+
+    if bool(pod) == bool(files):
+        raise click.UsageError("name a pod, or give one with -f")
+    request = Request(pod or "", files, cluster, configuration, plugins, features, namespace, output, node)
+    try:
+        explain(request)
+    except ExplainError as error:
+        for line in str(error).splitlines():
+            click.echo(f"Error: {line}", err=True)
+        sys.exit(1)

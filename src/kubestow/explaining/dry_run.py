@@ -1,0 +1,219 @@
+"""One pod judged on every node, told as a decision: what the scheduler would do, if it looked at all nodes.
+
+Nothing is taken from the cycle but its parts: PreEnqueue, then an `Evaluation` of all nodes, then PostFilter for a pod
+that fits nowhere. Every node that would do is scored, even if there is but one. Of several best ones, any of which the
+scheduler may choose, the first by name is. A node that a filter fails on is refused with the code Error; the scheduler
+gives up an attempt when it meets one. Extenders are not asked, which the decision says.
+"""
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.outcome import NO_NODES
+from kubestow.cycle.post_filter import run_post_filter
+from kubestow.decisions import schema
+from kubestow.decisions.schema import Decision, NodeResult, Rejected
+from kubestow.explaining.world import World
+from kubestow.extenders.extender import begin
+from kubestow.framework.queueing import QueueRules
+from kubestow.framework.results import PluginError, PostFilterResult
+from kubestow.model.timestamps import format_time
+
+_NOT_ASKED = "not asked in a dry run"
+
+
+class DryRun:
+    """The decision about a pod in a world, and what led to it."""
+
+    def __init__(self, world: World, pod: PodInfo) -> None:
+        self.world = world
+        self.pod = pod
+        self.profile = world.profile_of(pod.pod)
+        self.evaluation = Evaluation(self.profile, world.cluster, world.nominator, pod)
+        self.gated = QueueRules(self.profile).pre_enqueue(pod.pod, None)
+        """Why the pod may not even be tried."""
+        self.rows: IntArray = np.empty(0, np.int64)
+        """The nodes that would do."""
+        self._totals: IntArray = np.empty(0, np.int64)
+        self._preemption: PostFilterResult | None = None
+        self._error = ""
+        try:
+            self._judge()
+        except (PluginError, ValueError) as error:
+            self._error = str(error)
+
+    def _judge(self) -> None:
+        evaluation = self.evaluation
+        if not self.world.cluster.nodes.count:
+            return
+        if evaluation.pre_filter():
+            self.rows = evaluation.filter()
+        if len(self.rows):
+            self._totals = evaluation.score(self.rows)
+        elif self.profile.post_filter:
+            result = begin(run_post_filter(self.profile, evaluation, None))
+            assert isinstance(result, PostFilterResult)
+            self._preemption = result
+
+    @property
+    def feasible(self) -> list[str]:
+        """The names of the nodes that would do."""
+        names = self.world.cluster.nodes.names
+        return [names[row] for row in self.rows.tolist()]
+
+    @property
+    def best(self) -> list[str]:
+        """The nodes of the highest score, by name."""
+        if not len(self._totals):
+            return []
+        names = self.world.cluster.nodes.names
+        return sorted(names[row] for row in self.rows[self._totals == self._totals.max()].tolist())
+
+    @property
+    def chosen(self) -> str | None:
+        """Where the pod would go."""
+        return self.best[0] if self.best and self.gated is None and not self._error else None
+
+    @property
+    def message(self) -> str:
+        """Why no node will do, before anything is done about it."""
+        if self._error:
+            return self._error
+        if not self.world.cluster.nodes.count:
+            return NO_NODES
+        if not len(self.rows):
+            return self.evaluation.message()
+        return "" if self.gated is None else self.gated.message
+
+    def decision(self) -> Decision:
+        """All of it, as JSON has it."""
+        evaluation = self.evaluation
+        verdicts = evaluation.verdicts
+        has_failed = bool(self._error) or (verdicts is not None and verdicts.failed is not None)
+        outcome = schema.SCHEDULED if self.chosen else schema.ERROR if has_failed else schema.UNSCHEDULABLE
+        rejected_by = set() if self._error or len(self.rows) else evaluation.rejecting_plugins
+        return Decision(
+            version=schema.VERSION,
+            pod=self.pod.key,
+            outcome=outcome,
+            chosen=self.chosen,
+            message=self.message,
+            nodes={} if self._error else self._nodes(),
+            uid=self.pod.uid,
+            profile=self.profile.name,
+            time=format_time(self.world.now),
+            priority=self.pod.priority,
+            rejectedBy=tuple(sorted(rejected_by | ({self.gated.plugin} if self.gated else set()))),
+            nominatedNode=(self._preemption and self._preemption.nominated_node) or "",
+            nodeCount=self.world.cluster.nodes.count,
+            evaluated=0 if verdicts is None else len(verdicts.rows),
+            feasible=len(self.rows),
+            weights={score.plugin: score.weight for score in evaluation.scores},
+            preFilter=self._pre_filter(),
+            nominated=self._nominated(),
+            extenders=tuple(
+                schema.ExtenderCall(extender.urlPrefix, extender.filterVerb, 0, 0, _NOT_ASKED)
+                for extender in self.world.extenders
+            ),
+            preemption=None if self._preemption is None else _preemption(self._preemption),
+            choice=self._choice(),
+            queue=self._queue(),
+        )
+
+    def _nodes(self) -> dict[str, NodeResult]:
+        evaluation, names = self.evaluation, self.world.cluster.nodes.names
+        found: dict[str, NodeResult] = {}
+        if evaluation.verdicts is not None:
+            rows = evaluation.verdicts.rows.tolist()
+            for rejection, positions in evaluation.verdicts.kinds():
+                result = NodeResult(rejected=Rejected.of(rejection))
+                found.update((names[rows[position]], result) for position in positions.tolist())
+        plugins = [score.plugin for score in evaluation.scores]
+        columns = [
+            np.array(column, np.int64).reshape(len(plugins), len(self.rows)).T.tolist()
+            for column in (
+                [score.weighted for score in evaluation.scores],
+                [score.raw for score in evaluation.scores],
+                [score.normalized for score in evaluation.scores],
+            )
+        ]
+        for row, total, weighted, raw, normalized in zip(
+            self.rows.tolist(), self._totals.tolist(), *columns, strict=True
+        ):
+            found[names[row]] = NodeResult(
+                total=total,
+                plugins=dict(zip(plugins, weighted, strict=True)),
+                raw=dict(zip(plugins, raw, strict=True)),
+                normalized=dict(zip(plugins, normalized, strict=True)),
+            )
+        return dict(sorted(found.items()))
+
+    def _pre_filter(self) -> schema.PreFilter:
+        evaluation = self.evaluation
+        narrowed = evaluation.narrowed_to
+        return schema.PreFilter(
+            rejected=None if evaluation.rejected is None else Rejected.of(evaluation.rejected),
+            narrowedTo=None if narrowed is None else tuple(sorted(narrowed)),
+            narrowedBy=tuple(evaluation.narrowed_by),
+            skipped=tuple(sorted(evaluation.skipped)),
+        )
+
+    def _nominated(self) -> tuple[schema.Nominated, ...]:
+        beside = self.evaluation.nominated
+        if beside is None:
+            return ()
+        row_of = self.world.cluster.nodes.row_of
+        return tuple(
+            schema.Nominated(pod.key, node, pod.priority)
+            for node in sorted(self.world.nominator.nodes)
+            if node in row_of
+            for pod in beside.pods(row_of[node])
+        )
+
+    def _choice(self) -> schema.Choice | None:
+        best = self.best
+        if not best:
+            return None
+        reason = "only" if len(self.rows) == 1 else "score" if len(best) == 1 else "random"
+        return schema.Choice(reason, tuple(best))
+
+    def _queue(self) -> schema.Queue:
+        if self.gated is None:
+            return schema.Queue()
+        held = schema.Move(format_time(self.world.now), "gated", "PreEnqueue", self.gated.plugin)
+        return schema.Queue(history=(held,))
+
+
+def _preemption(result: PostFilterResult) -> schema.Preemption:
+    return schema.Preemption(
+        plugin=result.plugin,
+        message=result.message,
+        nominated=result.nominated_node or "",
+        victims=tuple(schema.Victim(victim.key, victim.priority) for victim in result.victims),
+        unnominated=tuple(pod.key for pod in result.to_unnominate),
+    )
+
+
+def dry_run(world: World, pod: PodInfo) -> DryRun:
+    """Where a pod would go that is not in the world; raises ExplainError if nobody schedules it."""
+    return DryRun(world, pod)
+
+
+def take(run: DryRun) -> str | None:
+    """Put the pod where it would go, as the scheduler does before it binds; returns why that cannot be done."""
+    cluster, profile, node = run.world.cluster, run.profile, run.chosen
+    if node is None:
+        return run.message
+    pod, states = run.pod.placed_on(node), run.evaluation.states
+    cluster.assume(pod, node)
+    for hook in profile.reserve:
+        refused = profile.caller.call(hook, states.get(hook.name), pod, node)
+        if refused is not None:
+            for done in reversed(profile.reserve):
+                assert done.unreserve is not None
+                profile.caller.call(done.unreserve, states.get(done.name), pod, node)
+            cluster.forget(pod.uid)
+            return str(refused.message)
+    return None

@@ -1,0 +1,58 @@
+"""A pod that does not exist yet, as it would be once created: with the API server's defaults, and its priority."""
+
+from typing import Any
+
+import msgspec
+
+from kubestow import objects
+from kubestow.apiserver.rules import pods as rules
+from kubestow.explaining.world import ExplainError, World
+from kubestow.model.pod import Pod
+from kubestow.model.timestamps import format_time
+from kubestow.model.workloads import PriorityClass
+from kubestow.objects import Manifest, ObjectsError
+
+
+def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod]:
+    """The pods to be explained; raises ExplainError. `namespace` is for those that do not name one."""
+    others = [manifest for manifest in manifests if (manifest.api_version, manifest.kind) != ("v1", "Pod")]
+    if others:
+        raise ExplainError(f"{others[0]}: only pods can be explained; other objects belong into --cluster")
+    return [_pod(manifest, world, namespace) for manifest in manifests]
+
+
+def _pod(manifest: Manifest, world: World, namespace: str) -> Pod:
+    tree: dict[str, Any] = msgspec.json.decode(manifest.data)
+    metadata = tree["metadata"]
+    metadata["namespace"] = metadata.get("namespace") or namespace
+    metadata["name"] = metadata.get("name") or metadata["generateName"] + "xxxxx"
+    try:
+        if not metadata.get("uid"):
+            _create(tree, world)
+        data = msgspec.json.encode(tree)
+        (pod,) = objects.decode([manifest._replace(data=data)]).objects
+    except ObjectsError as error:
+        raise ExplainError(str(error)) from None
+    except (TypeError, AttributeError, KeyError) as error:
+        raise ExplainError(f"{manifest}: is not a valid Pod: {error}") from None
+    assert isinstance(pod, Pod)
+    return pod
+
+
+def _create(tree: dict[str, Any], world: World) -> None:
+    tree["metadata"].setdefault("creationTimestamp", format_time(world.now))
+    rules.default(tree)
+    rules.prepare_create(tree)
+    spec = tree["spec"]
+    chosen = _priority_class(spec.get("priorityClassName"), world)
+    if chosen is not None:
+        spec["priority"] = chosen.value
+        if chosen.preemptionPolicy:
+            spec["preemptionPolicy"] = chosen.preemptionPolicy
+
+
+def _priority_class(name: str | None, world: World) -> PriorityClass | None:
+    if name:
+        return world.priority_classes.get(name)
+    defaults = [one for one in world.priority_classes.values() if one.globalDefault]
+    return min(defaults, key=lambda one: one.value, default=None)

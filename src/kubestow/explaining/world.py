@@ -1,0 +1,114 @@
+"""A cluster to try pods in: objects, the profiles of a configuration, and a clock that stands still."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.framework.profile import Profile
+from kubestow.framework.registry import Registry
+from kubestow.model.coordination import Binding, Event, Lease
+from kubestow.model.node import Node
+from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
+from kubestow.model.workloads import PriorityClass
+from kubestow.queue.nominator import Nominator
+from kubestow.testing.handles import StillClock, offline_handle
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import in_tree_registry
+
+_UNREAD = (Binding, Event, Lease)
+"""Kinds that are written, never read."""
+
+
+class ExplainError(Exception):
+    """What was asked for cannot be explained; the message is one line that says why."""
+
+
+class Setup(NamedTuple):
+    """How the scheduler decides."""
+
+    configuration: SchedulerConfiguration
+    features: Features = Features()
+    registry: Registry = in_tree_registry()
+
+
+class World:
+    """Everything a decision depends on."""
+
+    def __init__(self, setup: Setup, objects: Iterable[Any], now: float) -> None:
+        """Raises ExplainError for objects that make no sense, ProfileError for plugins that cannot be made."""
+        self.now = now
+        self.cluster = Cluster(setup.features)
+        self.nominator = Nominator()
+        self.pending: dict[str, Pod] = {}
+        """Pods without a node, by namespace/name."""
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self.extenders = setup.configuration.extenders
+        for obj in objects:
+            try:
+                self._add(obj)
+            except ValueError as error:
+                raise ExplainError(f"{type(obj).__name__} {_name_of(obj)}: {error}") from None
+        handle = offline_handle(self.cluster, setup.features, nominator=self.nominator, clock=StillClock(now))
+        self.profiles = build_profiles(setup.configuration, setup.registry, handle, lambda: 0.0)
+
+    def _add(self, obj: Any) -> None:
+        if isinstance(obj, Node):
+            self.cluster.set_node(obj)
+        elif isinstance(obj, PriorityClass):
+            self.priority_classes[obj.metadata.name] = obj
+        elif not isinstance(obj, Pod):
+            if not isinstance(obj, _UNREAD):
+                self.cluster.set_object(obj)
+        elif obj.status.phase in (POD_SUCCEEDED, POD_FAILED):
+            return
+        elif obj.spec.nodeName:
+            self.cluster.set_pod(obj)
+        else:
+            self.add_pending(obj)
+
+    def add_pending(self, pod: Pod) -> None:
+        """A pod waits for a node; one of the same name is no longer there."""
+        old = self.pending.get(pod.key)
+        if old is not None:
+            self.nominator.remove(old.metadata.uid)
+        self.pending[pod.key] = pod
+        self.nominator.nominate(pod)
+
+    def profile_of(self, pod: Pod) -> Profile:
+        """The profile that schedules a pod; raises ExplainError."""
+        name = pod.spec.schedulerName or "default-scheduler"
+        found = self.profiles.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.profiles))
+            raise ExplainError(f"pod {pod.key}: no profile has its schedulerName {name}; the configuration has {known}")
+        return found
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """A pod by its name, pending or on a node."""
+        found = self.pending.get(f"{namespace}/{name}")
+        if found is not None:
+            return found
+        return next((pod for pod in self.pods() if pod.key == f"{namespace}/{name}"), None)
+
+    def pods(self) -> Iterator[Pod]:
+        """All pods, pending or on a node."""
+        yield from self.pending.values()
+        yield from (pod.pod for _, pod in self.cluster.placed_pods())
+
+    def take_out(self, pod: Pod) -> PodInfo:
+        """The pod as one that is about to be scheduled: on no node, and nominated to none."""
+        if self.cluster.pod(pod.metadata.uid) is not None:
+            self.cluster.remove_pod(pod.metadata.uid)
+            pod = replace(pod, spec=replace(pod.spec, nodeName=""))
+        self.nominator.remove(pod.metadata.uid)
+        self.pending.pop(pod.key, None)
+        return PodInfo(pod)
+
+
+def _name_of(obj: Any) -> str:
+    meta = obj.metadata
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)

@@ -1,0 +1,94 @@
+"""Every recorded decision of kube-scheduler, explained by the command: the same rejections, scores and messages."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kubestow.cli.explain import command
+
+ROOT = Path(__file__).parents[2]
+CASES = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance")
+GATES = "SchedulerAsyncPreemption=false"
+"""As when the cases were recorded."""
+
+
+FILES = (
+    *("basic", "dra", "images", "interpod", "large", "mixed", "nodeaffinity", "nominated", "ports", "preemption"),
+    *("profiles", "resize", "resources", "scoring", "services", "spread", "taints", "volumes"),
+)
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    """The decisions in a file, without those that no scheduler could be built for."""
+    with gzip.open(CASES / f"{name}.jsonl.gz", "rt") as lines:
+        found = [json.loads(line) for line in lines]
+    return [case for case in found if "setupError" not in case]
+
+
+def explained(case: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """What the command says of the case's pods, tried one after the other."""
+    arguments = ["-o", "json", "--feature-gates", GATES]
+    files = {"-f": {"apiVersion": "v1", "kind": "List", "items": case["pods"]}}
+    files["--cluster"] = {"apiVersion": "v1", "kind": "List", "items": case["objects"]}
+    if "config" in case:
+        files["--config"] = case["config"]
+    for option, content in files.items():
+        path = folder / f"{option.strip('-')}.json"
+        path.write_text(json.dumps(content))
+        arguments += [option, str(path)]
+    done = CliRunner().invoke(command, arguments)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    items: list[dict[str, Any]] = told.get("items", [told])
+    return items
+
+
+def recorded(expected: dict[str, Any]) -> dict[str, Any]:
+    """What was recorded, in the words of the command."""
+    nodes: dict[str, Any] = {name: {"rejected": status} for name, status in expected.get("rejected", {}).items()}
+    nodes |= expected.get("scores", {})
+    return {
+        "pod": expected["pod"],
+        "outcome": "scheduled" if "chosen" in expected else "unschedulable",
+        "chosen": expected.get("chosen"),
+        "message": expected.get("message", ""),
+        "nodes": nodes,
+    }
+
+
+def told(decision: dict[str, Any], *, with_nodes: bool) -> dict[str, Any]:
+    """What the command said, cut to what was recorded."""
+    nodes: dict[str, Any] = {}
+    for name, result in decision["nodes"].items() if with_nodes else ():
+        if "rejected" in result:
+            rejected = result["rejected"]
+            nodes[name] = {"rejected": {**rejected, "reasons": sorted(rejected["reasons"])}}
+        else:
+            nodes[name] = {"total": result["total"], "plugins": result["plugins"]}
+    return {field: decision[field] for field in ("pod", "outcome", "chosen", "message")} | {"nodes": nodes}
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases at {CASES}; name their folder in CONFORMANCE")
+@pytest.mark.parametrize("name", FILES)
+def test_the_command_explains_what_was_recorded(name: str, tmp_path: Path) -> None:
+    """Node by node: who refused it with which words, or what each plugin gave it; and the message of the pod."""
+    for case in cases(name):
+        for decision, expected in zip(explained(case, tmp_path), case["expect"], strict=True):
+            if "error" in expected:
+                assert decision["outcome"] == "error", case["id"]
+                continue
+            # Of large clusters neither rejections nor scores were recorded.
+            has_nodes = "feasibleCount" not in expected
+            failed = any(status["code"] == "Error" for status in expected.get("rejected", {}).values())
+            wanted, found = recorded(expected), told(decision, with_nodes=has_nodes)
+            if failed and "chosen" not in expected:
+                wanted["outcome"] = "error"
+            assert found == wanted, case["id"]
+            assert decision.get("feasible", 0) == expected.get("feasibleCount", len(expected.get("feasible", ()))), (
+                case["id"]
+            )
