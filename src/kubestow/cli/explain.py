@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("-n", "--namespace", default="", help="Namespace of the pod.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Other forms than one screen.")
 @click.option("--node", default="", help="Explain this node only.")
+@click.option("--against", default="", metavar="NODE", help="What it would take for the pod to land there instead.")
 def command(
     pod: str | None,
     files: tuple[str, ...],
@@ -48,6 +49,7 @@ def command(
     namespace: str,
     output: str | None,
     node: str,
+    against: str,
 ) -> None:
     """Explain a scheduling decision: what happened, why not elsewhere, and what would help.
 
@@ -64,7 +66,7 @@ def command(
 
     if bool(pod) == bool(files):
         raise click.UsageError("name a pod, or give one with -f")
-    request = Request(pod or "", files, cluster, configuration, plugins, features, namespace, output, node)
+    request = Request(pod or "", files, cluster, configuration, plugins, features, namespace, output, node, against)
     try:
         explain(request)
     except ExplainError as error:

@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 
 from kubestow.config.writing import yaml_text
+from kubestow.decisions.schema import VERSION
 from kubestow.explaining.explanation import Explanation
 
 
 def written(explanations: Sequence[Explanation], form: str) -> str:
     """The text in the form `json` or `yaml`."""
     trees: list[dict[str, Any]] = [one.tree() for one in explanations]
-    whole: Any = trees[0] if len(trees) == 1 else {"items": trees}
+    whole: Any = trees[0] if len(trees) == 1 else {"version": VERSION, "items": trees}
     if form == "yaml":
         return yaml_text(whole)
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"

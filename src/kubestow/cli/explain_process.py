@@ -12,7 +12,7 @@ from kubestow import config, objects
 from kubestow.cli import configuration_file, explain_forms, explain_screen
 from kubestow.config import ConfigError, Features
 from kubestow.explaining.dry_run import dry_run, take
-from kubestow.explaining.explanation import Explanation
+from kubestow.explaining.explanation import Explanation, explained
 from kubestow.explaining.manifests import pods_in
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
@@ -34,6 +34,7 @@ class Request(NamedTuple):
     namespace: str
     output: str | None
     node: str
+    against: str
 
 
 def explain(request: Request) -> None:
@@ -64,7 +65,7 @@ def _explanations(request: Request) -> Iterator[Explanation]:
         pods = [_named(request, world)]
     for pod in pods:
         run = dry_run(world, world.take_out(pod))
-        yield Explanation(run.decision(), "dry run")
+        yield explained(run, request.against)
         take(run)
 
 

@@ -10,13 +10,17 @@ import click
 from msgspec import UNSET
 
 from kubestow.decisions.schema import SCHEDULED, Decision, NodeResult, Rejected
+from kubestow.explaining.against import Against
 from kubestow.explaining.explanation import Explanation
+from kubestow.explaining.would_fit import Suggestion
 
 WIDTH = 80
 _GROUPS = 8
 _SHOWN_NODES = 3
 _NAME_WIDTH = 24
 _SCORE_COLUMN = 32
+_SUGGESTIONS = 6
+_SIDE = 11
 
 
 def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) -> str:
@@ -25,6 +29,8 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     sections = [list(_headline(explanation))]
     if node:
         sections.append(list(_one_node(decision, node)))
+    elif explanation.against is not None:
+        sections.append(list(_against(explanation.against)))
     elif wide:
         sections += [list(_all_rejected(decision)), list(_all_scored(decision))]
     else:
@@ -33,6 +39,8 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
             list(_scores(decision)),
             list(_preemption(decision)),
         ]
+    sections.append(list(_would_fit(explanation.would_fit_if, None if wide else _SUGGESTIONS)))
+    sections.append([line for note in explanation.notes for line in _wrapped(f"Note: {note}", "")])
     return "\n\n".join("\n".join(section) for section in sections if section)
 
 
@@ -45,7 +53,9 @@ def _headline(explanation: Explanation) -> Iterator[str]:
     pod = click.style(decision.pod, bold=True)
     if decision.outcome == SCHEDULED:
         went = "would go to" if dry else "went to"
-        yield f"Pod {pod} {went} {click.style(str(decision.chosen), fg='green', bold=True)}{_choice(decision)}"
+        chosen = click.style(str(decision.chosen), fg="green", bold=True)
+        yield f"Pod {pod} {went} {chosen}."
+        yield from _wrapped(_choice(decision), "  ")
     elif decision.queue.history and decision.queue.history[-1].queue == "gated":
         yield f"Pod {pod} is {click.style('held back', fg='yellow', bold=True)} by {decision.queue.history[-1].plugin}."
     elif decision.outcome == "error":
@@ -58,15 +68,17 @@ def _headline(explanation: Explanation) -> Iterator[str]:
 
 
 def _choice(decision: Decision) -> str:
-    choice = decision.choice
+    choice, count = decision.choice, _nodes(decision.nodeCount)
     if choice is None:
-        return "."
+        return ""
     if choice.reason == "only":
-        return f": the only one of {_nodes(decision.nodeCount)} that will do."
+        return f"It is the only one of {count} that will do."
     if choice.reason == "nominated":
-        return ": room was made for it there."
-    best = "the best" if choice.reason == "score" else f"one of the {len(choice.best)} best"
-    return f": {best} of {decision.feasible} that will do, of {_nodes(decision.nodeCount)}."
+        return "Room was made for it there."
+    if choice.reason == "score":
+        return f"It scores highest of {decision.feasible} that will do, of {count}."
+    many = f"{len(choice.best)} nodes score"
+    return f"Of {decision.feasible} that will do, of {count}, {many} highest; it is any one of them."
 
 
 def _looked_at(decision: Decision) -> str:
@@ -126,7 +138,7 @@ def _examples(names: Sequence[str]) -> str:
 
 def _scores(decision: Decision) -> Iterator[str]:
     scored = _scored(decision)
-    plugins = [name for name in decision.weights if any(name in (result.plugins or {}) for _, result in scored)]
+    plugins = [name for name in decision.weights if any((result.plugins or {}).get(name) for _, result in scored)]
     if not scored or not plugins:
         return
     names = [shortened(name, _NAME_WIDTH) for name, _ in scored]
@@ -165,6 +177,67 @@ def _preemption(decision: Decision) -> Iterator[str]:
         yield from _wrapped(f"makes room on {preemption.nominated}, from which must go: {victims}", "  ")
     else:
         yield from _wrapped(preemption.message.removeprefix("preemption: "), "  ")
+
+
+# What would help
+
+
+def _would_fit(suggestions: Sequence[Suggestion], most: int | None) -> Iterator[str]:
+    if not suggestions:
+        return
+    yield _title("Would fit if")
+    for one in suggestions[:most]:
+        yield from _change(one, _opens(one))
+    if most is not None and len(suggestions) > most:
+        yield f"  and {len(suggestions) - most} other ways; see -o wide"
+
+
+def _change(suggestion: Suggestion, effect: str) -> Iterator[str]:
+    first, *rest = textwrap.wrap(suggestion.change, WIDTH - _SIDE)
+    yield f"  {click.style(f'{suggestion.side:<{_SIDE - 2}}', fg='cyan')}{first}"
+    for line in rest:
+        yield f"{'':{_SIDE}}{line}"
+    for line in textwrap.wrap(effect, WIDTH - _SIDE):
+        yield click.style(f"{'':{_SIDE}}{line}", dim=True)
+
+
+def _opens(suggestion: Suggestion) -> str:
+    more = suggestion.opens - len(suggestion.nodes[:_SHOWN_NODES])
+    names = ", ".join(shortened(name, _NAME_WIDTH) for name in suggestion.nodes[:_SHOWN_NODES])
+    opens = f"opens {_nodes(suggestion.opens)}: {names}{f' and {more} more' if more > 0 else ''}"
+    others = suggestion.alike - 1
+    alike = "1 more node lacks" if others == 1 else f"{others} more nodes lack"
+    return f"{opens}; {alike} only this" if others > 0 else opens
+
+
+def _against(against: Against) -> Iterator[str]:
+    yield _title(f"To land on {against.node}")
+    if against.rejected is not None:
+        rejected = against.rejected
+        yield from _wrapped(f"it is refused by {rejected.plugin}: {', '.join(rejected.reasons)}", "  ")
+    elif against.total is not None and against.behind:
+        by = ", ".join(f"{plugin} {score:+}" for plugin, score in against.behindBy.items())
+        yield from _wrapped(
+            f"it would do, but the best scores {against.behind} more than its {against.total}: {by}", "  "
+        )
+    elif against.total is not None:
+        yield "  it would do, and none is better."
+    for landing in against.changes[:_SUGGESTIONS]:
+        if landing.chosen == against.node:
+            effect = "it would go there"
+        elif landing.chosen is None:
+            effect = "the node would do"
+        else:
+            effect = f"the node would do, but {landing.chosen} scores higher" if landing.chosen else ""
+        yield from _change(landing, effect)
+    if against.together:
+        yield "  no single change is enough; all of these are:"
+        for words in against.together:
+            yield from (
+                f"  - {line}" if not number else f"    {line}" for number, line in enumerate(textwrap.wrap(words, 76))
+            )
+    elif not against.changes and against.total is None:
+        yield "  nothing was found that would help."
 
 
 # One node, and all of them

@@ -37,7 +37,8 @@ class DryRun:
         self.rows: IntArray = np.empty(0, np.int64)
         """The nodes that would do."""
         self._totals: IntArray = np.empty(0, np.int64)
-        self._preemption: PostFilterResult | None = None
+        self.preemption: PostFilterResult | None = None
+        """What PostFilter found, for a pod that fits nowhere."""
         self._error = ""
         try:
             self._judge()
@@ -55,7 +56,7 @@ class DryRun:
         elif self.profile.post_filter:
             result = begin(run_post_filter(self.profile, evaluation, None))
             assert isinstance(result, PostFilterResult)
-            self._preemption = result
+            self.preemption = result
 
     @property
     def feasible(self) -> list[str]:
@@ -100,13 +101,13 @@ class DryRun:
             outcome=outcome,
             chosen=self.chosen,
             message=self.message,
-            nodes={} if self._error else self._nodes(),
+            nodes={} if self._error else self.results(),
             uid=self.pod.uid,
             profile=self.profile.name,
             time=format_time(self.world.now),
             priority=self.pod.priority,
             rejectedBy=tuple(sorted(rejected_by | ({self.gated.plugin} if self.gated else set()))),
-            nominatedNode=(self._preemption and self._preemption.nominated_node) or "",
+            nominatedNode=(self.preemption and self.preemption.nominated_node) or "",
             nodeCount=self.world.cluster.nodes.count,
             evaluated=0 if verdicts is None else len(verdicts.rows),
             feasible=len(self.rows),
@@ -117,12 +118,13 @@ class DryRun:
                 schema.ExtenderCall(extender.urlPrefix, extender.filterVerb, 0, 0, _NOT_ASKED)
                 for extender in self.world.extenders
             ),
-            preemption=None if self._preemption is None else _preemption(self._preemption),
+            preemption=None if self.preemption is None else _preemption(self.preemption),
             choice=self._choice(),
             queue=self._queue(),
         )
 
-    def _nodes(self) -> dict[str, NodeResult]:
+    def results(self) -> dict[str, NodeResult]:
+        """What was said of each node, by name."""
         evaluation, names = self.evaluation, self.world.cluster.nodes.names
         found: dict[str, NodeResult] = {}
         if evaluation.verdicts is not None:

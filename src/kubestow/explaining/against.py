@@ -1,0 +1,139 @@
+"""What it would take for a pod to land on a certain node instead.
+
+A node that refuses the pod: the single changes after which it would not, or else all that is needed together, found one
+after the other. A node that would do but scores less: by how much, and by whose scores. In the end the changed world is
+scored, to know whether the pod would really go there.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import msgspec
+from msgspec.structs import replace
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.decisions.schema import Rejected
+from kubestow.explaining import amounts
+from kubestow.explaining.changes import POD, Change, changed, judged
+from kubestow.explaining.dry_run import DryRun, dry_run
+from kubestow.explaining.obstacles import gates, obstacles
+from kubestow.explaining.world import ExplainError, World
+from kubestow.explaining.would_fit import Search, Suggestion
+from kubestow.framework.results import Rejection
+from kubestow.model.pod import Pod
+from kubestow.model.topology import HOSTNAME_LABEL
+
+_MOST_STEPS = 8
+_SCORED = 5
+
+
+class Landing(Suggestion, frozen=True, omit_defaults=True):
+    """A change after which the node would do."""
+
+    chosen: str | None = None
+    """Where the pod would go then; None if that was not tried."""
+
+
+class Against(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a node has against a pod."""
+
+    node: str
+    rejected: Rejected | None = None
+    total: int | None = None
+    behind: int = 0
+    """By how much the node's score is below the best."""
+    behindBy: dict[str, int] = {}
+    """The same by plugin, against the node that is chosen; negative where this node is better."""
+    changes: tuple[Landing, ...] = ()
+    """Single changes, smallest first."""
+    together: tuple[str, ...] = ()
+    """Where no single change is enough: changes that are, together."""
+
+
+def against(run: DryRun, node: str) -> Against:
+    """Raises ExplainError if there is no such node."""
+    world, pod = run.world, run.pod.pod
+    if world.cluster.node(node) is None:
+        raise ExplainError(f"there is no node {node}")
+    result = run.results().get(node)
+    if result is not None and result.total is not None:
+        best = run.results()[run.best[0]]
+        assert best.total is not None
+        mine, others = result.plugins or {}, best.plugins or {}
+        by = {name: others[name] - mine.get(name, 0) for name in others if others[name] != mine.get(name, 0)}
+        changes = tuple(_landings(world, pod, [_pinned(world, pod, node)])) if run.chosen != node else ()
+        return Against(node, None, result.total, best.total - result.total, by, changes)
+    found = [one.change for one in Search(world, pod, node).ranked()]
+    rejected = None if result is None else result.rejected
+    together = () if found else tuple(change.words for change in _together(world, pod, node))
+    return Against(node, rejected, changes=tuple(_landings(world, pod, found)), together=together)
+
+
+def _pinned(world: World, pod: Pod, node: str) -> Change:
+    found = world.cluster.node(node)
+    assert found is not None
+    host = found.metadata.labels.get(HOSTNAME_LABEL, node)
+    spec = replace(pod.spec, nodeSelector={**pod.spec.nodeSelector, HOSTNAME_LABEL: host})
+    return Change(POD, f"node selector {HOSTNAME_LABEL}={host} added", 0.3, pod=replace(pod, spec=spec))
+
+
+def _landings(world: World, pod: Pod, changes: list[Change]) -> Iterator[Landing]:
+    for number, change in enumerate(changes):
+        with changed(world, change):
+            run = dry_run(world, PodInfo(pod if change.pod is None else change.pod))
+            chosen = run.chosen if number < _SCORED else None
+            feasible = sorted(run.feasible)
+        yield Landing(change.side, change.words, len(feasible), tuple(feasible[:_SCORED]), chosen=chosen)
+
+
+def _together(world: World, pod: Pod, node: str) -> list[Change]:
+    """Changes that open a node if all of them are made; nothing if none were found."""
+    made: list[Change] = []
+    with ExitStack() as stack:
+        for _ in range(_MOST_STEPS):
+            before = _refusal(world, pod, node)
+            if before is None:
+                return made
+            step = next((one for one in _steps(world, pod, node) if _helps(world, pod, node, one, before)), None)
+            if step is None:
+                return []
+            stack.enter_context(changed(world, step))
+            made.append(step)
+            pod = pod if step.pod is None else step.pod
+    return []
+
+
+def _steps(world: World, pod: Pod, node: str) -> list[Change]:
+    """What can be tried for one node, smallest first; the pod is changed only as much as it must be."""
+    found = list(gates(pod))
+    there = world.cluster.node(node)
+    assert there is not None
+    for request in amounts.requests_of(pod):
+        found += amounts.lowered(world, pod, request, [node], None) or [amounts.without(pod, request)]
+        found += amounts.raised(world, request, [node], None)
+    for obstacle in obstacles(world, pod):
+        found += [obstacle.without, *obstacle.at_node(there)]
+    more = amounts.one_more_pod(world, node)
+    found += [] if more is None else [more]
+    return sorted(found, key=lambda change: change.size)
+
+
+def _helps(world: World, pod: Pod, node: str, change: Change, before: tuple[int, int]) -> bool:
+    with changed(world, change):
+        after = _refusal(world, pod if change.pod is None else change.pod, node)
+    return after is None or after > before
+
+
+def _refusal(world: World, pod: Pod, node: str) -> tuple[int, int] | None:
+    """How far a node comes: which filter refuses it, and for how few reasons; None if it passes."""
+    evaluation = judged(world, pod)
+    if evaluation is None or evaluation.verdicts is None:
+        return -1, 0
+    position = evaluation.verdicts.position_of(world.cluster.nodes.row_of[node])
+    if position is None:
+        return -1, 0
+    rejection: Rejection | None = evaluation.verdicts.rejection(position)
+    if rejection is None:
+        return None
+    names = evaluation.profile.filter_names
+    return names.index(rejection.plugin) if rejection.plugin in names else len(names), -len(rejection.reasons)

@@ -1,0 +1,91 @@
+"""A single change of the pod or the world, and which nodes would do after it.
+
+A change is data: what is there instead, and what is gone. `changed` makes it and takes it back; in between the same
+engine that decides says where the pod fits.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from kubestow.cluster.listers import key_of
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.explaining.world import World
+from kubestow.framework.queueing import QueueRules
+from kubestow.framework.results import PluginError
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod
+
+POD, NODE, CLUSTER = "pod", "node", "cluster"
+
+
+class Change(NamedTuple):
+    """What would be different."""
+
+    side: str
+    """What is changed: the `pod`, a `node`, or something else in the `cluster`."""
+    words: str
+    size: float
+    """How much it changes, to rank by: 0 is nothing, 1 is a lot."""
+    pod: Pod | None = None
+    """Instead of the pod at hand."""
+    nodes: tuple[Node, ...] = ()
+    """Instead of those of the same name, or new ones."""
+    gone: tuple[PodInfo, ...] = ()
+    objects: tuple[Any, ...] = ()
+    """Instead of those of the same name."""
+
+
+@contextmanager
+def changed(world: World, change: Change) -> Iterator[None]:
+    """The world with a change made, and as before once it is left."""
+    cluster = world.cluster
+    nodes = [(node.metadata.name, cluster.node(node.metadata.name)) for node in change.nodes]
+    objects = [cluster.listers.store_of(type(obj)).get(key_of(obj)) for obj in change.objects]
+    try:
+        for node in change.nodes:
+            cluster.set_node(node)
+        for pod in change.gone:
+            cluster.remove_pod(pod.uid)
+        for obj in change.objects:
+            cluster.set_object(obj)
+        yield
+    finally:
+        for obj in objects:
+            cluster.set_object(obj)
+        for pod in change.gone:
+            cluster.set_pod(pod.pod)
+        for name, old in nodes:
+            if old is None:
+                cluster.remove_node(name)
+            else:
+                cluster.set_node(old)
+
+
+def judged(world: World, pod: Pod) -> Evaluation | None:
+    """The judgement of all nodes; None if there is none, because a plugin refuses the pod or fails."""
+    profile = world.profile_of(pod)
+    evaluation = Evaluation(profile, world.cluster, world.nominator, PodInfo(pod))
+    try:
+        if QueueRules(profile).pre_enqueue(pod, None) is not None or not evaluation.pre_filter():
+            return None
+        evaluation.filter()
+    except (PluginError, ValueError):
+        return None
+    return evaluation
+
+
+def fitting(world: World, pod: Pod) -> list[str]:
+    """The nodes that would do for a pod, by name."""
+    evaluation = judged(world, pod)
+    if evaluation is None or evaluation.verdicts is None:
+        return []
+    names = world.cluster.nodes.names
+    return sorted(names[row] for row in evaluation.verdicts.feasible().tolist())
+
+
+def opened(world: World, pod: Pod, change: Change) -> list[str]:
+    """The nodes that would do after a change."""
+    with changed(world, change):
+        return fitting(world, pod if change.pod is None else change.pod)

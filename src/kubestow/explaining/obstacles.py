@@ -1,0 +1,325 @@
+"""What of a pod keeps it from nodes: each constraint, the pod without it, and a node that meets it.
+
+An obstacle is taken away on either side. Where the pod without it fits, the nodes that open lack nothing else, so one
+of them that is made to meet it will do as well.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from kubestow.explaining.changes import NODE, POD, Change
+from kubestow.explaining.world import World
+from kubestow.model.meta import LabelSelector, LabelSelectorRequirement
+from kubestow.model.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
+from kubestow.model.pod import Affinity, Container, NodeAffinity, Pod, PodAffinity, Toleration, TopologySpreadConstraint
+from kubestow.model.tolerations import tolerates
+
+T = TypeVar("T")
+
+_CORDONED = "node.kubernetes.io/unschedulable"
+_HARD = ("NoSchedule", "NoExecute")
+_MOST_TAINTS = 30
+_MOST_DOMAINS = 10
+_LARGEST_SKEW = 1 << 20
+_DO_NOT_SCHEDULE = "DoNotSchedule"
+
+
+def _nothing(_node: Node) -> Iterator[Change]:
+    return iter(())
+
+
+Opens = Callable[[Change], bool]
+"""Whether a change opens any node."""
+
+
+class Obstacle(NamedTuple):
+    """A constraint of the pod."""
+
+    without: Change
+    """The pod without it."""
+    at_node: Callable[[Node], Iterator[Change]] = _nothing
+    """What can be tried at a node that lacks nothing else."""
+    loosened: Callable[[Sequence[Node], Opens], Iterator[Change]] = lambda _nodes, _opens: iter(())
+    """Smaller changes of the pod, for the nodes that open without it."""
+
+
+def obstacles(world: World, pod: Pod) -> Iterator[Obstacle]:
+    """Every constraint that is one field of the pod, or a taint that it does not tolerate."""
+    yield from _taints(world, pod)
+    yield from _node_selector(pod)
+    yield from _node_affinity(pod)
+    yield from _pod_affinity(world, pod)
+    yield from _spread(world, pod)
+    yield from _ports(pod)
+    if pod.spec.nodeName:
+        yield Obstacle(_pod(pod, f"nodeName {pod.spec.nodeName} dropped", 0.5, nodeName=""))
+
+
+def _swapped(items: tuple[T, ...], index: int, *instead: T) -> tuple[T, ...]:
+    return (*items[:index], *instead, *items[index + 1 :])
+
+
+def _pod(pod: Pod, words: str, size: float, **fields: object) -> Change:
+    return Change(POD, words, size, pod=replace(pod, spec=replace(pod.spec, **fields)))
+
+
+# Taints
+
+
+def _taints(world: World, pod: Pod) -> Iterator[Obstacle]:
+    table = world.cluster.nodes
+    missing: Counter[Toleration] = Counter()
+    for node in table.nodes:
+        if node is None:
+            continue
+        untolerated = [
+            taint
+            for taint in node.spec.taints
+            if taint.effect in _HARD and not any(tolerates(one, taint, True) for one in pod.spec.tolerations)
+        ]
+        if node.spec.unschedulable and not untolerated:
+            untolerated = [Taint(_CORDONED, "", "NoSchedule")]
+        # One toleration can do for several taints only if they have the same key.
+        if len({taint.key for taint in untolerated}) == 1:
+            missing[_toleration(untolerated)] += 1
+    for toleration, _ in missing.most_common(_MOST_TAINTS):
+        yield _untolerated(pod, toleration)
+
+
+def _toleration(taints: Sequence[Taint]) -> Toleration:
+    if len(taints) > 1:
+        return Toleration(key=taints[0].key, operator="Exists")
+    (taint,) = taints
+    if not taint.value:
+        return Toleration(key=taint.key, operator="Exists", effect=taint.effect)
+    return Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+
+
+def _untolerated(pod: Pod, toleration: Toleration) -> Obstacle:
+    what = toleration.key + (f"={toleration.value}" if toleration.value else "")
+    what += f":{toleration.effect}" if toleration.effect else ""
+    size = 0.5 if toleration.key == _CORDONED else 0.3
+
+    def at_node(node: Node) -> Iterator[Change]:
+        name = node.metadata.name
+        kept = tuple(taint for taint in node.spec.taints if not tolerates(toleration, taint, True))
+        if toleration.key == _CORDONED and node.spec.unschedulable:
+            spec = replace(node.spec, taints=kept, unschedulable=False)
+            yield Change(NODE, f"node {name} uncordoned", 0.25, nodes=(replace(node, spec=spec),))
+        elif len(kept) < len(node.spec.taints):
+            spec = replace(node.spec, taints=kept)
+            yield Change(NODE, f"taint {what} removed from node {name}", 0.45, nodes=(replace(node, spec=spec),))
+
+    tolerations = (*pod.spec.tolerations, toleration)
+    return Obstacle(_pod(pod, f"toleration of {what} added", size, tolerations=tolerations), at_node)
+
+
+# Node selector and node affinity
+
+
+def _node_selector(pod: Pod) -> Iterator[Obstacle]:
+    for key, value in pod.spec.nodeSelector.items():
+        rest = {other: kept for other, kept in pod.spec.nodeSelector.items() if other != key}
+        condition = NodeSelectorRequirement(key, "In", (value,))
+        without = _pod(pod, f"node selector {key}={value} dropped", 0.5, nodeSelector=rest)
+        yield Obstacle(without, _meeting(condition))
+
+
+def _node_affinity(pod: Pod) -> Iterator[Obstacle]:
+    affinity = pod.spec.affinity
+    rules = None if affinity is None else affinity.nodeAffinity
+    required = None if rules is None else rules.requiredDuringSchedulingIgnoredDuringExecution
+    if required is None:
+        return
+    terms = required.nodeSelectorTerms
+    for number, term in enumerate(terms):
+        conditions = [("matchExpressions", i, one) for i, one in enumerate(term.matchExpressions)]
+        conditions += [("matchFields", i, one) for i, one in enumerate(term.matchFields)]
+        for field, index, condition in conditions:
+            kept = getattr(term, field)
+            fewer = replace(term, **{field: _swapped(kept, index)})
+            # A term without conditions matches no node: where this is the last one, the affinity goes as a whole.
+            rest = _swapped(terms, number, fewer) if len(conditions) > 1 else None
+            said = f"node affinity {_told(condition)} dropped"
+            without = _with_terms(pod, said, 0.5, rest)
+            loosened = _widened(pod, terms, number, field, index, condition)
+            yield Obstacle(without, _meeting(condition) if field == "matchExpressions" else _nothing, loosened)
+    if sum(len(term.matchExpressions) + len(term.matchFields) for term in terms) > 1:
+        yield Obstacle(_with_terms(pod, "node affinity dropped", 0.7, None))
+
+
+def _with_terms(pod: Pod, words: str, size: float, terms: tuple[NodeSelectorTerm, ...] | None) -> Change:
+    affinity = pod.spec.affinity or Affinity()
+    node_affinity = affinity.nodeAffinity or NodeAffinity()
+    selector = None if terms is None else NodeSelector(terms)
+    changed = replace(node_affinity, requiredDuringSchedulingIgnoredDuringExecution=selector)
+    return _pod(pod, words, size, affinity=replace(affinity, nodeAffinity=changed))
+
+
+def _widened(
+    pod: Pod,
+    terms: tuple[NodeSelectorTerm, ...],
+    number: int,
+    field: str,
+    index: int,
+    condition: NodeSelectorRequirement,
+) -> Callable[[Sequence[Node], Opens], Iterator[Change]]:
+    """One more value for a condition on a label's values: the one that most of the nodes have."""
+
+    def loosened(nodes: Sequence[Node], _opens: Opens) -> Iterator[Change]:
+        if condition.operator != "In" or field != "matchExpressions":
+            return
+        values = Counter(node.metadata.labels[condition.key] for node in nodes if condition.key in node.metadata.labels)
+        for value, _ in values.most_common(1):
+            wider = replace(condition, values=(*condition.values, value))
+            kept = terms[number].matchExpressions
+            term = replace(terms[number], matchExpressions=_swapped(kept, index, wider))
+            said = f"node affinity {condition.key} in {', '.join(condition.values)}: {value} allowed, too"
+            yield _with_terms(pod, said, 0.3, _swapped(terms, number, term))
+
+    return loosened
+
+
+def _meeting(condition: NodeSelectorRequirement) -> Callable[[Node], Iterator[Change]]:
+    def at_node(node: Node) -> Iterator[Change]:
+        key, name, labels = condition.key, node.metadata.name, node.metadata.labels
+        value = _value_for(condition)
+        if value is None:
+            rest = {other: kept for other, kept in labels.items() if other != key}
+            yield Change(NODE, f"label {key} removed from node {name}", 0.4, nodes=(_labelled(node, rest),))
+        else:
+            known = key in labels
+            said = (
+                f"label {key} of node {name} set to {value}" if known else f"label {key}={value} added to node {name}"
+            )
+            yield Change(NODE, said, 0.4 if known else 0.35, nodes=(_labelled(node, {**labels, key: value}),))
+
+    return at_node
+
+
+def _value_for(condition: NodeSelectorRequirement) -> str | None:
+    """A value that meets a condition; None: the label must go."""
+    operator, values = condition.operator, condition.values
+    if operator in ("Gt", "Lt") and values and values[0].lstrip("-").isdecimal():
+        return str(int(values[0]) + (1 if operator == "Gt" else -1))
+    if operator == "In" and values:
+        return values[0]
+    return "true" if operator == "Exists" else None
+
+
+def _labelled(node: Node, labels: Mapping[str, str]) -> Node:
+    return replace(node, metadata=replace(node.metadata, labels=dict(labels)))
+
+
+def _told(condition: NodeSelectorRequirement | LabelSelectorRequirement) -> str:
+    values = f" {', '.join(condition.values)}" if condition.values else ""
+    return f"{condition.key} {condition.operator}{values}"
+
+
+# Pods: affinity, spread
+
+
+def _pod_affinity(world: World, pod: Pod) -> Iterator[Obstacle]:
+    affinity = pod.spec.affinity
+    for field, words in (("podAffinity", "affinity to"), ("podAntiAffinity", "anti-affinity to")):
+        rules: PodAffinity | None = None if affinity is None else getattr(affinity, field)
+        if affinity is None or rules is None:
+            continue
+        terms = rules.requiredDuringSchedulingIgnoredDuringExecution
+        for index, term in enumerate(terms):
+            fewer = replace(rules, requiredDuringSchedulingIgnoredDuringExecution=_swapped(terms, index))
+            said = f"{words} pods {_selected(term.labelSelector)} by {term.topologyKey} dropped"
+            without = _pod(pod, said, 0.55, affinity=replace(affinity, **{field: fewer}))
+            yield Obstacle(without, _in_domain(world, term.topologyKey))
+
+
+def _spread(world: World, pod: Pod) -> Iterator[Obstacle]:
+    constraints = pod.spec.topologySpreadConstraints
+    for index, constraint in enumerate(constraints):
+        if constraint.whenUnsatisfiable == _DO_NOT_SCHEDULE:
+            rest = _swapped(constraints, index)
+            without = _pod(pod, f"{_spreading(constraint)} dropped", 0.6, topologySpreadConstraints=rest)
+            yield Obstacle(without, _in_domain(world, constraint.topologyKey), _skewed(pod, index))
+
+
+def _skewed(pod: Pod, index: int) -> Callable[[Sequence[Node], Opens], Iterator[Change]]:
+    """The smallest maxSkew that will do."""
+    constraints = pod.spec.topologySpreadConstraints
+    constraint = constraints[index]
+
+    def by(more: int) -> Change:
+        wider = replace(constraint, maxSkew=constraint.maxSkew + more)
+        several = _swapped(constraints, index, wider)
+        said = f"{_spreading(constraint)}: maxSkew raised from {constraint.maxSkew} to {wider.maxSkew}"
+        return _pod(pod, said, min(0.25 + 0.05 * more, 0.5), topologySpreadConstraints=several)
+
+    def loosened(_nodes: Sequence[Node], opens: Opens) -> Iterator[Change]:
+        enough = 1
+        while not opens(by(enough)):
+            enough *= 2
+            if enough > _LARGEST_SKEW:
+                return
+        too_little = enough // 2
+        while enough - too_little > 1:
+            middle = (enough + too_little) // 2
+            if opens(by(middle)):
+                enough = middle
+            else:
+                too_little = middle
+        yield by(enough)
+
+    return loosened
+
+
+def _spreading(constraint: TopologySpreadConstraint) -> str:
+    return f"spread of pods {_selected(constraint.labelSelector)} by {constraint.topologyKey}"
+
+
+def _in_domain(world: World, key: str) -> Callable[[Node], Iterator[Change]]:
+    """A node that lacks the label of a topology gets it: with a value that others have, or one of its own."""
+
+    def at_node(node: Node) -> Iterator[Change]:
+        name, labels = node.metadata.name, node.metadata.labels
+        if key in labels:
+            return
+        for value in (*world.cluster.nodes.label_values(key)[1 : 1 + _MOST_DOMAINS], name):
+            said = f"label {key}={value} added to node {name}"
+            yield Change(NODE, said, 0.35, nodes=(_labelled(node, {**labels, key: value}),))
+
+    return at_node
+
+
+def _selected(selector: LabelSelector | None) -> str:
+    if selector is None:
+        return "(none)"
+    parts = [f"{key}={value}" for key, value in selector.matchLabels.items()]
+    parts += [
+        f"{one.key} {one.operator}{' ' + ', '.join(one.values) if one.values else ''}"
+        for one in selector.matchExpressions
+    ]
+    return ",".join(parts) or "(all)"
+
+
+# Ports
+
+
+def _ports(pod: Pod) -> Iterator[Obstacle]:
+    for field in ("containers", "initContainers"):
+        containers: tuple[Container, ...] = getattr(pod.spec, field)
+        for index, container in enumerate(containers):
+            for number, port in enumerate(container.ports):
+                if port.hostPort:
+                    ports = _swapped(container.ports, number, replace(port, hostPort=0))
+                    several = _swapped(containers, index, replace(container, ports=ports))
+                    said = f"host port {port.hostPort}/{port.protocol} dropped"
+                    yield Obstacle(_pod(pod, said, 0.5, **{field: several}))
+
+
+def gates(pod: Pod) -> Iterator[Change]:
+    """Each scheduling gate removed."""
+    for gate in pod.spec.schedulingGates:
+        rest = tuple(one for one in pod.spec.schedulingGates if one is not gate)
+        yield _pod(pod, f"scheduling gate {gate.name} removed", 0.1, schedulingGates=rest)

@@ -1,0 +1,174 @@
+"""Random worlds: every suggestion really lets the pod fit, and where a single change would help, one is suggested."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kubestow import config
+from kubestow.cluster.pods import PodInfo
+from kubestow.explaining.changes import NODE, POD, Change, fitting, opened
+from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.world import Setup, World
+from kubestow.explaining.would_fit import Found, Search
+from kubestow.model.node import Node, Taint
+from kubestow.model.pod import Pod, Toleration
+from kubestow.testing import make_node, make_pod
+
+SETUP = Setup(config.default())
+KEYS, VALUES = ("disk", "arch"), ("x", "z")
+TAINTS = ("dedicated=batch:NoSchedule", "dedicated=web:NoExecute", "broken:NoSchedule")
+SELECTOR = {"matchLabels": {"app": "web"}}
+
+labels = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
+cpus = st.integers(1, 6)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> list[Any]:
+    """A few nodes, and pods on them."""
+    nodes = [
+        make_node(
+            f"n{number}",
+            cpu=draw(cpus),
+            pods=draw(st.sampled_from((1, 2, 110))),
+            zone=draw(st.sampled_from((None, "a", "b"))),
+            labels=draw(labels),
+            taints=draw(st.lists(st.sampled_from(TAINTS), max_size=2, unique=True)),
+            unschedulable=draw(st.booleans()) and draw(st.booleans()),
+        )
+        for number in range(draw(st.integers(1, 4)))
+    ]
+    pods = [
+        make_pod(
+            f"p{number}",
+            cpu=draw(st.integers(0, 3)),
+            node=draw(st.sampled_from(nodes)).metadata.name,
+            priority=draw(st.sampled_from((0, 100))),
+            labels=draw(st.sampled_from(({}, {"app": "web"}))),
+            host_ports=draw(st.sampled_from(((), (80,)))),
+        )
+        for number in range(draw(st.integers(0, 5)))
+    ]
+    return [*nodes, *pods]
+
+
+@st.composite
+def pods_to_place(draw: st.DrawFn) -> Pod:
+    """A pod with some of every kind of constraint."""
+    spec: dict[str, Any] = {}
+    if draw(st.booleans()):
+        key = draw(st.sampled_from(("topology.kubernetes.io/zone", "kubernetes.io/hostname")))
+        constraint = {"maxSkew": draw(st.integers(1, 2)), "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+        spec["topologySpreadConstraints"] = [{**constraint, "labelSelector": SELECTOR}]
+    affinity: dict[str, Any] = {}
+    kind = draw(st.sampled_from((None, "podAffinity", "podAntiAffinity")))
+    if kind:
+        term = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": SELECTOR}
+        affinity[kind] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    wanted = draw(labels)
+    if draw(st.booleans()) and wanted:
+        conditions = [{"key": key, "operator": "In", "values": [value]} for key, value in wanted.items()]
+        terms = {"nodeSelectorTerms": [{"matchExpressions": conditions}]}
+        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        wanted = {}
+    return make_pod(
+        "new",
+        cpu=draw(cpus),
+        priority=draw(st.sampled_from((0, 50))),
+        labels={"app": "web"},
+        node_selector=wanted,
+        host_ports=draw(st.sampled_from(((), (80,)))),
+        gates=draw(st.sampled_from(((), (), ("hold",)))),
+        spec={**spec, "affinity": affinity} if affinity else spec,
+    )
+
+
+def after(objects: list[Any], change: Change) -> World:
+    """A new world in which the change was made from the beginning."""
+    gone = {pod.uid for pod in change.gone}
+    new = {(type(obj), obj.metadata.name): obj for obj in (*change.nodes, *change.objects)}
+    kept = [new.pop((type(obj), obj.metadata.name), obj) for obj in objects if obj.metadata.uid not in gone]
+    return World(SETUP, [*kept, *new.values()], 0.0)
+
+
+def single_changes(objects: list[Any], pod: Pod) -> Iterator[Change]:
+    """All that one could think of, without thinking."""
+    spec, nodes = pod.spec, [obj for obj in objects if isinstance(obj, Node)]
+
+    def with_spec(**fields: Any) -> Change:
+        return Change(POD, "", 0, pod=replace(pod, spec=replace(spec, **fields)))
+
+    for key in spec.nodeSelector:
+        yield with_spec(nodeSelector={name: value for name, value in spec.nodeSelector.items() if name != key})
+    for taint in {taint for node in nodes for taint in node.spec.taints}:
+        for toleration in (Toleration(taint.key, "Equal", taint.value, taint.effect), Toleration(taint.key, "Exists")):
+            yield with_spec(tolerations=(*spec.tolerations, toleration))
+    yield with_spec(tolerations=(*spec.tolerations, Toleration("node.kubernetes.io/unschedulable", "Exists")))
+    yield with_spec(topologySpreadConstraints=())
+    yield with_spec(schedulingGates=())
+    if spec.affinity is not None:
+        for kind in ("nodeAffinity", "podAffinity", "podAntiAffinity"):
+            yield with_spec(affinity=replace(spec.affinity, **{kind: None}))
+    (container,) = spec.containers
+    yield with_spec(containers=(replace(container, ports=()),))
+    for cpu in range(6):
+        resources = replace(container.resources, requests={"cpu": str(cpu)})
+        yield with_spec(containers=(replace(container, resources=resources),))
+    for node in nodes:
+        yield from node_changes(node)
+
+
+def node_changes(node: Node) -> Iterator[Change]:
+    """A node with one thing different, and one more like it."""
+
+    def with_node(**fields: Any) -> Change:
+        return Change(NODE, "", 0, nodes=(replace(node, **fields),))
+
+    yield with_node(spec=replace(node.spec, unschedulable=False))
+    for taint in node.spec.taints:
+        kept: tuple[Taint, ...] = tuple(one for one in node.spec.taints if one != taint)
+        yield with_node(spec=replace(node.spec, taints=kept))
+    for key in KEYS:
+        for value in VALUES:
+            yield with_node(metadata=replace(node.metadata, labels={**node.metadata.labels, key: value}))
+    for resource, amount in (("cpu", "100"), ("pods", "1000")):
+        allocatable = {**node.status.allocatable, resource: amount}
+        yield with_node(status=replace(node.status, allocatable=allocatable))
+    labels = {**node.metadata.labels, "kubernetes.io/hostname": "other"}
+    yield with_node(metadata=replace(node.metadata, name="other", uid="other", labels=labels))
+
+
+def searched(objects: list[Any], pod: Pod) -> tuple[World, list[Found]]:
+    world = World(SETUP, objects, 0.0)
+    assume(not fitting(world, pod))
+    return world, Search(world, pod).ranked()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(worlds(), pods_to_place())
+def test_every_suggestion_really_makes_it_fit(objects: list[Any], pod: Pod) -> None:
+    """Made in a new world from the beginning, it opens the very nodes that are told."""
+    _, found = searched(objects, pod)
+    for one in found:
+        assert one.nodes
+        assert fitting(after(objects, one.change), one.change.pod or pod) == one.nodes, one.change.words
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(worlds(), pods_to_place())
+def test_where_a_single_change_helps_one_is_suggested(objects: list[Any], pod: Pod) -> None:
+    """Exhaustive search over single changes finds nothing that was overlooked."""
+    world, found = searched(objects, pod)
+    if not found:
+        assert not [change for change in single_changes(objects, pod) if opened(world, pod, change)]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(worlds(), pods_to_place())
+def test_the_world_is_as_before(objects: list[Any], pod: Pod) -> None:
+    """Whatever was tried was taken back: the pod is decided as in a new world."""
+    world, _ = searched(objects, pod)
+    assert dry_run(world, PodInfo(pod)).decision() == dry_run(World(SETUP, objects, 0.0), PodInfo(pod)).decision()
