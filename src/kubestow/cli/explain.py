@@ -39,6 +39,12 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Other forms than one screen.")
 @click.option("--node", default="", help="Explain this node only.")
 @click.option("--against", default="", metavar="NODE", help="What it would take for the pod to land there instead.")
+@click.option("-w", "--watch", is_flag=True, help="Explain again whenever something has changed.")
+@click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
+@click.option("--server", default="", metavar="URL", help="The scheduler's secure port, such as https://HOST:10259.")
+@click.option("--certificate-authority", default="", metavar="FILE", help="Whom to trust at --server.")
+@click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust anybody at --server.")
 def command(
     pod: str | None,
     files: tuple[str, ...],
@@ -50,6 +56,12 @@ def command(
     output: str | None,
     node: str,
     against: str,
+    watch: bool,
+    kubeconfig: str,
+    context: str,
+    server: str,
+    certificate_authority: str,
+    insecure_skip_tls_verify: bool,
 ) -> None:
     """Explain a scheduling decision: what happened, why not elsewhere, and what would help.
 
@@ -62,11 +74,16 @@ def command(
     """
     # Imported only now: help and usage errors must not pay for an engine.
     from kubestow.cli.explain_process import Request, explain
+    from kubestow.explaining.reading import SchedulerAddress
     from kubestow.explaining.world import ExplainError
 
     if bool(pod) == bool(files):
         raise click.UsageError("name a pod, or give one with -f")
-    request = Request(pod or "", files, cluster, configuration, plugins, features, namespace, output, node, against)
+    scheduler = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
+    request = Request(
+        pod or "", files, cluster, configuration, plugins, features, namespace, output, node, against, kubeconfig,
+        context, scheduler, watch,
+    )  # fmt: skip
     try:
         explain(request)
     except ExplainError as error:

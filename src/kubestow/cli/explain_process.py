@@ -1,5 +1,13 @@
-"""What `kubestow explain` does: reads the cluster, has the pod explained, and prints it."""
+"""What `kubestow explain` does: reads the cluster, has pods explained, and prints that.
 
+files --------------------------+
+                                +--> world --> dry run --> what would help --> screen, JSON or YAML
+API server, as the caller may --+                                  |
+                                                                   |
+the scheduler's record of the pod, if there is one ----------------+
+"""
+
+import asyncio
 import os
 import sys
 import time
@@ -10,16 +18,24 @@ import click
 
 from kubestow import config, objects
 from kubestow.cli import configuration_file, explain_forms, explain_screen
+from kubestow.client.access import Access
+from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
+from kubestow.decisions.schema import SCHEDULED, Decision
 from kubestow.explaining.dry_run import dry_run, take
 from kubestow.explaining.explanation import Explanation, explained
 from kubestow.explaining.manifests import pods_in
+from kubestow.explaining.reading import LiveCluster, SchedulerAddress, recorded
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
+from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
-from kubestow.objects import ObjectsError
+from kubestow.objects import Manifest, ObjectsError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.wiring.registry import in_tree_registry
+
+_WATCH_SECONDS = 2.0
+_CLEAR = "\x1b[2J\x1b[H"
 
 
 class Request(NamedTuple):
@@ -35,41 +51,63 @@ class Request(NamedTuple):
     output: str | None
     node: str
     against: str
+    kubeconfig: str
+    context: str
+    server: SchedulerAddress
+    watch: bool
 
 
 def explain(request: Request) -> None:
     """Explain what was asked for; raises ExplainError."""
-    found = list(_explanations(request))
-    if request.output in ("json", "yaml"):
-        click.echo(explain_forms.written(found, request.output), nl=False)
+    if request.cluster:
+        if request.watch:
+            raise ExplainError("--watch needs a live cluster: files do not change")
+        click.echo(_form(request, list(_offline(request))), nl=False, color=_has_colours())
         return
-    text = "\n\n".join(explain_screen.lines_of(one, request.node, wide=request.output == "wide") for one in found)
-    click.echo(text, color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    try:
+        asyncio.run(_live(request))
+    except CallError as error:
+        raise ExplainError(str(error)) from None
+    except KeyboardInterrupt:
+        return
 
 
-def _explanations(request: Request) -> Iterator[Explanation]:
-    setup = _setup(request)
-    if not request.cluster:
-        raise ExplainError("give the objects of the cluster with --cluster")
+def _form(request: Request, found: list[Explanation]) -> str:
+    if request.output in ("json", "yaml"):
+        return explain_forms.written(found, request.output)
+    screens = (explain_screen.lines_of(one, request.node, wide=request.output == "wide") for one in found)
+    return "\n\n".join(screens) + "\n"
+
+
+def _has_colours() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+# Files
+
+
+def _offline(request: Request) -> Iterator[Explanation]:
+    manifests = _manifests(request)
     try:
         loaded = objects.decode(objects.read(request.cluster)).objects
-        manifests = objects.read(request.files)
-        world = World(setup, loaded, time.time())
-    except (ObjectsError, ProfileError) as error:
+    except ObjectsError as error:
         raise ExplainError(str(error)) from None
+    world = _world(request, loaded)
     if manifests:
-        pods = pods_in(manifests, world, request.namespace or "default")
-        for pod in pods:
-            world.add_pending(pod)
+        yield from _tried(request, world, pods_in(manifests, world, request.namespace or "default"))
     else:
-        pods = [_named(request, world)]
-    for pod in pods:
-        run = dry_run(world, world.take_out(pod))
-        yield explained(run, request.against)
-        take(run)
+        pod = _named(request, world)
+        yield explained(dry_run(world, world.take_out(pod)), request.against, _notes(pod))
 
 
-def _setup(request: Request) -> Setup:
+def _manifests(request: Request) -> list[Manifest]:
+    try:
+        return objects.read(request.files)
+    except ObjectsError as error:
+        raise ExplainError(str(error)) from None
+
+
+def _world(request: Request, loaded: list[object]) -> World:
     path = request.configuration
     try:
         features = request.features
@@ -77,33 +115,112 @@ def _setup(request: Request) -> Setup:
             configuration = config.default(features)
         else:
             configuration = configuration_file.load(path, features, request.plugins)
+        setup = Setup(configuration, features, request.plugins.register(in_tree_registry()))
+        return World(setup, loaded, time.time())
     except ConfigError as error:
         raise ExplainError("\n".join(f"{path}: {problem}" for problem in error.problems)) from None
-    return Setup(configuration, features, request.plugins.register(in_tree_registry()))
+    except ProfileError as error:
+        raise ExplainError(str(error)) from None
+
+
+def _tried(request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()) -> Iterator[Explanation]:
+    """Pods that do not exist, one after the other, each where it would go before the next is tried."""
+    for pod in pods:
+        world.add_pending(pod)
+    for pod in pods:
+        run = dry_run(world, world.take_out(pod))
+        yield explained(run, request.against, notes)
+        take(run)
 
 
 def _named(request: Request, world: World) -> Pod:
     """The pod that the command line names; raises ExplainError."""
-    namespace, name = name_of(request.pod, request.namespace)
-    if namespace:
-        found = world.pod(namespace, name)
-        if found is None:
-            raise ExplainError(f"there is no pod {namespace}/{name}")
-        return found
-    everywhere = [pod for pod in world.pods() if pod.metadata.name == name]
-    if not everywhere:
-        raise ExplainError(f"there is no pod {name} in any namespace")
-    if len(everywhere) > 1:
-        names = ", ".join(sorted(pod.key for pod in everywhere))
+    namespace, name = _name_of(request)
+    found = [pod for pod in world.pods() if pod.metadata.name == name and namespace in ("", pod.metadata.namespace)]
+    if not found:
+        raise ExplainError(f"there is no pod {namespace}/{name}" if namespace else f"no namespace has a pod {name}")
+    if len(found) > 1:
+        names = ", ".join(sorted(pod.key for pod in found))
         raise ExplainError(f"pod {name} is ambiguous: say which of {names}")
-    return everywhere[0]
+    return found[0]
 
 
-def name_of(text: str, namespace: str) -> tuple[str, str]:
+def _name_of(request: Request) -> tuple[str, str]:
     """Namespace, empty if it is not said, and name of a pod; raises ExplainError."""
-    given, slash, name = text.rpartition("/")
-    if given in ("pod", "pods"):
-        given = ""
-    if not name or "/" in given or (slash and given and namespace not in ("", given)):
-        raise ExplainError(f"{text!r} does not name a pod: write NAMESPACE/POD, or POD and --namespace")
-    return given or namespace, name
+    given, _, name = request.pod.rpartition("/")
+    given = "" if given in ("pod", "pods") else given
+    if not name or "/" in given or (given and request.namespace not in ("", given)):
+        raise ExplainError(f"{request.pod!r} does not name a pod: write NAMESPACE/POD, or POD and --namespace")
+    return given or request.namespace, name
+
+
+def _notes(pod: Pod) -> tuple[str, ...]:
+    if not pod.spec.nodeName:
+        return ()
+    return (f"it is on node {pod.spec.nodeName} already; this is where it would go if it were scheduled now.",)
+
+
+# A live cluster
+
+
+async def _live(request: Request) -> None:
+    access = find_access(request.kubeconfig, context=request.context)
+    manifests = _manifests(request)
+    cluster = LiveCluster(access)
+    shown = ""
+    try:
+        while True:
+            text = _form(request, await _explanations(request, access, cluster, manifests))
+            if text != shown:
+                clear = _CLEAR if request.watch and sys.stdout.isatty() else ""
+                click.echo(clear + text, nl=False, color=_has_colours() or bool(clear))
+            if not request.watch:
+                return
+            shown = text
+            await pause(_WATCH_SECONDS)
+    finally:
+        cluster.close()
+
+
+async def pause(seconds: float) -> None:
+    """Between two looks at the cluster."""
+    await asyncio.sleep(seconds)
+
+
+async def _explanations(
+    request: Request, access: Access, cluster: LiveCluster, manifests: list[Manifest]
+) -> list[Explanation]:
+    if manifests:
+        reading = await cluster.read()
+        world = _world(request, reading.objects)
+        pods = pods_in(manifests, world, request.namespace or access.namespace or "default")
+        return list(_tried(request, world, pods, reading.notes))
+    namespace, name = _name_of(request)
+    pod = await cluster.pod(namespace or access.namespace or "default", name)
+    decision, notes = await _record(request, access, pod)
+    if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
+        return [Explanation(decision, "scheduler")]
+    reading = await cluster.read()
+    world = _world(request, reading.objects)
+    notes += reading.notes
+    run = explained(dry_run(world, world.take_out(pod)), request.against, (*notes, *_notes(pod)))
+    if decision is None or request.against:
+        return [run]
+    return [Explanation(decision, "scheduler", run.would_fit_if, notes=notes)]
+
+
+async def _record(request: Request, access: Access, pod: Pod) -> tuple[Decision | None, tuple[str, ...]]:
+    """What the scheduler has recorded; or nothing, and why."""
+    address = request.server
+    address = address if address.url else address._replace(url=access.scheduler)
+    if not address.url:
+        return None, ("no scheduler was asked (--server says where it is); this is a dry run.",)
+    try:
+        decision = await recorded(access, address, pod)
+    except CallError as error:
+        if request.server.url:
+            raise ExplainError(f"the scheduler at {address.url} does not say: {error}") from None
+        return None, (f"the scheduler at {address.url} does not answer; this is a dry run.",)
+    if decision is None:
+        return None, (f"the scheduler at {address.url} knows nothing about it; this is a dry run.",)
+    return decision, ()

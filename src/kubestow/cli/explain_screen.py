@@ -20,6 +20,7 @@ _SHOWN_NODES = 3
 _NAME_WIDTH = 24
 _SCORE_COLUMN = 32
 _SUGGESTIONS = 6
+_MOVES = 3
 _SIDE = 11
 
 
@@ -63,8 +64,23 @@ def _headline(explanation: Explanation) -> Iterator[str]:
     else:
         fits = "would fit nowhere" if dry else "is pending: it fits nowhere"
         yield f"Pod {pod} {click.style(fits, fg='red', bold=True)}{_looked_at(decision)}."
-    if decision.message:
-        yield from _wrapped(decision.message, "  ")
+    said = "" if decision.preemption is None else decision.preemption.message
+    yield from _wrapped(decision.message.removesuffix(said).rstrip(), "  ")
+    yield from _tries(decision)
+
+
+def _tries(decision: Decision) -> Iterator[str]:
+    """How often it was tried, and what became of it since."""
+    queue, binding = decision.queue, decision.binding
+    if queue.attempts:
+        often = "once" if queue.attempts == 1 else f"{queue.attempts} times"
+        yield from _wrapped(f"Tried {often}, the last time at {decision.time}.", "  ")
+    for move in queue.history[-_MOVES:]:
+        by = f", by {move.plugin}" if move.plugin else ""
+        yield from _wrapped(f"{move.time}  {move.queue}: {move.event}{by}", "    ")
+    if binding is not None and binding.state != "bound":
+        waits = f" for {', '.join(binding.waitsFor)}" if binding.waitsFor else ""
+        yield from _wrapped(f"Binding: {binding.state}{waits} {binding.error}".rstrip(), "  ")
 
 
 def _choice(decision: Decision) -> str:
@@ -90,8 +106,8 @@ def _looked_at(decision: Decision) -> str:
 
 def _why_not(decision: Decision) -> Iterator[str]:
     groups = _groups(decision)
-    left_out = decision.nodeCount - decision.evaluated if decision.preFilter.narrowedTo is not None else 0
-    if not groups and not left_out:
+    left_out = decision.nodeCount - decision.evaluated
+    if not groups and (not left_out or decision.preFilter.rejected is not None):
         return
     yield _title("Why not elsewhere" if decision.chosen else "Why not")
     for rejected, names in groups[:_GROUPS]:
@@ -99,9 +115,10 @@ def _why_not(decision: Decision) -> Iterator[str]:
     if len(groups) > _GROUPS:
         rest = groups[_GROUPS:]
         yield f"  {sum(len(names) for _, names in rest):>6}  nodes for {len(rest)} other reasons; see -o wide"
-    if left_out:
+    if left_out and decision.preFilter.rejected is None:
         by = ", ".join(decision.preFilter.narrowedBy)
-        yield from _row(left_out, f"{by}: left out before any node was looked at", "")
+        enough = "not looked at: enough others had been found"
+        yield from _row(left_out, f"{by}: left out before any node was looked at" if by else enough, "")
 
 
 def _groups(decision: Decision) -> list[tuple[Rejected, list[str]]]:

@@ -30,12 +30,14 @@ from kubestow.cli import configuration_file, up_lines, up_manifests, up_view
 from kubestow.cli.policy_source import WARNING
 from kubestow.cli.up_manifests import Applicable
 from kubestow.cli.up_overview import Overview
+from kubestow.cli.up_serving import scheduler_pages
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, policy
 from kubestow.decisions.recorder import DEFAULT_BYTES
 from kubestow.framework.profile import ProfileError
+from kubestow.http.server import ListenError
 from kubestow.model.failures import CallError
 from kubestow.objects import ObjectsError
 from kubestow.plugin.loading import PluginCollection
@@ -155,7 +157,7 @@ async def _main(
         await serving
     except asyncio.CancelledError:
         click.echo("stopped")
-    except (StartError, ObjectsError, ProfileError, CallError) as error:
+    except (StartError, ObjectsError, ProfileError, CallError, ListenError) as error:
         raise UpError(str(error)) from None
 
 
@@ -194,12 +196,13 @@ async def _serve(
                 await _apply(manifests, access)
                 overview = Overview(plane.store, scheduler)
                 kubeconfig = shlex.quote(str(plane.kubeconfig_path.absolute()))
-                click.echo(_banner(plane.url, kubeconfig, overview.node_count, len(manifests)))
-                if console is not None:
-                    head = up_view.Head(plane.url, kubeconfig, COMMANDS)
-                    await up_view.show(console, overview, head, warnings.last)
-                else:
-                    await _tell(plane, scheduler)
+                async with scheduler_pages(plane, scheduler):
+                    click.echo(_banner(plane.url, kubeconfig, overview.node_count, len(manifests)))
+                    if console is not None:
+                        head = up_view.Head(plane.url, kubeconfig, COMMANDS)
+                        await up_view.show(console, overview, head, warnings.last)
+                    else:
+                        await _tell(plane, scheduler)
                 scheduling.cancel()
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None

@@ -54,6 +54,10 @@ class Access:
     identity: Identity = field(default_factory=Identity)
     proxy_url: str = ""
     server_field: str = "server"
+    namespace: str = ""
+    """The one that the context names."""
+    scheduler: str = ""
+    """Where the cluster's scheduler serves its own pages, if that is known."""
 
 
 def override_server(access: Access | None, master: str) -> Access:

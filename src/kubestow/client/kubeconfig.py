@@ -20,6 +20,8 @@ from kubestow.client.incluster import in_cluster_access, runs_in_cluster
 from kubestow.client.oidc import OidcSettings
 from kubestow.client.tls import Certificate, TlsSettings
 
+SCHEDULER_EXTENSION = "kubestow.dev/scheduler"
+"""The extension of a cluster that says where its scheduler serves pages."""
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _PLACE = re.compile(r"^(?P<problem>.*?) - at `\$\.?(?P<field>.*?)`$", re.DOTALL)
 
@@ -79,6 +81,7 @@ class _User(msgspec.Struct, rename="kebab"):
 class _Context(msgspec.Struct):
     cluster: str = ""
     user: str = ""
+    namespace: str = ""
 
 
 class _NamedCluster(msgspec.Struct):
@@ -113,18 +116,23 @@ class _Found(msgspec.Struct, Generic[T]):
     entry: T
 
 
-def find_access(kubeconfig: str = "", master: str = "", environ: Mapping[str, str] = os.environ) -> Access:
-    """The access that the flags and the environment ask for; raises CredentialsError."""
+def find_access(
+    kubeconfig: str = "", master: str = "", environ: Mapping[str, str] = os.environ, context: str = ""
+) -> Access:
+    """The access that the flags and the environment ask for; raises CredentialsError.
+
+    `context` is that of a kubeconfig to use instead of its current one.
+    """
     found: Access | None = None
     home = Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config"
     if kubeconfig:
-        found = load_kubeconfig([kubeconfig], must_exist=True)
+        found = load_kubeconfig([kubeconfig], must_exist=True, context=context)
     elif environ.get("KUBECONFIG"):
-        found = load_kubeconfig(environ["KUBECONFIG"].split(os.pathsep))
-    elif runs_in_cluster(environ):
+        found = load_kubeconfig(environ["KUBECONFIG"].split(os.pathsep), context=context)
+    elif runs_in_cluster(environ) and not context:
         found = in_cluster_access(environ)
     elif home.is_file():
-        found = load_kubeconfig([str(home)])
+        found = load_kubeconfig([str(home)], context=context)
     if master:
         return override_server(found, master)
     if found is None:
@@ -134,9 +142,9 @@ def find_access(kubeconfig: str = "", master: str = "", environ: Mapping[str, st
     return found
 
 
-def load_kubeconfig(paths: Sequence[str], *, must_exist: bool = False) -> Access:
-    """Read and merge the files, and take the current context."""
-    context = ""
+def load_kubeconfig(paths: Sequence[str], *, must_exist: bool = False, context: str = "") -> Access:
+    """Read and merge the files, and take a context, the current one if none is named."""
+    asked_by = "--context" if context else "current-context"
     files = [(Path(path), _read(Path(path), must_exist)) for path in dict.fromkeys(filter(None, paths))]
     source = os.pathsep.join(str(path) for path, _ in files)
     clusters: dict[str, _Found[_Cluster]] = {}
@@ -152,7 +160,7 @@ def load_kubeconfig(paths: Sequence[str], *, must_exist: bool = False) -> Access
             contexts.setdefault(named.name, _Found(path, named.context or _Context()))
     if not context:
         raise CredentialsError(source, "current-context", "not set; `kubectl config use-context NAME` sets it")
-    chosen = _look_up(contexts, context, source, "current-context", "context")
+    chosen = _look_up(contexts, context, source, asked_by, "context")
     where = f"contexts[{context}].context"
     cluster_found = _look_up(clusters, chosen.entry.cluster, str(chosen.path), f"{where}.cluster", "cluster")
     user_found = (
@@ -228,7 +236,14 @@ def _access(cluster_found: _Found[_Cluster], user_found: _Found[_User], context:
         tls=tls,
         identity=identity,
         proxy_url=cluster.proxy_url,
+        namespace=context.namespace,
+        scheduler=_scheduler(cluster),
     )
+
+
+def _scheduler(cluster: _Cluster) -> str:
+    found = (one.extension for one in cluster.extensions or () if one.name == SCHEDULER_EXTENSION)
+    return next((str(said["server"]) for said in found if isinstance(said, dict) and "server" in said), "")
 
 
 def _beside(path: Path, named: str) -> str:

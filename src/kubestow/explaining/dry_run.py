@@ -203,19 +203,20 @@ def dry_run(world: World, pod: PodInfo) -> DryRun:
     return DryRun(world, pod)
 
 
-def take(run: DryRun) -> str | None:
-    """Put the pod where it would go, as the scheduler does before it binds; returns why that cannot be done."""
+def take(run: DryRun) -> None:
+    """Put the pod where it would go, as the scheduler does before it binds; if that cannot be done, it is nowhere."""
     cluster, profile, node = run.world.cluster, run.profile, run.chosen
     if node is None:
-        return run.message
+        return
     pod, states = run.pod.placed_on(node), run.evaluation.states
     cluster.assume(pod, node)
-    for hook in profile.reserve:
-        refused = profile.caller.call(hook, states.get(hook.name), pod, node)
-        if refused is not None:
-            for done in reversed(profile.reserve):
-                assert done.unreserve is not None
-                profile.caller.call(done.unreserve, states.get(done.name), pod, node)
+    acting = [hook for hook in profile.reserve if hook.concerns(states)]
+    try:
+        is_taken = all(profile.caller.call(hook, states.get(hook.name), pod, node) is None for hook in acting)
+        if not is_taken:
+            for hook in reversed(acting):
+                assert hook.unreserve is not None
+                profile.caller.call(hook.unreserve, states.get(hook.name), pod, node)
             cluster.forget(pod.uid)
-            return str(refused.message)
-    return None
+    except PluginError:
+        cluster.forget(pod.uid)

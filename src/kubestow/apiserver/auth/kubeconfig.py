@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from kubestow.apiserver.auth.certificates import Certificates, write_private
+from kubestow.client.kubeconfig import SCHEDULER_EXTENSION
 
 
 def write(path: Path, url: str, certificates: Certificates, token: str) -> None:
@@ -35,4 +36,12 @@ def write(path: Path, url: str, certificates: Certificates, token: str) -> None:
         "preferences": {},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
+    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+
+
+def name_scheduler(path: Path, url: str) -> None:
+    """Adds where the scheduler serves its pages, for those who look for its decisions."""
+    config = yaml.safe_load(path.read_bytes())
+    extension = {"name": SCHEDULER_EXTENSION, "extension": {"server": url}}
+    config["clusters"][0]["cluster"]["extensions"] = [extension]
     write_private(path, yaml.safe_dump(config, sort_keys=False).encode())

@@ -1,0 +1,38 @@
+"""The pages of the scheduler in `kubestow up`: at a free port of this host, which the kubeconfig names.
+
+That is how `kubestow explain` finds the records of decisions. Who may read them is the API server's to say.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kubestow.apiserver import ControlPlane
+from kubestow.apiserver.auth.kubeconfig import name_scheduler
+from kubestow.server.options import ServingOptions
+from kubestow.server.serving import Listening
+from kubestow.server.tls import ServerTls
+from kubestow.wiring.live import LiveScheduler
+from kubestow.wiring.serving import Serving
+
+_HOST = "127.0.0.1"
+
+
+@asynccontextmanager
+async def scheduler_pages(plane: ControlPlane, scheduler: LiveScheduler) -> AsyncIterator[None]:
+    """Serve them, with the API server's own certificate; raises ListenError."""
+    certificates, kubeconfig = plane.ca.parent, str(plane.kubeconfig_path)
+    options = ServingOptions(
+        listening=Listening(_HOST, 0),
+        tls=ServerTls(cert_file=str(certificates / "server.crt"), key_file=str(certificates / "server.key")),
+        authentication_kubeconfig=kubeconfig,
+        authorization_kubeconfig=kubeconfig,
+        skips_lookup=True,
+        client_ca_file=str(plane.ca),
+    )
+    serving = Serving(options, scheduler)
+    try:
+        await serving.start()
+        name_scheduler(plane.kubeconfig_path, f"https://{_HOST}:{serving.port}")
+        yield
+    finally:
+        await serving.stop()

@@ -1,0 +1,125 @@
+"""The live cluster, read with the caller's own rights, and what its scheduler has recorded.
+
+Every resource that the scheduler watches is listed once. What the caller may not list is not there in the dry run, and
+a note says so; without nodes there is nothing to say.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from kubestow.client.access import Access, open_channel
+from kubestow.client.api import ApiClient
+from kubestow.client.lists import Lister
+from kubestow.client.resources import NODES, PODS, WATCHED, Resource
+from kubestow.client.tls import TlsSettings
+from kubestow.decisions.schema import Decision, DecisionList
+from kubestow.explaining.world import ExplainError
+from kubestow.model import codec
+from kubestow.model.failures import CallError, ForbiddenError, NotFoundError
+from kubestow.model.pod import Pod
+from kubestow.model.workloads import PriorityClass
+from kubestow.running.clock import WallClock
+from kubestow.wiring.clients import user_agent
+
+_PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", PriorityClass)
+_SECONDS = 30.0
+
+
+class Reading(NamedTuple):
+    """What was read."""
+
+    objects: list[Any]
+    notes: tuple[str, ...]
+    """What could not be."""
+
+
+class LiveCluster:
+    """An API server, as one user sees it; made inside the running loop."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._channel = open_channel(access, clock=WallClock())
+        self._client = ApiClient(self._channel, user_agent=user_agent("explain"), seconds=_SECONDS)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    async def pod(self, namespace: str, name: str) -> Pod:
+        """One pod; raises ExplainError."""
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+        try:
+            return codec.decode(Pod, (await self._client.request("GET", path)).body)
+        except NotFoundError:
+            raise ExplainError(f"there is no pod {namespace}/{name} at {self._access.server}") from None
+        except (CallError, codec.DecodeError) as error:
+            raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
+
+    async def read(self) -> Reading:
+        """All that a decision depends on; raises ExplainError if nodes cannot be listed."""
+        resources = (*WATCHED, _PRIORITY_CLASSES)
+        # All answers are waited for: a request that is left behind would leave its connection behind.
+        results = await asyncio.gather(*map(self._list, resources), return_exceptions=True)
+        answers = [result for result in results if isinstance(result, Reading)]
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        objects = [obj for answer in answers for obj in answer.objects]
+        return Reading(objects, tuple(note for answer in answers for note in answer.notes))
+
+    async def _list(self, resource: Resource[Any]) -> Reading:
+        try:
+            listed = await Lister(self._client, resource).fetch("0")
+        except NotFoundError:
+            return Reading([], ())
+        except ForbiddenError as error:
+            if resource is NODES:
+                raise ExplainError(f"nodes cannot be listed: {error}") from None
+            effect = "; nodes look emptier than they are" if resource is PODS else ""
+            return Reading([], (f"{resource.name} may not be listed and are left out{effect}",))
+        except CallError as error:
+            raise ExplainError(f"{resource.name} cannot be listed: {error}") from None
+        notes: tuple[str, ...] = ()
+        if listed.unreadable:
+            notes = (f"{len(listed.unreadable)} {resource.name} cannot be read and are left out",)
+        return Reading(listed.objects, notes)
+
+
+class SchedulerAddress(NamedTuple):
+    """Where a scheduler serves its pages, and how it is trusted."""
+
+    url: str
+    ca_file: str = ""
+    """Empty: as the API server is."""
+    insecure: bool = False
+
+
+async def recorded(access: Access, scheduler: SchedulerAddress, pod: Pod) -> Decision | None:
+    """The last decision that a scheduler has recorded about a pod; raises CallError if it does not answer."""
+    tls = access.tls
+    if scheduler.insecure or scheduler.ca_file:
+        tls = TlsSettings(
+            source="--server",
+            ca_file=scheduler.ca_file,
+            insecure=scheduler.insecure,
+            certificate=tls.certificate,
+        )
+    there = replace(
+        access, server=scheduler.url, server_field="--server", tls=replace(tls, server_name=""), proxy_url=""
+    )
+    channel = open_channel(there, clock=WallClock())
+    try:
+        client = ApiClient(channel, user_agent=user_agent("explain"), seconds=_SECONDS)
+        namespace, name = quote(pod.metadata.namespace, safe=""), quote(pod.metadata.name, safe="")
+        answer = await client.request("GET", f"/debug/decisions/{namespace}/{name}?limit=1")
+        items = msgspec.json.decode(answer.body, type=DecisionList).items
+    except NotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise ExplainError(f"{scheduler.url}: the answer is not a list of decisions: {error}") from None
+    finally:
+        channel.close()
+    return next((item for item in items if item.uid in ("", pod.metadata.uid)), None)

@@ -1,0 +1,59 @@
+"""Files for `kubestow explain`, and a way to run it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from kubestow.cli.explain import command
+
+
+def node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
+    labels = {"kubernetes.io/hostname": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "110"}},
+    }
+
+
+def pod(name: str, cpu: str = "1", namespace: str = "default", **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+class Files:
+    """A folder with a cluster and a pod in it."""
+
+    def __init__(self, folder: Path, *objects: dict[str, Any]) -> None:
+        self.folder = folder
+        self.cluster = self.write("cluster.json", {"apiVersion": "v1", "kind": "List", "items": list(objects)})
+
+    def write(self, name: str, content: Any) -> str:
+        path = self.folder / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    def explain(self, *arguments: str) -> Result:
+        """Explain something in this cluster."""
+        return run(*arguments, "--cluster", self.cluster)
+
+    def explain_pod(self, manifest: dict[str, Any], *arguments: str) -> Result:
+        """Explain where a pod would go in this cluster."""
+        return self.explain("-f", self.write("pod.json", manifest), *arguments)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments)
+
+
+def refused(*arguments: str) -> list[str]:
+    """Run it where it cannot work; returns what it says."""
+    done = run(*arguments)
+    assert done.exit_code == 1, done.output
+    assert done.stdout == ""
+    return done.stderr.splitlines()

@@ -1,0 +1,202 @@
+"""`kubestow explain` without a cluster: pods in files, and pods of a dump."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.explain_files import Files, node, pod, refused, run
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Two nodes of different size, the smaller one nearly full."""
+    return Files(tmp_path, node("big", "8"), node("small", "2"), pod("there", "1500m", nodeName="small"))
+
+
+def test_a_pod_that_fits_is_told_with_its_scores(files: Files) -> None:
+    """Where it would go, who refused the others, and what each plugin gave the best."""
+    done = files.explain_pod(pod("web", "1"))
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Pod default/web would go to big.\n  It is the only one of 2 nodes that will do.\n")
+    assert "       1  NodeResourcesFit: Insufficient cpu\n          small\n" in done.output
+    assert "  TaintToleration (x3)                   300\n" in done.output
+    assert done.output.splitlines()[-1].split() == ["total", "463"]
+
+
+def test_a_pod_that_fits_nowhere_is_told_what_would_help(files: Files) -> None:
+    """In kube-scheduler's words, and then what could be changed."""
+    done = files.explain_pod(pod("web", "9"))
+    assert (
+        "Pod default/web would fit nowhere on 2 nodes.\n  0/2 nodes are available: 2 Insufficient cpu.\n" in done.output
+    )
+    assert "  pod      request of cpu lowered from 9 to 8\n           opens 1 node: big\n" in done.output
+    assert (
+        "  node     1 more cpu on node big\n           opens 1 node: big; 1 more node lacks only this\n" in done.output
+    )
+
+
+def test_json_has_the_documented_form(files: Files) -> None:
+    """A decision, and more beside."""
+    told = json.loads(files.explain_pod(pod("web", "9"), "-o", "json").output)
+    assert {field: told[field] for field in ("version", "pod", "outcome", "chosen", "source")} == {
+        "version": 1,
+        "pod": "default/web",
+        "outcome": "unschedulable",
+        "chosen": None,
+        "source": "dry run",
+    }
+    assert told["nodes"]["small"] == {
+        "rejected": {
+            "plugin": "NodeResourcesFit",
+            "code": "UnschedulableAndUnresolvable",
+            "reasons": ["Insufficient cpu"],
+        }
+    }
+    assert told["wouldFitIf"][0] == {
+        "side": "pod",
+        "change": "request of cpu lowered from 9 to 8",
+        "opens": 1,
+        "nodes": ["big"],
+    }
+
+
+def test_yaml_says_the_same_as_json(files: Files) -> None:
+    """Value by value, the time of the question aside."""
+    both = [files.explain_pod(pod("web"), "-o", form).output for form in ("json", "yaml")]
+    found = [json.loads(both[0]), yaml.safe_load(both[1])]
+    for told in found:
+        del told["time"]
+    assert found[0] == found[1]
+
+
+def test_pods_are_tried_one_after_the_other(files: Files) -> None:
+    """Each is where it would go when the next is tried."""
+    several = {"apiVersion": "v1", "kind": "List", "items": [pod(f"web-{number}", "5") for number in range(2)]}
+    told = json.loads(files.explain_pod(several, "-o", "json").output)
+    assert [one["chosen"] for one in told["items"]] == ["big", None]
+
+
+def test_a_pod_of_the_dump_is_explained_by_name(files: Files) -> None:
+    """A bound one as if it were scheduled now, which is said."""
+    done = files.explain("default/there")
+    assert done.output.startswith("Pod default/there would go to big.\n")
+    assert "Note: it is on node small already; this is where it would go" in done.output
+    for name in ("there", "pod/there"):
+        assert files.explain(name).output == done.output
+
+
+def test_a_gate_holds_a_pod_back(files: Files) -> None:
+    """Though it would fit."""
+    done = files.explain_pod(pod("web", schedulingGates=[{"name": "example.com/quota"}]))
+    assert done.output.startswith("Pod default/web is held back by SchedulingGates.\n")
+    assert "  pod      scheduling gate example.com/quota removed\n           opens 1 node: big\n" in done.output
+
+
+def test_priority_comes_from_the_class(tmp_path: Path) -> None:
+    """As the API server would have it: a pod of high priority makes room."""
+    classes: dict[str, Any] = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 100,
+    }
+    files = Files(tmp_path, node("a", "2"), pod("low", "2", nodeName="a", priority=0), classes)
+    done = files.explain_pod(pod("web", "2", priorityClassName="high"))
+    assert "makes room on a, from which must go: default/low" in done.output
+    assert "  cluster  pods of lower priority gone from node a: default/low\n" in done.output
+
+
+def test_defaults_are_those_of_the_api_server(files: Files) -> None:
+    """A container with limits alone asks for as much."""
+    manifest = pod("web")
+    manifest["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "9"}}
+    assert json.loads(files.explain_pod(manifest, "-o", "json").output)["message"].endswith("2 Insufficient cpu.")
+
+
+def test_one_node_can_be_asked_about(files: Files) -> None:
+    """Why it is refused, or every score of it."""
+    assert (
+        "  refused by NodeResourcesFit (Unschedulable)\n    Insufficient cpu\n"
+        in files.explain_pod(pod("web"), "--node", "small").output
+    )
+    scores = files.explain_pod(pod("web"), "--node", "big").output
+    assert "  will do; number 1 of 1 by score\n" in scores
+    assert "  TaintToleration                                0         100         300\n" in scores
+
+
+def test_wide_shows_every_node(files: Files) -> None:
+    """A row for each, as wide as it takes."""
+    lines = files.explain_pod(pod("web"), "-o", "wide").output.splitlines()
+    assert "small  NodeResourcesFit  Unschedulable  Insufficient cpu" in lines
+    assert any(line.startswith("big   463    ") for line in lines)
+
+
+def test_what_it_takes_to_land_on_a_node(files: Files) -> None:
+    """Single changes, and whether the pod would go there then."""
+    done = files.explain_pod(pod("web"), "--against", "small")
+    assert "To land on small\n  it is refused by NodeResourcesFit: Insufficient cpu\n" in done.output
+    assert "request of cpu lowered from 1 to 500m\n           the node would do, but big scores higher\n" in done.output
+
+
+def test_a_configuration_decides(files: Files) -> None:
+    """With --config, as that scheduler would."""
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    plugins = {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}
+    path = files.write("config.json", {**head, "profiles": [{"plugins": plugins}]})
+    assert json.loads(files.explain_pod(pod("web", "9"), "--config", path, "-o", "json").output)["feasible"] == 2
+
+
+BAD_CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {filter: {enabled: [{name: Horoscope}]}}}]
+"""
+
+
+def test_bad_input_is_one_clear_line(files: Files) -> None:
+    """A pod that is missing or ambiguous, a file that cannot be read or used, a plugin nobody knows."""
+    twice = Files(files.folder, node("a"), pod("web", namespace="shop"), pod("web", namespace="test"))
+    good, bad = twice.write("pod.json", pod("x")), twice.write("bad.yaml", BAD_CONFIG)
+    odd = twice.write(
+        "odd.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nstatus: {allocatable: {cpu: much}}\n"
+    )
+    other: dict[str, Any] = {**pod("web"), "kind": "Deployment", "apiVersion": "apps/v1"}
+    cluster = ("--cluster", twice.cluster)
+    for arguments, said in (
+        (("shop/db", *cluster), "there is no pod shop/db"),
+        (("db", *cluster), "no namespace has a pod db"),
+        (("web", *cluster), "pod web is ambiguous: say which of shop/web, test/web"),
+        (("a/b/c", *cluster), "'a/b/c' does not name a pod: write NAMESPACE/POD, or POD and --namespace"),
+        (("shop/web", "--cluster", "none.json"), "none.json: cannot be read: No such file or directory"),
+        (("-f", "none.yaml", *cluster), "none.yaml: cannot be read: No such file or directory"),
+        (("-f", good, "--cluster", odd), "Node a: quantity 'much': not a number with an optional suffix such as m, Mi"),
+        (("-f", good, *cluster, "--config", bad), f"{bad}: profiles[0].plugins.filter.enabled[0]: "),
+        (
+            ("-f", twice.write("d.json", other), *cluster),
+            f"{files.folder}/d.json: Deployment default/web: only pods can",
+        ),
+        (("shop/web", *cluster, "--against", "b"), "there is no node b"),
+        (("shop/web", *cluster, "--watch"), "--watch needs a live cluster: files do not change"),
+        (("shop/web", "--kubeconfig", "none"), "none: no such file"),
+    ):
+        (line,) = refused(*arguments)
+        assert line.startswith(f"Error: {said}"), line
+
+
+def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
+    """Nobody here schedules it."""
+    path = files.write("pod.json", pod("web", schedulerName="other"))
+    (line,) = refused("-f", path, "--cluster", files.cluster)
+    said = "no profile has its schedulerName other; the configuration has default-scheduler"
+    assert line == f"Error: pod default/web: {said}"
+
+
+def test_one_of_pod_and_file_is_needed() -> None:
+    """Neither, or both, is an error of usage."""
+    for arguments in ((), ("web", "-f", "pod.yaml")):
+        done = run(*arguments)
+        assert done.exit_code == 2
+        assert "name a pod, or give one with -f" in done.output

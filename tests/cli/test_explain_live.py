@@ -1,0 +1,185 @@
+"""`kubestow explain` at a live cluster: the scheduler's own record, dry runs, and what the caller may see."""
+
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.explain_files import node, pod, refused, run
+from cli.up_running import Up
+from kubestow.cli import explain_process
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A cluster with a pod that runs and one that cannot."""
+    started = Up(tmp_path_factory.mktemp("up"), "--nodes", "3")
+    started.create_pod("small")
+    started.create_pod("large", "9")
+    started.pods_when("Running", 1)
+    yield started
+    started.stop()
+
+
+def explain(up: Up, *arguments: str) -> dict[str, Any]:
+    done = run(*arguments, "-o", "json", "--kubeconfig", str(up.kubeconfig))
+    assert done.exit_code == 0, done.output
+    told: dict[str, Any] = json.loads(done.output)
+    return told
+
+
+def test_the_scheduler_tells_what_it_did(up: Up) -> None:
+    """The kubeconfig of `kubestow up` names it; what it recorded is told as it is."""
+    told = explain(up, "small")
+    assert (told["source"], told["outcome"]) == ("scheduler", "scheduled")
+    assert told["chosen"] == up.get("/api/v1/namespaces/default/pods/small")["spec"]["nodeName"]
+    assert told["binding"]["state"] == "bound"
+
+
+def test_a_pending_pod_is_told_what_would_help(up: Up) -> None:
+    """The record is the scheduler's; the suggestions were tried on the objects that the caller may read."""
+    told = explain(up, "default/large")
+    assert (told["source"], told["outcome"]) == ("scheduler", "unschedulable")
+    assert told["message"].startswith("0/3 nodes are available: 3 Insufficient cpu.")
+    assert told["wouldFitIf"][0]["change"] == "request of cpu lowered from 9 to 8"
+    screen = run("large", "--kubeconfig", str(up.kubeconfig)).output
+    assert screen.startswith("Pod default/large is pending: it fits nowhere on 3 nodes.\n")
+    assert "\n  Tried " in screen
+
+
+def test_a_manifest_is_tried_and_nothing_is_written(up: Up, tmp_path: Path) -> None:
+    """Where would it go; afterwards there is no such pod."""
+    path = tmp_path / "pod.json"
+    path.write_text(json.dumps(pod("trial")))
+    told = explain(up, "-f", str(path))
+    assert (told["source"], told["outcome"], told["feasible"]) == ("dry run", "scheduled", 3)
+    names = [one["metadata"]["name"] for one in up.get("/api/v1/pods")["items"]]
+    assert "trial" not in names
+
+
+def test_without_an_answer_of_the_scheduler_it_is_a_dry_run(up: Up, tmp_path: Path) -> None:
+    """No scheduler is named, or it is gone: what was done instead is said. One that was asked for must answer."""
+    whole = up.kubeconfig.read_text()
+    scheduler = yaml.safe_load(whole)["clusters"][0]["cluster"]["extensions"][0]["extension"]["server"]
+    for number, (text, said) in enumerate(
+        (
+            (whole.replace("kubestow.dev/scheduler", "other"), "no scheduler was asked (--server says where it is)"),
+            (whole.replace(scheduler, "https://127.0.0.1:1"), "does not answer"),
+        )
+    ):
+        path = tmp_path / f"{number}"
+        path.write_text(text)
+        done = run("large", "--kubeconfig", str(path))
+        assert said in " ".join(done.output.split()), done.output
+        assert "this is a dry run." in " ".join(done.output.split())
+    (line,) = refused("small", "--kubeconfig", str(up.kubeconfig), "--server", "https://127.0.0.1:1")
+    assert line.startswith("Error: the scheduler at https://127.0.0.1:1 does not say: ")
+
+
+def test_a_pod_that_is_not_there_is_one_line(up: Up) -> None:
+    """With the server that was asked."""
+    (line,) = refused("shop/none", "--kubeconfig", str(up.kubeconfig))
+    assert line.startswith("Error: there is no pod shop/none at https://127.0.0.1:")
+
+
+def test_a_context_that_is_not_there_is_one_line(up: Up) -> None:
+    """With those that are."""
+    (line,) = refused("small", "--kubeconfig", str(up.kubeconfig), "--context", "other")
+    assert line.endswith("--context: there is no context 'other'; there are: kubestow")
+
+
+def test_watching_explains_again_when_something_changes(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same is not told twice."""
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            up.create_pod("more")
+            up.pods_when("Running", 2)
+        elif len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(explain_process, "pause", pause)
+    path = up.kubeconfig.parent / "pod.json"
+    path.write_text(json.dumps(pod("trial", "8")))
+    done = run("-f", str(path), "--watch", "--kubeconfig", str(up.kubeconfig))
+    assert (done.exit_code, len(pauses)) == (0, 3)
+    assert done.output.count("Pod default/trial would") == 2
+
+
+class _Forbidding(http.server.BaseHTTPRequestHandler):
+    """An API server that lets its caller list only some resources."""
+
+    objects: dict[str, list[dict[str, Any]]] = {}
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        found = self.objects.get(path)
+        if found is None:
+            message = f"cannot list {path}"
+            body: dict[str, Any] = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}
+        else:
+            body = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": found}
+        data = json.dumps(body).encode()
+        self.send_response(403 if found is None else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def forbidding(tmp_path: Path) -> Iterator[str]:
+    """A kubeconfig for it."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Forbidding) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+        context = {"name": "c", "context": {"cluster": "c", "namespace": "shop"}}
+        config = {"clusters": [cluster], "contexts": [context], "current-context": "c"}
+        (tmp_path / "config").write_text(json.dumps(config))
+        yield str(tmp_path / "config")
+        server.shutdown()
+        thread.join()
+
+
+def test_what_may_not_be_listed_is_said(forbidding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is explained; without nodes nothing can be."""
+    path = tmp_path / "pod.json"
+    path.write_text(json.dumps({**pod("web"), "metadata": {"name": "web"}}))
+    monkeypatch.setattr(_Forbidding, "objects", {"/api/v1/nodes": [node("a")]})
+    done = run("-f", str(path), "--kubeconfig", forbidding)
+    assert done.output.startswith("Pod shop/web would go to a.\n")
+    assert "Note: pods may not be listed and are left out; nodes look emptier than they are" in done.output
+    monkeypatch.setattr(_Forbidding, "objects", {})
+    (line,) = refused("-f", str(path), "--kubeconfig", forbidding)
+    assert line == "Error: nodes cannot be listed: cannot list /api/v1/nodes"
+    (line,) = refused("web", "--kubeconfig", forbidding)
+    assert line == "Error: pod shop/web cannot be read: cannot list /api/v1/namespaces/shop/pods/web"
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH")
+def test_kubectl_finds_the_plugin(up: Up) -> None:
+    """`kubectl kubestow explain POD`, as it is installed with the package."""
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "KUBECONFIG": str(up.kubeconfig),
+    }
+    command = ["kubectl", "kubestow", "explain", "small"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("Pod default/small went to node-"), done.stderr
