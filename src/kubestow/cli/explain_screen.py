@@ -73,11 +73,11 @@ def _tries(decision: Decision) -> Iterator[str]:
     """How often it was tried, and what became of it since."""
     queue, binding = decision.queue, decision.binding
     if queue.attempts:
-        often = "once" if queue.attempts == 1 else f"{queue.attempts} times"
-        yield from _wrapped(f"Tried {often}, the last time at {decision.time}.", "  ")
-    for move in queue.history[-_MOVES:]:
+        often = "once," if queue.attempts == 1 else f"{queue.attempts} times, last"
+        yield from _wrapped(f"Tried {often} at {_to_the_second(decision.time)}.", "  ")
+    for move in queue.history[-_MOVES:] if queue.attempts > 1 else ():
         by = f", by {move.plugin}" if move.plugin else ""
-        yield from _wrapped(f"{move.time}  {move.queue}: {move.event}{by}", "    ")
+        yield from _wrapped(f"{_to_the_second(move.time)}  {move.queue}: {move.event}{by}", "    ")
     if binding is not None and binding.state != "bound":
         waits = f" for {', '.join(binding.waitsFor)}" if binding.waitsFor else ""
         yield from _wrapped(f"Binding: {binding.state}{waits} {binding.error}".rstrip(), "  ")
@@ -322,6 +322,10 @@ def _title(text: str) -> str:
 
 def _nodes(count: int) -> str:
     return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def _to_the_second(time: str) -> str:
+    return f"{time.partition('.')[0].removesuffix('Z')}Z"
 
 
 def _wrapped(text: str, indent: str) -> Iterator[str]:
