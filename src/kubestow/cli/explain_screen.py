@@ -4,7 +4,8 @@ Colours are there to be stripped: `click.echo` leaves them out where there is no
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 from msgspec import UNSET
@@ -51,19 +52,20 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
 def _headline(explanation: Explanation) -> Iterator[str]:
     decision = explanation.decision
     dry = explanation.source == "dry run"
-    pod = click.style(decision.pod, bold=True)
+    bold = {decision.pod: {"bold": True}}
     if decision.outcome == SCHEDULED:
-        went = "would go to" if dry else "went to"
-        chosen = click.style(str(decision.chosen), fg="green", bold=True)
-        yield f"Pod {pod} {went} {chosen}."
+        went = f"{'would go' if dry else 'went'} to {decision.chosen}."
+        yield from _sentence(f"Pod {decision.pod} {went}", bold | {str(decision.chosen): {"fg": "green", "bold": True}})
         yield from _wrapped(_choice(decision), "  ")
     elif decision.queue.history and decision.queue.history[-1].queue == "gated":
-        yield f"Pod {pod} is {click.style('held back', fg='yellow', bold=True)} by {decision.queue.history[-1].plugin}."
+        plugin = decision.queue.history[-1].plugin
+        yield from _sentence(f"Pod {decision.pod} is held back by {plugin}.", bold | {"held back": {"fg": "yellow"}})
     elif decision.outcome == "error":
-        yield f"Scheduling pod {pod} {click.style('failed', fg='red', bold=True)}."
+        yield from _sentence(f"Scheduling pod {decision.pod} failed.", bold | {"failed": {"fg": "red"}})
     else:
         fits = "would fit nowhere" if dry else "is pending: it fits nowhere"
-        yield f"Pod {pod} {click.style(fits, fg='red', bold=True)}{_looked_at(decision)}."
+        said = f"Pod {decision.pod} {fits}{_looked_at(decision)}."
+        yield from _sentence(said, bold | {"fits nowhere": {"fg": "red"}, "would fit nowhere": {"fg": "red"}})
     said = "" if decision.preemption is None else decision.preemption.message
     yield from _wrapped(decision.message.removesuffix(said).rstrip(), "  ")
     yield from _tries(decision)
@@ -136,12 +138,11 @@ def _group(rejected: Rejected, names: Sequence[str]) -> Iterator[str]:
 
 
 def _row(count: int, what: str, examples: str) -> Iterator[str]:
-    first, *rest = textwrap.wrap(what, WIDTH - 10) or [""]
+    first, *rest = _wrapped(what, "", WIDTH - 10)
     yield f"  {click.style(f'{count:>6}', bold=True)}  {first}"
     for line in rest:
         yield f"{'':10}{line}"
-    if examples:
-        yield click.style(f"{'':10}{examples}", dim=True)
+    yield from (click.style(line, dim=True) for line in _wrapped(examples, f"{'':10}"))
 
 
 def _examples(names: Sequence[str]) -> str:
@@ -210,12 +211,11 @@ def _would_fit(suggestions: Sequence[Suggestion], most: int | None) -> Iterator[
 
 
 def _change(suggestion: Suggestion, effect: str) -> Iterator[str]:
-    first, *rest = textwrap.wrap(suggestion.change, WIDTH - _SIDE)
+    first, *rest = _wrapped(suggestion.change, "", WIDTH - _SIDE)
     yield f"  {click.style(f'{suggestion.side:<{_SIDE - 2}}', fg='cyan')}{first}"
     for line in rest:
         yield f"{'':{_SIDE}}{line}"
-    for line in textwrap.wrap(effect, WIDTH - _SIDE):
-        yield click.style(f"{'':{_SIDE}}{line}", dim=True)
+    yield from (click.style(line, dim=True) for line in _wrapped(effect, f"{'':{_SIDE}}"))
 
 
 def _opens(suggestion: Suggestion) -> str:
@@ -317,7 +317,7 @@ def _results(decision: Decision) -> dict[str, NodeResult]:
 
 
 def _title(text: str) -> str:
-    return click.style(text, bold=True, underline=False)
+    return click.style(text, bold=True)
 
 
 def _nodes(count: int) -> str:
@@ -328,13 +328,25 @@ def _to_the_second(time: str) -> str:
     return f"{time.partition('.')[0].removesuffix('Z')}Z"
 
 
-def _wrapped(text: str, indent: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
+def _sentence(text: str, styles: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence in which some words stand out."""
+    for line in _wrapped(text, ""):
+        for words, style in styles.items():
+            line = line.replace(words, click.style(words, **style))
+        yield line
+
+
+def _wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
+    # Names with hyphens stay whole, to be found and copied.
+    wrapper = textwrap.TextWrapper(
+        width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    yield from wrapper.wrap(text)
 
 
 def shortened(text: str, width: int) -> str:
-    """At most so long: what is left out of the middle is told by two dots."""
+    """At most so long: two dots stand for what is left out before the end."""
     if len(text) <= width:
         return text
-    head = (width - 2) // 2
-    return f"{text[:head]}..{text[len(text) - (width - 2 - head) :]}"
+    tail = (width - 2) // 3
+    return f"{text[: width - 2 - tail]}..{text[-tail:]}"

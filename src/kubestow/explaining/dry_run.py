@@ -74,8 +74,15 @@ class DryRun:
 
     @property
     def chosen(self) -> str | None:
-        """Where the pod would go."""
-        return self.best[0] if self.best and self.gated is None and not self._error else None
+        """Where the pod would go: to the node that it is nominated to, if that will do."""
+        if not self.best or self.gated is not None or self._error:
+            return None
+        return self._nominated_node or self.best[0]
+
+    @property
+    def _nominated_node(self) -> str:
+        name = self.pod.pod.status.nominatedNodeName
+        return name if name in self.feasible else ""
 
     @property
     def message(self) -> str:
@@ -179,6 +186,7 @@ class DryRun:
         if not best:
             return None
         reason = "only" if len(self.rows) == 1 else "score" if len(best) == 1 else "random"
+        reason = "nominated" if self._nominated_node else reason
         return schema.Choice(reason, tuple(best))
 
     def _queue(self) -> schema.Queue:

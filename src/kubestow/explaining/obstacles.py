@@ -70,23 +70,25 @@ def _pod(pod: Pod, words: str, size: float, **fields: object) -> Change:
 
 
 def _taints(world: World, pod: Pod) -> Iterator[Obstacle]:
-    table = world.cluster.nodes
     missing: Counter[Toleration] = Counter()
-    for node in table.nodes:
-        if node is None:
-            continue
-        untolerated = [
-            taint
-            for taint in node.spec.taints
-            if taint.effect in _HARD and not any(tolerates(one, taint, True) for one in pod.spec.tolerations)
-        ]
-        if node.spec.unschedulable and not untolerated:
-            untolerated = [Taint(_CORDONED, "", "NoSchedule")]
-        # One toleration can do for several taints only if they have the same key.
-        if len({taint.key for taint in untolerated}) == 1:
-            missing[_toleration(untolerated)] += 1
+    for node in world.cluster.nodes.nodes:
+        by_key: dict[str, list[Taint]] = {}
+        for taint in () if node is None else _repelling(node):
+            if not any(tolerates(one, taint, True) for one in pod.spec.tolerations):
+                by_key.setdefault(taint.key, []).append(taint)
+        for taints in by_key.values():
+            # Of a node with taints of several keys, one toleration is not enough: the others come first.
+            missing[_toleration(taints)] += len(by_key) == 1
     for toleration, _ in missing.most_common(_MOST_TAINTS):
         yield _untolerated(pod, toleration)
+
+
+def _repelling(node: Node) -> list[Taint]:
+    """The taints that keep pods away; a cordoned node counts as tainted, as it will be in a moment."""
+    taints = [taint for taint in node.spec.taints if taint.effect in _HARD]
+    if node.spec.unschedulable and not any(taint.key == _CORDONED for taint in taints):
+        taints.append(Taint(_CORDONED, "", "NoSchedule"))
+    return taints
 
 
 def _toleration(taints: Sequence[Taint]) -> Toleration:

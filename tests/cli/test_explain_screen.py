@@ -1,0 +1,118 @@
+"""What the screen of `kubestow explain` looks like: its width, its colours, and what a scheduler's record adds."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from cli.explain_files import Files, node, pod
+from kubestow.cli.explain_screen import lines_of, shortened
+from kubestow.decisions.schema import (
+    Binding,
+    Candidate,
+    Choice,
+    Decision,
+    Move,
+    NodeResult,
+    Preemption,
+    PreFilter,
+    Queue,
+    Rejected,
+    Victim,
+)
+from kubestow.explaining.explanation import Explanation
+
+
+def told(**fields: Any) -> list[str]:
+    """The lines about a decision that the scheduler recorded."""
+    usual: dict[str, Any] = {"outcome": "unschedulable", "chosen": None, "message": ""}
+    decision = Decision(version=1, pod="shop/web", **(usual | fields))
+    return click.unstyle(lines_of(Explanation(decision, "scheduler"))).splitlines()
+
+
+def test_no_line_is_longer_than_a_terminal(tmp_path: Path) -> None:
+    """Whatever the names and however many nodes and reasons there are."""
+    taint = {"key": "example.com/a-rather-long-name-of-a-taint", "value": "with-a-value", "effect": "NoSchedule"}
+    names = [f"ip-10-0-{number}-117.eu-central-1.compute.internal" for number in range(30)]
+    nodes = [node(name, str(number + 1), taints=[taint] * (number % 2)) for number, name in enumerate(names)]
+    files = Files(tmp_path, *nodes)
+    for cpu, options in (("1", ()), ("60", ()), ("60", ("--against", names[1]))):
+        output = files.explain_pod(pod("a-pod-with-quite-a-long-name-as-deployments-make-them", cpu), *options).output
+        assert max(map(len, output.splitlines())) <= 80
+
+
+def test_long_names_lose_their_middle() -> None:
+    """The end of a name tells nodes apart."""
+    assert shortened("ip-10-0-1-117.eu-central-1.compute.internal", 24) == "ip-10-0-1-117.e..nternal"
+    assert shortened("node-1", 24) == "node-1"
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours_are_for_terminals(tmp_path: Path, environment: dict[str, str], coloured: bool) -> None:
+    """And not for people who do not want them."""
+    files = Files(tmp_path, node("a"))
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "kubestow", "explain", "-f", files.write("pod.json", pod("web"))]
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | environment
+    done = subprocess.run([*command, "--cluster", files.cluster], stdout=slave, env=environment, check=False)
+    os.close(slave)
+    output = os.read(master, 100_000).decode()
+    os.close(master)
+    assert done.returncode == 0
+    assert ("\x1b[" in output) is coloured
+    assert "\x1b[" not in files.explain_pod(pod("web")).output
+
+
+def test_a_record_tells_how_often_and_what_woke_it() -> None:
+    """Times to the second."""
+    moves = (Move("2026-01-01T10:00:00.123456Z", "active", "NodeAdd", "NodeResourcesFit"),)
+    assert told(time="2026-01-01T10:00:01.5Z", queue=Queue(attempts=3, history=moves))[1:] == [
+        "  Tried 3 times, last at 2026-01-01T10:00:01Z.",
+        "    2026-01-01T10:00:00Z  active: NodeAdd, by NodeResourcesFit",
+    ]
+
+
+def test_a_record_tells_who_must_go() -> None:
+    """Once: the message of the pod has it, too."""
+    preemption = Preemption(nominated="a", victims=(Victim("shop/low", 0),), candidates=(Candidate("a", 0, 0, 0, 1),))
+    lines = told(message="0/1 nodes are available: 1 Insufficient cpu.", preemption=preemption)
+    assert lines[1:] == [
+        "  0/1 nodes are available: 1 Insufficient cpu.",
+        "",
+        "Preemption",
+        "  makes room on a, from which must go: shop/low",
+    ]
+    nothing = Preemption(message="preemption: not eligible.")
+    assert told(message="0/1 nodes are available: 1 X. preemption: not eligible.", preemption=nothing)[1:] == [
+        "  0/1 nodes are available: 1 X.",
+        "",
+        "Preemption",
+        "  not eligible.",
+    ]
+
+
+def test_a_record_tells_what_binding_waits_for() -> None:
+    """A pod that has a node need not be there yet."""
+    binding = Binding("waiting", waitsFor=("Quota",))
+    choice = Choice("nominated")
+    lines = told(outcome="scheduled", chosen="a", binding=binding, choice=choice)
+    assert lines == ["Pod shop/web went to a.", "  Room was made for it there.", "  Binding: waiting for Quota"]
+
+
+def test_nodes_that_were_not_looked_at_are_counted() -> None:
+    """Because enough had been found, or because PreFilter had left them out."""
+    rejected = NodeResult(rejected=Rejected("P", "Unschedulable", ("no",)))
+    counts = {"nodeCount": 10, "evaluated": 1, "nodes": {"a": rejected}}
+    assert told(**counts)[-1] == "       9  not looked at: enough others had been found"
+    narrowed = PreFilter(narrowedTo=("a",), narrowedBy=("NodeAffinity",))
+    assert told(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: left out before any node was looked at"
+
+
+def test_a_failure_is_called_one() -> None:
+    """It is not the pod that is to blame."""
+    assert told(outcome="error", message="plugin X failed") == ["Scheduling pod shop/web failed.", "  plugin X failed"]

@@ -1,0 +1,237 @@
+"""Every kind of change that is suggested, each in a world where it is what helps."""
+
+from typing import Any
+
+import pytest
+
+from kubestow import config
+from kubestow.cluster.pods import PodInfo
+from kubestow.explaining.against import Against, against
+from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.world import Setup, World
+from kubestow.explaining.would_fit import Suggestion, would_fit_if
+from kubestow.model.codec import convert
+from kubestow.model.pod import Pod
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.testing import make_node, make_pod
+from plugins.device_world import allocated, claim, claiming, device_class, device_slice, gpus
+
+SETUP = Setup(config.default())
+APP = {"app": "web"}
+WEB = {"matchLabels": APP}
+ZONE = "topology.kubernetes.io/zone"
+
+
+def suggestions(objects: list[Any], pod: Pod) -> list[Suggestion]:
+    return would_fit_if(dry_run(World(SETUP, objects, 0.0), PodInfo(pod)))
+
+
+def words(objects: list[Any], pod: Pod) -> list[str]:
+    return [one.change for one in suggestions(objects, pod)]
+
+
+def required(kind: str, **term: Any) -> dict[str, Any]:
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def spreading(key: str, skew: int = 1) -> dict[str, Any]:
+    constraint = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": WEB}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+TERMS = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}]}
+IN_ZONE_A = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": TERMS}}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "pod", "said"),
+    [
+        (
+            [make_node("a", cpu=4), make_node("b", cpu=2)],
+            make_pod("x", cpu=5),
+            ["request of cpu lowered from 5 to 4", "1 more cpu on node a"],
+        ),
+        (
+            [make_node("a", memory="3Gi")],
+            make_pod("x", memory="4Gi"),
+            ["request of memory lowered from 4Gi to 3Gi", "1Gi more memory on node a"],
+        ),
+        (
+            [make_node("a")],
+            make_pod("x", resources={"example.com/gpu": 2}),
+            ["2 example.com/gpu on node a", "request of 2 example.com/gpu dropped"],
+        ),
+        (
+            [make_node("a", pods=1), make_pod("there", node="a", priority=10)],
+            make_pod("x"),
+            ["room for 2 pods on node a", "a node like a added"],
+        ),
+        (
+            [make_node("a", taints=["dedicated=batch:NoSchedule"])],
+            make_pod("x"),
+            ["toleration of dedicated=batch:NoSchedule added", "taint dedicated=batch:NoSchedule removed from node a"],
+        ),
+        (
+            [make_node("a", taints=["broken:NoSchedule", "broken:NoExecute"])],
+            make_pod("x"),
+            ["toleration of broken added", "taint broken removed from node a"],
+        ),
+        (
+            [make_node("a", unschedulable=True)],
+            make_pod("x"),
+            ["node a uncordoned", "toleration of node.kubernetes.io/unschedulable:NoSchedule added"],
+        ),
+        (
+            [make_node("a")],
+            make_pod("x", node_selector={"disk": "ssd"}),
+            ["label disk=ssd added to node a", "node selector disk=ssd dropped"],
+        ),
+        (
+            [make_node("b", zone="b")],
+            make_pod("x", spec=IN_ZONE_A),
+            [
+                f"node affinity {ZONE} in a: b allowed, too",
+                f"label {ZONE} of node b set to a",
+                f"node affinity {ZONE} In a dropped",
+            ],
+        ),
+        (
+            [make_node("a", zone="a"), make_pod("y", node="a", labels={"app": "web"}, priority=10)],
+            make_pod("x", spec=required("podAntiAffinity", topologyKey=ZONE, labelSelector=WEB)),
+            [f"anti-affinity to pods app=web by {ZONE} dropped"],
+        ),
+        (
+            [
+                make_node("a", zone="a"),
+                make_node("b"),
+                make_pod("y", cpu=4, node="a", labels={"app": "web"}, priority=9),
+            ],
+            make_pod("x", cpu=1, spec=required("podAffinity", topologyKey=ZONE, labelSelector=WEB)),
+            [
+                "1 more cpu on node a",
+                f"label {ZONE}=a added to node b",
+                f"affinity to pods app=web by {ZONE} dropped",
+                "a node like a added",
+                "request of 1 cpu dropped",
+            ],
+        ),
+        (
+            [
+                make_node("a", zone="a"),
+                make_node("b", zone="b", unschedulable=True),
+                *(make_pod(f"y{n}", node="a", labels={"app": "web"}, priority=10) for n in range(3)),
+            ],
+            make_pod("x", labels={"app": "web"}, spec=spreading(ZONE)),
+            [
+                "node b uncordoned",
+                f"spread of pods app=web by {ZONE}: maxSkew raised from 1 to 4",
+                "toleration of node.kubernetes.io/unschedulable:NoSchedule added",
+                f"spread of pods app=web by {ZONE} dropped",
+            ],
+        ),
+        (
+            [make_node("a"), make_pod("y", node="a", host_ports=[80], priority=10)],
+            make_pod("x", host_ports=[80]),
+            ["host port 80/TCP dropped", "a node like a added"],
+        ),
+        ([make_node("a")], make_pod("x", gates=["wait"]), ["scheduling gate wait removed"]),
+        ([make_node("a")], make_pod("x", gates=["wait", "more"]), []),
+        (
+            [make_node("a", cpu=2), make_pod("low", cpu=2, node="a", priority=0)],
+            make_pod("x", cpu=2, priority=5),
+            ["pods of lower priority gone from node a: default/low", "2 more cpu on node a"],
+        ),
+        (
+            [make_node("a", cpu=2), make_pod("low", cpu=2, node="a", priority=0)],
+            make_pod("x", cpu=2, priority=5, spec={"preemptionPolicy": "Never"}),
+            ["pods of lower priority gone from node a: default/low", "2 more cpu on node a"],
+        ),
+    ],
+)
+def test_the_smallest_changes_come_first(objects: list[Any], pod: Pod, said: list[str]) -> None:
+    """In this order; what helps less or changes more comes later."""
+    assert words(objects, pod)[: len(said)] == said
+
+
+def test_two_obstacles_at_once_have_no_single_change() -> None:
+    """Nothing is suggested that would not be enough."""
+    assert words([make_node("a", cpu=1, taints=["b:NoSchedule"])], make_pod("x", cpu=2)) == []
+
+
+def test_how_many_nodes_are_opened_is_told() -> None:
+    """For a change of the pod, all of them; for one of a node, how many are alike."""
+    first, second, *_ = suggestions([make_node(f"n{i}", cpu=2) for i in range(9)], make_pod("x", cpu=3))
+    assert (first.side, first.opens, first.nodes) == ("pod", 9, ("n0", "n1", "n2", "n3", "n4"))
+    assert (second.side, second.opens, second.nodes, second.alike) == ("node", 1, ("n0",), 9)
+
+
+def volume(**spec: Any) -> PersistentVolume:
+    labels = {ZONE: spec.pop("zone")} if "zone" in spec else {}
+    return convert(PersistentVolume, {"metadata": {"name": "pv", "labels": labels}, "spec": spec})
+
+
+def bound_claim(*modes: str) -> PersistentVolumeClaim:
+    metadata = {"name": "data", "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    return convert(PersistentVolumeClaim, {"metadata": metadata, "spec": {"volumeName": "pv", "accessModes": modes}})
+
+
+def test_a_volume_in_another_zone() -> None:
+    """The pod's volume is where there is no room."""
+    objects = [make_node("a", cpu=1, zone="a"), make_node("b", zone="b"), volume(zone="a"), bound_claim()]
+    assert f"volume pv in {ZONE}=b" in words(objects, make_pod("x", cpu=2, claims=["data"]))
+
+
+def test_a_claim_that_another_pod_holds() -> None:
+    """For one pod at a time; who would have to let go of it is named."""
+    user = make_pod("user", node="a", claims=["data"], priority=10)
+    objects = [make_node("a"), volume(), bound_claim("ReadWriteOncePod"), user]
+    assert "claim default/data freed by default/user" in words(objects, make_pod("x", claims=["data"]))
+
+
+def test_a_resource_claim_that_holds_the_devices() -> None:
+    """Another claim has what the pod wants."""
+    objects = [
+        make_node("a"),
+        device_class(),
+        device_slice("a", gpus(1)),
+        allocated("theirs", "a", "gpu-0"),
+        claim("mine"),
+    ]
+    assert "resource claim default/theirs freed" in words(objects, claiming("x", "mine"))
+
+
+def landing(objects: list[Any], pod: Pod, node: str) -> Against:
+    return against(dry_run(World(SETUP, objects, 0.0), PodInfo(pod)), node)
+
+
+def test_what_it_takes_to_land_on_a_node_that_refuses() -> None:
+    """Single changes, each with where the pod would go then."""
+    objects = [make_node("a", cpu=8), make_node("b", cpu=4, taints=["t:NoSchedule"])]
+    told = landing(objects, make_pod("x", cpu=2), "b")
+    assert told.rejected is not None
+    assert told.rejected.plugin == "TaintToleration"
+    assert [(one.change, one.chosen) for one in told.changes] == [
+        ("toleration of t:NoSchedule added", "a"),
+        ("taint t:NoSchedule removed from node b", "a"),
+    ]
+
+
+def test_several_changes_together_if_one_is_not_enough() -> None:
+    """One for each obstacle of that node."""
+    objects = [make_node("a"), make_node("b", cpu=1, taints=["t:NoSchedule"], unschedulable=True)]
+    told = landing(objects, make_pod("x", cpu=2), "b")
+    assert told.changes == ()
+    assert sorted(told.together) == [
+        "node b uncordoned",
+        "request of cpu lowered from 2 to 1",
+        "toleration of t:NoSchedule added",
+    ]
+
+
+def test_what_a_node_lacks_in_score() -> None:
+    """By plugin, against the node that is chosen; pinning the pod sends it there."""
+    objects = [make_node("a", cpu=8), make_node("b", cpu=4)]
+    told = landing(objects, make_pod("x", cpu=2), "b")
+    assert told.behind == sum(told.behindBy.values()) > 0
+    assert "NodeResourcesFit" in told.behindBy
+    assert [(one.change, one.chosen) for one in told.changes] == [("node selector kubernetes.io/hostname=b added", "b")]
