@@ -25,7 +25,7 @@ from kubestow.decisions.schema import SCHEDULED, Decision
 from kubestow.explaining.dry_run import dry_run, take
 from kubestow.explaining.explanation import Explanation, explained
 from kubestow.explaining.manifests import pods_in
-from kubestow.explaining.reading import LiveCluster, SchedulerAddress, recorded
+from kubestow.explaining.reading import LiveCluster, Reading, SchedulerAddress, recorded
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
@@ -191,8 +191,7 @@ async def _explanations(
     request: Request, access: Access, cluster: LiveCluster, manifests: list[Manifest]
 ) -> list[Explanation]:
     if manifests:
-        reading = await cluster.read()
-        world = _world(request, reading.objects)
+        reading, world = await _read(request, cluster)
         pods = pods_in(manifests, world, request.namespace or access.namespace or "default")
         return list(_tried(request, world, pods, reading.notes))
     namespace, name = _name_of(request)
@@ -200,13 +199,20 @@ async def _explanations(
     decision, notes = await _record(request, access, pod)
     if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
         return [Explanation(decision, "scheduler")]
-    reading = await cluster.read()
-    world = _world(request, reading.objects)
+    reading, world = await _read(request, cluster)
     notes += reading.notes
     run = explained(dry_run(world, world.take_out(pod)), request.against, (*notes, *_notes(pod)))
     if decision is None or request.against:
         return [run]
     return [Explanation(decision, "scheduler", run.would_fit_if, notes=notes)]
+
+
+async def _read(request: Request, cluster: LiveCluster) -> tuple[Reading, World]:
+    reading = await cluster.read()
+    world = _world(request, reading.objects)
+    for kind, problem in reading.unreadable:
+        world.set_unreadable(kind, problem)
+    return reading, world
 
 
 async def _record(request: Request, access: Access, pod: Pod) -> tuple[Decision | None, tuple[str, ...]]:

@@ -22,6 +22,15 @@ _NAME_WIDTH = 24
 _SCORE_COLUMN = 32
 _SUGGESTIONS = 6
 _MOVES = 3
+_WHY = {
+    "pdbViolations": "the fewest PodDisruptionBudgets violated",
+    "highestPriority": "the least important of its victims' most important pods",
+    "prioritySum": "the lowest sum of its victims' priorities",
+    "victims": "the fewest victims",
+    "started": "the latest start of its most important victim",
+    "first": "no reason: others are as good",
+}
+"""What a candidate for preemption had before the others."""
 _SIDE = 11
 
 
@@ -193,6 +202,11 @@ def _preemption(decision: Decision) -> Iterator[str]:
     if preemption.nominated:
         victims = ", ".join(victim.pod for victim in preemption.victims)
         yield from _wrapped(f"makes room on {preemption.nominated}, from which must go: {victims}", "  ")
+        if preemption.pdbViolations:
+            yield f"  against {preemption.pdbViolations} PodDisruptionBudgets"
+        if len(preemption.candidates) > 1:
+            why = _WHY.get(preemption.why, preemption.why)
+            yield f"  chosen among {len(preemption.candidates)} nodes for {why}"
     else:
         yield from _wrapped(preemption.message.removeprefix("preemption: "), "  ")
 

@@ -10,7 +10,7 @@ from kubestow.cycle.trace import Trace
 from kubestow.decisions import schema
 from kubestow.decisions.record import FAILED, Record
 from kubestow.decisions.recorder import Recorder
-from kubestow.framework.results import Rejection, Weighed
+from kubestow.framework.results import PostFilterResult, Rejection, Weighed
 from kubestow.model.timestamps import format_micro_time, format_time
 
 DROPPED = "there was no room to keep what was found out about nodes; --decision-records-bytes sets how much there is"
@@ -51,7 +51,9 @@ def tell(record: Record, recorder: Recorder, *, nodes: bool = True) -> schema.De
         ),
         nominated=tuple(schema.Nominated(pod.key, node, pod.priority) for node, pod in details.nominated),
         extenders=() if trace is None else tuple(schema.ExtenderCall(*call) for call in trace.calls),
-        preemption=_preemption(record),
+        preemption=None
+        if record.post_filter is None
+        else tell_preemption(record.post_filter, () if record.names is None else record.names.of_row),
         choice=_choice(record, found) if nodes else None,
         queue=_queue(record, recorder.move_names),
         binding=_binding(record, recorder.clock_offset()),
@@ -160,12 +162,10 @@ def _choice(record: Record, results: Mapping[str, schema.NodeResult]) -> schema.
 # Preemption
 
 
-def _preemption(record: Record) -> schema.Preemption | None:
-    result = record.post_filter
-    if result is None:
-        return None
+def tell_preemption(result: PostFilterResult, names: Sequence[str]) -> schema.Preemption:
+    """What PostFilter came to; `names` are those of rows, empty if they are no longer known."""
     node = result.nominated_node or ""
-    candidates = _candidates(record, result.weighed)
+    candidates = _candidates(result.weighed, names)
     chosen = next((candidate for candidate in candidates if candidate.node == node), None)
     return schema.Preemption(
         plugin=result.plugin,
@@ -179,13 +179,12 @@ def _preemption(record: Record) -> schema.Preemption | None:
     )
 
 
-def _candidates(record: Record, weighed: Weighed | None) -> tuple[schema.Candidate, ...]:
-    names = record.names
-    if weighed is None or names is None:
+def _candidates(weighed: Weighed | None, names: Sequence[str]) -> tuple[schema.Candidate, ...]:
+    if weighed is None or not names:
         return ()
     return tuple(
         schema.Candidate(
-            names.of_row[row],
+            names[row],
             int(broken),
             int(highest),
             int(priorities),

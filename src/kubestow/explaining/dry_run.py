@@ -15,6 +15,7 @@ from kubestow.cycle.outcome import NO_NODES
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.decisions import schema
 from kubestow.decisions.schema import Decision, NodeResult, Rejected
+from kubestow.decisions.telling import tell_preemption
 from kubestow.explaining.world import World
 from kubestow.extenders.extender import begin
 from kubestow.framework.queueing import QueueRules
@@ -125,7 +126,9 @@ class DryRun:
                 schema.ExtenderCall(extender.urlPrefix, extender.filterVerb, 0, 0, _NOT_ASKED)
                 for extender in self.world.extenders
             ),
-            preemption=None if self.preemption is None else _preemption(self.preemption),
+            preemption=None
+            if self.preemption is None
+            else tell_preemption(self.preemption, self.world.cluster.nodes.names),
             choice=self._choice(),
             queue=self._queue(),
         )
@@ -194,16 +197,6 @@ class DryRun:
             return schema.Queue()
         held = schema.Move(format_time(self.world.now), "gated", "PreEnqueue", self.gated.plugin)
         return schema.Queue(history=(held,))
-
-
-def _preemption(result: PostFilterResult) -> schema.Preemption:
-    return schema.Preemption(
-        plugin=result.plugin,
-        message=result.message,
-        nominated=result.nominated_node or "",
-        victims=tuple(schema.Victim(victim.key, victim.priority) for victim in result.victims),
-        unnominated=tuple(pod.key for pod in result.to_unnominate),
-    )
 
 
 def dry_run(world: World, pod: PodInfo) -> DryRun:

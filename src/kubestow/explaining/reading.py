@@ -33,8 +33,10 @@ class Reading(NamedTuple):
     """What was read."""
 
     objects: list[Any]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     """What could not be."""
+    unreadable: tuple[tuple[type, str], ...] = ()
+    """Kinds that the caller may not list, and why."""
 
 
 class LiveCluster:
@@ -68,18 +70,20 @@ class LiveCluster:
             if isinstance(result, BaseException):
                 raise result
         objects = [obj for answer in answers for obj in answer.objects]
-        return Reading(objects, tuple(note for answer in answers for note in answer.notes))
+        notes = tuple(note for answer in answers for note in answer.notes)
+        return Reading(objects, notes, tuple(kind for answer in answers for kind in answer.unreadable))
 
     async def _list(self, resource: Resource[Any]) -> Reading:
         try:
             listed = await Lister(self._client, resource).fetch("0")
         except NotFoundError:
-            return Reading([], ())
+            return Reading([])
         except ForbiddenError as error:
             if resource is NODES:
                 raise ExplainError(f"nodes cannot be listed: {error}") from None
             effect = "; nodes look emptier than they are" if resource is PODS else ""
-            return Reading([], (f"{resource.name} may not be listed and are left out{effect}",))
+            note = f"{resource.name} may not be listed and are left out{effect}"
+            return Reading([], (note,), ((resource.kind, str(error)),))
         except CallError as error:
             raise ExplainError(f"{resource.name} cannot be listed: {error}") from None
         notes: tuple[str, ...] = ()

@@ -70,6 +70,11 @@ class World:
         else:
             self.add_pending(obj)
 
+    def set_unreadable(self, kind: type, problem: str) -> None:
+        """Objects of a kind cannot be seen: whoever depends on them says so."""
+        if kind not in (Node, Pod, PriorityClass):
+            self.cluster.set_unreadable(kind, problem)
+
     def add_pending(self, pod: Pod) -> None:
         """A pod waits for a node; one of the same name is no longer there."""
         old = self.pending.get(pod.key)
