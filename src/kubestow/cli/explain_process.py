@@ -179,7 +179,7 @@ async def _live(request: Request) -> None:
             shown = text
             await pause(_WATCH_SECONDS)
     finally:
-        cluster.close()
+        await cluster.close()
 
 
 async def pause(seconds: float) -> None:

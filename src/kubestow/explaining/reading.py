@@ -44,11 +44,13 @@ class LiveCluster:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._channel = open_channel(access, clock=WallClock())
+        self._channel = open_channel(access, most_requests=1, clock=WallClock())
         self._client = ApiClient(self._channel, user_agent=user_agent("explain"), seconds=_SECONDS)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Close all connections, and let the loop notice: it may be about to end."""
         self._channel.close()
+        await asyncio.sleep(0)
 
     async def pod(self, namespace: str, name: str) -> Pod:
         """One pod; raises ExplainError."""
@@ -63,12 +65,8 @@ class LiveCluster:
     async def read(self) -> Reading:
         """All that a decision depends on; raises ExplainError if nodes cannot be listed."""
         resources = (*WATCHED, _PRIORITY_CLASSES)
-        # All answers are waited for: a request that is left behind would leave its connection behind.
-        results = await asyncio.gather(*map(self._list, resources), return_exceptions=True)
-        answers = [result for result in results if isinstance(result, Reading)]
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        # One after the other: the caller may share the server with everybody else.
+        answers = [await self._list(resource) for resource in resources]
         objects = [obj for answer in answers for obj in answer.objects]
         notes = tuple(note for answer in answers for note in answer.notes)
         return Reading(objects, notes, tuple(kind for answer in answers for kind in answer.unreadable))
@@ -114,7 +112,7 @@ async def recorded(access: Access, scheduler: SchedulerAddress, pod: Pod) -> Dec
     there = replace(
         access, server=scheduler.url, server_field="--server", tls=replace(tls, server_name=""), proxy_url=""
     )
-    channel = open_channel(there, clock=WallClock())
+    channel = open_channel(there, most_requests=1, clock=WallClock())
     try:
         client = ApiClient(channel, user_agent=user_agent("explain"), seconds=_SECONDS)
         namespace, name = quote(pod.metadata.namespace, safe=""), quote(pod.metadata.name, safe="")
