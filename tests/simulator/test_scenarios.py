@@ -15,7 +15,7 @@ from kubestow.objects import ObjectsError
 from kubestow.simulator import running
 from kubestow.simulator.measuring import Distribution
 from kubestow.simulator.results import as_json
-from kubestow.simulator.scenario.building import build
+from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.example import EXAMPLE
 from kubestow.simulator.scenario.reading import Scenario, read
 from kubestow.simulator.simulation import Simulation
@@ -46,7 +46,7 @@ def _built(scenario: Scenario) -> Simulation:
 def test_the_example_runs(tmp_path: Path) -> None:
     """What --init prints is a scenario that runs, with everything in it happening."""
     (tmp_path / "s.yaml").write_text(EXAMPLE)
-    done = running.run(read([str(tmp_path / "s.yaml")]), checked=True)
+    done = running.run(Prepared(read([str(tmp_path / "s.yaml")])), checked=True)
     assert done.results["seconds"] == 7200
     assert done.results["pods"]["bound"] > 100
     assert done.results["utilisation"]["nodes"]["max"] > 6
@@ -111,7 +111,7 @@ def test_a_list_of_kubectl_is_simulated(tmp_path: Path) -> None:
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
     scenario = read([str(path)])
     assert scenario.skipped == {"Odd (example.com/v1)": 1}
-    done = running.run(scenario, checked=True)
+    done = running.run(Prepared(scenario), checked=True)
     assert (done.results["pods"]["bound"], done.results["pods"]["pending"]) == (2, 1)
     assert "Insufficient cpu" in done.results["pending"][0]["message"]
 
@@ -276,7 +276,7 @@ def test_an_interrupted_run_reports_what_ran(tmp_path: Path) -> None:
         if seconds > 600:
             raise KeyboardInterrupt
 
-    done = running.run(read([str(tmp_path / "s.yaml")]), tmp_path / "out", interrupt)
+    done = running.run(Prepared(read([str(tmp_path / "s.yaml")])), tmp_path / "out", interrupt)
     assert not done.results["complete"]
     assert 600 < done.results["seconds"] < 1000
     assert (tmp_path / "out" / "results.json").read_bytes() == as_json(done.results)

@@ -23,9 +23,12 @@ class _Entry(NamedTuple):
 _SUBCOMMANDS = {
     "apiserver": _Entry("kubestow.cli.apiserver", "Run the embedded Kubernetes API server."),
     "capacity": _Entry("kubestow.cli.capacity", "Tell how full a cluster is, and how many more pods fit."),
+    "compare": _Entry("kubestow.cli.compare", "Run two configurations on one scenario and tell what differs."),
     "config": _Entry("kubestow.cli.config", "Write, check, complete and translate scheduler configurations."),
     "explain": _Entry("kubestow.cli.explain", "Say why a pod is where it is, or pending, and what would help."),
     "plugin": _Entry("kubestow.cli.plugin", "Make, check and list plugins written in Python."),
+    "record": _Entry("kubestow.cli.record", "Keep a live cluster's objects and their changes in a file."),
+    "replay": _Entry("kubestow.cli.replay", "Run a recording again, with this scheduler and its configuration."),
     "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place."),
     "simulate": _Entry("kubestow.cli.simulate", "Run a cluster in virtual time and report what came of it."),
     "up": _Entry("kubestow.cli.up", "Run a whole cluster: API server, nodes and scheduler."),

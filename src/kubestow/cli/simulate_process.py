@@ -16,7 +16,10 @@ from kubestow.objects import ObjectsError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import running
 from kubestow.simulator.contents import ObjectError
+from kubestow.simulator.recording.files import is_recording
+from kubestow.simulator.recording.replaying import Replay
 from kubestow.simulator.results import span, summary
+from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.reading import read
 
 
@@ -35,13 +38,11 @@ def run(
 ) -> None:
     """Simulate, and tell what came of it; raises SimulateError."""
     with problems():
-        scenario = read(files)
+        source = source_of(files)
         chosen = load_configuration(configuration, plugins)
-        for kind, count in sorted(scenario.skipped.items()):
-            click.echo(f"Left out: {count} of kind {kind}, which has no part in a simulation", err=True)
         with _progress() as progress:
             done = running.run(
-                scenario,
+                source,
                 out,
                 progress,
                 name=", ".join(Path(file).name for file in files),
@@ -54,6 +55,23 @@ def run(
         click.echo(line)
     if out is not None:
         click.echo(f"Wrote {out / 'report.html'}, results.json, samples.csv and decisions.jsonl.")
+
+
+def replay(file: str, seed: int, out: Path | None, configuration: str | None, plugins: PluginCollection) -> None:
+    """Run a recording again; raises SimulateError."""
+    if not is_recording(file):
+        raise SimulateError(f"{file}: is not a recording that can be read; kubestow record makes them")
+    run((file,), seed, out, configuration, plugins, checked=False)
+
+
+def source_of(files: tuple[str, ...]) -> running.Source:
+    """The scenario or the recording in files; raises ObjectsError, OSError."""
+    if len(files) == 1 and is_recording(files[0]):
+        return Replay(Path(files[0]))
+    scenario = read(files)
+    for kind, count in sorted(scenario.skipped.items()):
+        click.echo(f"Left out: {count} of kind {kind}, which has no part in a simulation", err=True)
+    return Prepared(scenario)
 
 
 def load_configuration(file: str | None, plugins: PluginCollection) -> SchedulerConfiguration:

@@ -11,11 +11,13 @@ import msgspec
 
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.model.whole import WholeNode, WholePendingPod, WholePod
+from kubestow.model.whole import WholeNode, WholeObject, WholePendingPod, WholePod
 
 T = TypeVar("T")
 
-_KEPT_WHOLE = (PersistentVolume, PersistentVolumeClaim, ResourceClaim, WholeNode, WholePod, WholePendingPod)
+_KEPT_WHOLE = (
+    PersistentVolume, PersistentVolumeClaim, ResourceClaim, WholeNode, WholePod, WholePendingPod, WholeObject
+)  # fmt: skip
 """Kinds that the scheduler updates with PUT, so it must send back what it does not know; and what extenders get."""
 
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

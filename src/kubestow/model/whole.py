@@ -1,7 +1,8 @@
-"""Pods and nodes that keep all of their JSON, for extenders, which are sent them as the API server has them."""
+"""Objects that keep all of their JSON: for extenders, which get them as the API server has them, and for recordings."""
 
 from msgspec import Raw
 
+from kubestow.model.meta import Base, ObjectMeta
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 
@@ -17,4 +18,11 @@ class WholePod(Pod, frozen=True):
 class WholePendingPod(Pod, frozen=True):
     """Keeps it only until it has a node: most pods of a cluster have one."""
 
+    source: Raw = Raw()
+
+
+class WholeObject(Base, frozen=True):
+    """Of any kind."""
+
+    metadata: ObjectMeta = ObjectMeta()
     source: Raw = Raw()

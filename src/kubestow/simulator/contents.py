@@ -104,6 +104,22 @@ class Contents:
                     told["state"]["running"]["startedAt"] = self._plane.store.now()
         self._plane.store.put(resource.storage, obj)
 
+    def put(self, obj: Object) -> None:
+        """Have an object be as it is in another cluster, whatever it was before; raises ObjectError."""
+        resource = _resource(obj)
+        if resource is not None and resource.kind not in _LEFT_OUT:
+            try:
+                self._restore(resource, obj, self._plane.store.by_uid.keys())
+            except ApiError as error:
+                raise ObjectError(f"{name_of(obj)}: {error.message}", obj) from None
+
+    def remove(self, kind: str, name: str, namespace: str = "default") -> None:
+        """Have an object be gone at once, without grace and finalizers."""
+        resource = _kind(kind)
+        record = self._plane.store.get(resource.storage, namespace if resource.namespaced else "", name)
+        if record is not None:
+            self._plane.store.delete(resource.storage, record)
+
     def update(
         self, kind: str, name: str, alter: Callable[[Object], Any], namespace: str = "default", *, sub: str = ""
     ) -> None:

@@ -1,23 +1,42 @@
-"""A scenario from its beginning to its end, with somebody told how far it is, and the results written to a folder."""
+"""A scenario or a recording from beginning to end: somebody is told how far it is, results are written to a folder."""
 
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.simulator import report
 from kubestow.simulator.measuring import Measures
 from kubestow.simulator.results import as_csv, as_json, as_parquet, results, write_whole
-from kubestow.simulator.scenario.building import build, duration, longest
-from kubestow.simulator.scenario.reading import Scenario, seconds
 from kubestow.simulator.simulation import Simulation
 
 Progress = Callable[[float, float, int], None]
 """Told how many seconds have been simulated, of how many, and how many pods were bound."""
 _TURNS = 200
+_TICK = 1e-6
+"""Seconds that are as good as none."""
 DECISIONS = "decisions.jsonl"
+
+
+class Source(Protocol):
+    """What is run."""
+
+    @property
+    def duration(self) -> float | None:
+        """In seconds; None: until nothing happens by itself."""
+
+    @property
+    def longest(self) -> float:
+        """How long it may run where no duration is given."""
+
+    @property
+    def sample(self) -> float:
+        """Seconds between samples."""
+
+    def simulation(self, **settings: Any) -> Simulation:
+        """At time zero; raises ObjectsError."""
 
 
 @dataclass
@@ -31,10 +50,10 @@ class Run:
 
 
 def run(
-    scenario: Scenario, out: Path | None = None, progress: Progress | None = None, name: str = "", **settings: Any
+    source: Source, out: Path | None = None, progress: Progress | None = None, name: str = "", **settings: Any
 ) -> Run:
-    """Simulate a scenario; Ctrl-C ends it early, with what there is until then. Raises ObjectsError, OSError."""
-    simulation = build(scenario, **settings)
+    """Simulate; Ctrl-C ends it early, with what there is until then. Raises ObjectsError, OSError."""
+    simulation = source.simulation(**settings)
     part = None
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -43,9 +62,9 @@ def run(
     gc.set_threshold(*GC_THRESHOLDS)
     with simulation:
         if part is None:
-            return _run(scenario, simulation, None, progress)
+            return _run(source, simulation, None, progress)
         with part.open("wb") as decisions:
-            done = _run(scenario, simulation, decisions.write, progress)
+            done = _run(source, simulation, decisions.write, progress)
         part.replace(part.with_name(DECISIONS))
     assert out is not None
     write(done, out, name)
@@ -53,13 +72,13 @@ def run(
 
 
 def _run(
-    scenario: Scenario, simulation: Simulation, write: Callable[[bytes], Any] | None, progress: Progress | None
+    source: Source, simulation: Simulation, write: Callable[[bytes], Any] | None, progress: Progress | None
 ) -> Run:
-    measures = Measures(simulation, max(seconds(scenario.spec.sample), 0.001), write)
-    end = duration(scenario)
+    measures = Measures(simulation, source.sample, write)
+    end = source.duration
     try:
         complete = True
-        _let_pass(simulation, measures, longest(scenario) if end is None else end, progress, settles=end is None)
+        _let_pass(simulation, measures, source.longest if end is None else end, progress, settles=end is None)
     except KeyboardInterrupt:
         complete = False
     measures.take_sample()
@@ -75,7 +94,7 @@ def _let_pass(
     def is_over() -> bool:
         return settles and simulation.time > last_plan and simulation.is_settled
 
-    while simulation.time < end:
+    while end - simulation.time > _TICK:
         if simulation.run_until(is_over, min(turn, end - simulation.time)) and settles:
             return
         if progress is not None:

@@ -44,15 +44,19 @@ def build(scenario: Scenario, *, seed: int | None = None, **settings: Any) -> Si
     return simulation
 
 
-def duration(scenario: Scenario) -> float | None:
-    """How long it is to run; None: until nothing happens by itself."""
-    return None if scenario.spec.duration is None else seconds(scenario.spec.duration)
+class Prepared:
+    """A scenario that can be run, as often as one likes."""
 
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        spec = scenario.spec
+        self.sample = max(seconds(spec.sample), 0.001)
+        self.duration = None if spec.duration is None else seconds(spec.duration)
+        ends = [seconds(event.at) + seconds(event.lasts or 0) for event in spec.events]
+        ends += [seconds(one) for arrival in spec.arrivals for one in (arrival.until or 0, *(arrival.times or ()))]
+        ends += [float(row["at"]) for rows in scenario.traces.values() for row in rows[-1:]]
+        self.longest = max(ends, default=0.0) + _LONGEST_TAIL
 
-def longest(scenario: Scenario) -> float:
-    """How long it may run where no duration is given."""
-    spec = scenario.spec
-    ends = [seconds(event.at) + seconds(event.lasts or 0) for event in spec.events]
-    ends += [seconds(one) for arrival in spec.arrivals for one in (arrival.until or 0, *(arrival.times or ()))]
-    ends += [float(row["at"]) for rows in scenario.traces.values() for row in rows[-1:]]
-    return max(ends, default=0.0) + _LONGEST_TAIL
+    def simulation(self, **settings: Any) -> Simulation:
+        """At time zero; raises ObjectsError."""
+        return build(self._scenario, **settings)

@@ -1,0 +1,37 @@
+"""`kubestow replay`: a recording, run again in virtual time."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubestow.cli.plugin_option import plugin_option
+
+if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
+
+
+@click.command("replay", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.argument("file")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of every choice by chance.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report, results and decisions here."
+)
+@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
+@click.option("--speed", type=click.Choice(["virtual"]), default="virtual", help="As fast as it can be computed.")
+@plugin_option
+def command(
+    file: str, seed: int, out: Path | None, configuration: str | None, speed: str, plugins: "PluginCollection"
+) -> None:
+    """Run a recording again: the cluster changes as it did, and the scheduler decides anew."""
+    # Imported only now: help and usage errors must not pay for a cluster.
+    from kubestow.cli.simulate_process import SimulateError, replay
+
+    del speed
+    try:
+        replay(file, seed, out, configuration, plugins)
+    except SimulateError as error:
+        for line in str(error).splitlines():
+            click.echo(f"Error: {line}", err=True)
+        sys.exit(1)

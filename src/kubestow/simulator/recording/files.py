@@ -1,0 +1,142 @@
+"""The file of a recording: lines of JSON, in members of gzip one after the other.
+
+    {"kubestow":"recording","version":1}                  the first line
+    {"time":1767225600.5,"op":"start"}                    a session begins: all objects are told again
+    {"time":1767225600.7,"op":"put","object":{...}}       an object is now this
+    {"time":1767225601.2,"op":"synced"}                   what was not told since `start` is gone
+    {"time":1767225660.0,"op":"delete","object":{...}}    an object is gone; of it only kind and metadata
+
+A member is complete or was being written when the recorder was killed. Reading stops before such a one, and a recorder
+that appends cuts it off first. Any tool that reads gzip reads the rest.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubestow.objects import ObjectsError
+
+VERSION = 1
+MAGIC = b"\x1f\x8b"
+_HEADER = msgspec.json.encode({"kubestow": "recording", "version": VERSION}) + b"\n"
+_encode = msgspec.json.Encoder().encode
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line."""
+
+    time: float
+    """Seconds since the epoch."""
+    op: str
+    object: dict[str, Any] = {}
+
+
+class RecordingWriter:
+    """Appends to a file, which is made if it is not there; raises ObjectsError if it is something else."""
+
+    def __init__(self, path: Path) -> None:
+        self._pending: list[bytes] = []
+        if path.exists() and path.stat().st_size:
+            end = sum(len(member) for member, _ in _members(path))
+            # Reading it all once tells whether it is a recording of ours.
+            for _ in entries(path):
+                break
+            self._file = path.open("r+b")
+            self._file.truncate(end)
+            self._file.seek(end)
+        else:
+            self._file = path.open("w+b")
+            self._pending.append(_HEADER)
+
+    def add(self, time: float, op: str, obj: Any = None) -> None:
+        """One more line; it is in the file after `flush`."""
+        line = {"time": round(time, 3), "op": op} | ({} if obj is None else {"object": obj})
+        self._pending.append(_encode(line) + b"\n")
+
+    def flush(self) -> None:
+        """Hand what was added to the operating system, as one member."""
+        if self._pending:
+            self._file.write(gzip.compress(b"".join(self._pending), 6, mtime=0))
+            self._file.flush()
+            self._pending.clear()
+
+    def close(self) -> None:
+        """Write the rest."""
+        self.flush()
+        self._file.close()
+
+
+def is_recording(path: str) -> bool:
+    """Whether a file begins as recordings do."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(2) == MAGIC
+    except OSError:
+        return False
+
+
+def _members(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """The complete members: as they are in the file, and what is in them."""
+    data = path.read_bytes()
+    while data:
+        unpack = zlib.decompressobj(31)
+        try:
+            content = unpack.decompress(data)
+        except zlib.error:
+            return
+        if not unpack.eof:
+            return
+        yield data[: len(data) - len(unpack.unused_data)], content
+        data = unpack.unused_data
+
+
+def entries(path: Path) -> Iterator[Entry]:
+    """The lines of a recording, but for the first; raises ObjectsError if it is none, OSError."""
+    first = True
+    for _, content in _members(path):
+        for line in content.splitlines():
+            try:
+                tree = msgspec.json.decode(line)
+                if first:
+                    _check(path, tree)
+                    first = False
+                    continue
+                yield msgspec.convert(tree, Entry)
+            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+                raise ObjectsError([f"{path}: not a recording: {error}"]) from None
+    if first:
+        raise ObjectsError([f"{path}: not a recording, or cut off before anything was in it"])
+
+
+def _check(path: Path, tree: Any) -> None:
+    if not isinstance(tree, dict) or tree.get("kubestow") != "recording":
+        raise ObjectsError([f"{path}: not a recording of kubestow"])
+    if tree.get("version") != VERSION:
+        raise ObjectsError([f"{path}: is of version {tree.get('version')}; this program reads version {VERSION}"])
+
+
+def changes(path: Path) -> list[Entry]:
+    """Puts and deletes alone: what was gone when a session began is deleted there. Raises ObjectsError, OSError."""
+    found: list[Entry] = []
+    known: dict[tuple[str, str, str], dict[str, Any]] = {}
+    told: set[tuple[str, str, str]] = set()
+    for entry in entries(path):
+        if entry.op == "start":
+            told = set()
+        elif entry.op == "synced":
+            gone = [key for key in known if key not in told]
+            found += [Entry(entry.time, "delete", known.pop(key)) for key in gone]
+        elif entry.op in ("put", "delete"):
+            metadata = entry.object.get("metadata", {})
+            key = (str(entry.object.get("kind")), metadata.get("namespace", ""), metadata.get("name", ""))
+            told.add(key)
+            if entry.op == "put":
+                known[key] = entry.object
+            else:
+                known.pop(key, None)
+            found.append(entry)
+    return found

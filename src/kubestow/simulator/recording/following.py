@@ -1,0 +1,91 @@
+"""Recording a live cluster: everything the scheduler watches, listed and then followed, with read rights alone."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from kubestow.client.access import Access, open_channel
+from kubestow.client.api import ApiClient
+from kubestow.client.informers import Informers
+from kubestow.client.resources import PODS, WATCHED, Resource
+from kubestow.model.clock import Clock
+from kubestow.model.whole import WholeObject
+from kubestow.simulator.recording.files import RecordingWriter
+from kubestow.simulator.recording.scrubbing import Hasher, scrubbed
+from kubestow.wiring.clients import user_agent
+
+FLUSH_SECONDS = 1.0
+
+
+class _Keeper:
+    """Writes what is heard of one resource."""
+
+    def __init__(
+        self,
+        resource: Resource[Any],
+        writer: RecordingWriter,
+        clock: Clock,
+        hasher: Hasher | None,
+        note: Callable[[str], None],
+    ) -> None:
+        self._group = f"{resource.group}/{resource.version}" if resource.group else resource.version
+        self._kind = resource.kind.__name__
+        self._name = resource.name
+        self._writer = writer
+        self._clock = clock
+        self._hasher = hasher
+        self._note = note
+
+    def on_add(self, obj: WholeObject) -> None:
+        self._put(obj)
+
+    def on_update(self, _old: WholeObject, new: WholeObject) -> None:
+        self._put(new)
+
+    def on_delete(self, obj: WholeObject) -> None:
+        tree = self._tree(obj)
+        self._writer.add(self._clock.now(), "delete", {key: tree[key] for key in ("apiVersion", "kind", "metadata")})
+
+    def on_access(self, problem: str) -> None:
+        if problem:
+            self._note(f"{self._name} cannot be recorded: {problem}")
+
+    def _put(self, obj: WholeObject) -> None:
+        self._writer.add(self._clock.now(), "put", self._tree(obj))
+
+    def _tree(self, obj: WholeObject) -> dict[str, Any]:
+        tree = {"apiVersion": self._group, "kind": self._kind, **scrubbed(msgspec.json.decode(obj.source))}
+        return tree if self._hasher is None else self._hasher.hashed(tree)
+
+
+async def follow(
+    access: Access, writer: RecordingWriter, clock: Clock, hasher: Hasher | None, note: Callable[[str], None]
+) -> None:
+    """Record until cancelled; raises CallError when the server cannot be read at all."""
+    channel = open_channel(access, clock=clock)
+    informers = Informers(ApiClient(channel, user_agent=user_agent("record"), patient=True), random.random)
+    for resource in WATCHED:
+        # All of a pod's life, its end included.
+        whole = replace(resource, kind=WholeObject, field_selector="")
+        informers.watch(whole, _Keeper(resource, writer, clock, hasher, note), last=resource is PODS)
+    writer.add(clock.now(), "start")
+    watching = asyncio.create_task(informers.run(), name="record")
+    try:
+        syncing = asyncio.create_task(informers.wait_synced(), name="sync")
+        await asyncio.wait({watching, syncing}, return_when=asyncio.FIRST_COMPLETED)
+        if not watching.done():
+            writer.add(clock.now(), "synced")
+            note("recording")
+        while not watching.done():
+            writer.flush()
+            await asyncio.wait({watching}, timeout=FLUSH_SECONDS)
+        watching.result()
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+        writer.close()
+        channel.close()

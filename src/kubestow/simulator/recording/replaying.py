@@ -1,0 +1,119 @@
+"""A recording as a simulation: what happened to the cluster happens again, and the scheduler decides anew.
+
+Objects change when they changed. A pod arrives when it arrived, without the node it was given then, unless it had one
+when the recording began or another scheduler's name; it ends as long after its binding as it did then. A pod that the
+scheduler evicts is gone after half a second. No controller and no kubelet acts beside that.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kubestow.model.pod import Pod
+from kubestow.objects import ObjectsError
+from kubestow.simulator.recording.files import Entry, changes
+from kubestow.simulator.simulation import Simulation
+
+Object = dict[str, Any]
+_DONE = ("Succeeded", "Failed")
+_STOP_SECONDS = 0.5
+_TAIL_SECONDS = 1.0
+"""What happened last has its effect, too."""
+_SAMPLES = 500
+
+
+class _Life:
+    """What became of one pod in the recording; times in seconds from its beginning."""
+
+    def __init__(self, first: Entry) -> None:
+        self.first = first
+        self.was_there = bool(first.object.get("spec", {}).get("nodeName"))
+        """Whether it had a node when it was first seen."""
+        self.bound: float | None = None
+        self.ended: float | None = None
+
+    @property
+    def ran(self) -> float | None:
+        """For how long it had its node."""
+        return None if self.bound is None or self.ended is None else self.ended - self.bound
+
+
+class Replay:
+    """A recording, read."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ObjectsError, OSError."""
+        self._entries = changes(path)
+        if not self._entries:
+            raise ObjectsError([f"{path}: has no objects"])
+        self.begin = self._entries[0].time
+        self.duration = self.longest = self._entries[-1].time - self.begin + _TAIL_SECONDS
+        self.sample = max(self.duration / _SAMPLES, 1.0)
+        self._lives: dict[str, _Life] = {}
+        self.bindings: dict[str, str] = {}
+        """Where each pod was bound while it was recorded, by namespace/name."""
+        for entry in self._entries:
+            if entry.object.get("kind") == "Pod":
+                self._note(entry)
+
+    def _note(self, entry: Entry) -> None:
+        metadata, time = entry.object["metadata"], entry.time - self.begin
+        life = self._lives.setdefault(metadata.get("uid", ""), _Life(entry))
+        node = entry.object.get("spec", {}).get("nodeName")
+        if node and life.bound is None and not life.was_there:
+            life.bound = time
+            self.bindings[f"{metadata.get('namespace', 'default')}/{metadata['name']}"] = node
+        done = entry.object.get("status", {}).get("phase") in _DONE
+        if life.ended is None and (entry.op == "delete" or done):
+            life.ended = time
+
+    def simulation(self, **settings: Any) -> Simulation:
+        """A simulation in which it happens again; `settings` are fields of Settings."""
+        simulation = Simulation(**{"controllers": "none", "kubelets": False, **settings})
+        for entry in self._entries:
+            simulation.at(entry.time - self.begin, partial(self._happen, entry))
+        simulation.plane.listeners.append(partial(self._changed, simulation))
+        return simulation
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Replay":
+        """What was recorded does not change: a fork shares it."""
+        return self
+
+    def _happen(self, entry: Entry, simulation: Simulation) -> None:
+        obj = entry.object
+        if obj["kind"] == "Pod":
+            self._pod_happens(entry, self._lives[obj["metadata"].get("uid", "")], simulation)
+        elif entry.op == "put":
+            simulation.put(obj)
+        else:
+            simulation.remove(obj["kind"], obj["metadata"]["name"], obj["metadata"].get("namespace", "default"))
+
+    def _pod_happens(self, entry: Entry, life: _Life, simulation: Simulation) -> None:
+        metadata = entry.object["metadata"]
+        if entry is life.first:
+            if entry.op == "put" and life.ended != entry.time - self.begin:
+                simulation.put(entry.object if life.was_there else _unbound(entry.object))
+        elif life.ended == entry.time - self.begin and life.bound is None:
+            # Nobody had placed it, or it was there all along: it goes as it went.
+            _end(metadata.get("uid", ""), metadata["name"], metadata.get("namespace", "default"), simulation)
+
+    def _changed(self, simulation: Simulation, which: tuple[type, str], old: Any, new: Any, _phase: str) -> None:
+        if which[0] is not Pod or new is None or old is None:
+            return
+        life = self._lives.get(new.metadata.uid)
+        end = partial(_end, new.metadata.uid, new.metadata.name, new.metadata.namespace)
+        if new.metadata.deletionTimestamp is not None and old.metadata.deletionTimestamp is None:
+            simulation.at(simulation.time + _STOP_SECONDS, end)
+        elif new.spec.nodeName and not old.spec.nodeName and life is not None and life.ran is not None:
+            simulation.at(simulation.time + life.ran, end)
+
+
+def _unbound(pod: Object) -> Object:
+    spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+    return {**pod, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def _end(uid: str, name: str, namespace: str, simulation: Simulation) -> None:
+    current = simulation.get("Pod", name, namespace)
+    if current is not None and current["metadata"]["uid"] == uid:
+        simulation.remove("Pod", name, namespace)

@@ -1,0 +1,186 @@
+"""Recordings: what goes into the file, what survives a kill, and that a replay decides as the scheduler did."""
+
+import asyncio
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from client.doubles import SkewedClock
+from client.virtualtime import run
+from integration.cluster import node, pod, priority_class, running_cluster, running_scheduler
+from kubestow.cli import main
+from kubestow.objects import ObjectsError
+from kubestow.simulator.recording import files, following
+from kubestow.simulator.recording.files import RecordingWriter
+from kubestow.simulator.recording.replaying import Replay
+from kubestow.simulator.recording.scrubbing import Hasher, scrubbed
+from simulator.conftest import nodes
+
+Object = dict[str, Any]
+
+
+def _pods(count: int) -> list[Object]:
+    chance = random.Random(3)
+    found = []
+    for number in range(count):
+        one = pod(f"p{number:02}", chance.choice(["300m", "700m", "1"]), restartPolicy="Never")
+        if number % 7 == 6:
+            one["spec"]["priorityClassName"] = "high"
+        one["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]
+        found.append(one)
+    return found
+
+
+async def _record(path: Path, hasher: Hasher | None = None) -> dict[str, str]:
+    """A cluster with a scheduler, recorded from before its first pod until after its last."""
+    placed: dict[str, str] = {}
+    async with running_cluster() as cluster:
+        await cluster.add(priority_class("high", 100), *(node(f"n{number}", "2") for number in range(4)))
+        async with running_scheduler(cluster) as instance:
+            writer = RecordingWriter(path)
+            said: list[str] = []
+            recording = asyncio.create_task(
+                following.follow(instance.way.access, writer, SkewedClock(), hasher, said.append)
+            )
+            await asyncio.sleep(5)
+            for number, one in enumerate(_pods(14)):
+                await cluster.add(one)
+                await asyncio.sleep(7.3)
+                placed |= {name: where for name, where in (await cluster.nodes_of_pods()).items() if where}
+                if number % 4 == 3:
+                    await cluster.delete(f"/api/v1/namespaces/default/pods/p{number - 2:02}")
+                    await asyncio.sleep(7.3)
+            recording.cancel()
+            await asyncio.wait({recording})
+            assert said == ["recording"]
+    return placed
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A recording, and where the pods went."""
+    path = tmp_path_factory.mktemp("recorded") / "r.gz"
+    return path, run(_record(path))
+
+
+def test_a_replay_decides_as_the_recorded_scheduler_did(recorded: tuple[Path, dict[str, str]]) -> None:
+    """Same seed, same configuration: every pod goes where it went, evictions included."""
+    path, placed = recorded
+    replay = Replay(path)
+    found: dict[str, str] = {}
+    with replay.simulation(seed=1, checked=True) as simulation:
+        simulation.on_decision.append(
+            lambda one, outcome: found.update({one.metadata.name: getattr(outcome, "node", "")})
+        )
+        simulation.run_for(replay.duration)
+    assert {name: where for name, where in found.items() if where} == placed
+    assert {key.removeprefix("default/"): where for key, where in replay.bindings.items()} == placed
+    assert len(placed) >= 10
+
+
+def test_nothing_secret_is_recorded(recorded: tuple[Path, dict[str, str]]) -> None:
+    """Neither values nor names of the environment."""
+    content = gzip.decompress(recorded[0].read_bytes())
+    assert b"hunter2" not in content
+    assert b"PASSWORD" not in content
+    assert b'"p00"' in content
+
+
+def test_names_can_be_hashed_and_decisions_stay_the_same(tmp_path: Path) -> None:
+    """A hashed recording names nothing, and its pods go to the hashes of the same nodes."""
+    hasher = Hasher(b"salt")
+    placed = run(_record(tmp_path / "h.gz", hasher))
+    content = gzip.decompress((tmp_path / "h.gz").read_bytes())
+    assert b'"p00"' not in content
+    assert b'"n0"' not in content
+    replay = Replay(tmp_path / "h.gz")
+    expected = {f"{hasher.word('default')}/{hasher.word(name)}": hasher.word(where) for name, where in placed.items()}
+    assert replay.bindings == expected
+
+
+def test_what_refers_to_a_name_is_hashed_like_it() -> None:
+    """Hostnames in labels and affinity too, or pods would look for nodes that are not there."""
+    hasher = Hasher(b"salt")
+    tree = {"metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1", "tier": "n1"}},
+            "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}]}  # fmt: skip
+    found = hasher.hashed(tree)
+    word = hasher.word("n1")
+    assert found["metadata"] == {"name": word, "labels": {"kubernetes.io/hostname": word, "tier": "n1"}}
+    assert found["matchExpressions"][0]["values"] == [word]
+
+
+def test_scrubbing_leaves_what_scheduling_needs() -> None:
+    """Commands and managed fields go; resources stay."""
+    container = {"name": "c", "command": ["sh"], "args": ["-p", "x"], "resources": {"requests": {"cpu": "1"}}}
+    tree = {"metadata": {"managedFields": [1]}, "spec": {"containers": [container]}}
+    assert scrubbed(tree) == {
+        "metadata": {},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+    }
+
+
+def _write(path: Path, *ops: tuple[float, str, Any]) -> None:
+    writer = RecordingWriter(path)
+    for op in ops:
+        writer.add(*op)
+        writer.flush()
+    writer.close()
+
+
+def test_a_killed_recorder_loses_only_what_it_was_writing(tmp_path: Path) -> None:
+    """At whatever byte the file ends, what was complete is read, and recording can go on."""
+    path = tmp_path / "r.gz"
+    ops = [(float(number), "put", one) for number, one in enumerate(nodes(5))]
+    _write(path, (0.0, "start", None), *ops)
+    whole = path.read_bytes()
+    for cut in range(len(whole) - 1, len(whole) // 2, -7):
+        path.write_bytes(whole[:cut])
+        kept = [entry.time for entry in files.entries(path)]
+        assert kept == sorted(kept)
+        assert 2 <= len(kept) <= 5
+    _write(path, (9.0, "start", None))
+    assert [entry.op for entry in files.entries(path)][-1] == "start"
+
+
+def test_what_was_gone_when_recording_went_on_is_deleted(tmp_path: Path) -> None:
+    """A session begins with everything there is; the rest is no more."""
+    path, (first, second) = tmp_path / "r.gz", nodes(2)
+    _write(path, (0.0, "start", None), (0.0, "put", first), (0.0, "put", second), (1.0, "synced", None))
+    _write(path, (9.0, "start", None), (9.0, "put", second), (9.5, "synced", None))
+    found = [(entry.time, entry.op, entry.object["metadata"]["name"]) for entry in files.changes(path)]
+    assert found == [(0, "put", "node-0"), (0, "put", "node-1"), (9, "put", "node-1"), (9.5, "delete", "node-0")]
+
+
+def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
+    """Other content, another version, nothing at all: each with the file's name."""
+    path = tmp_path / "r.gz"
+    for content, problem in (
+        (gzip.compress(b"hello\n"), "not a recording"),
+        (gzip.compress(b'{"kubestow":"recording","version":9}\n'), "is of version 9; this program reads version 1"),
+        (gzip.compress(b"{}\n"), "not a recording of kubestow"),
+        (b"\x1f\x8b", "cut off before anything was in it"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ObjectsError, match=f"r.gz: .*{problem}"):
+            Replay(path)
+
+
+def test_the_command_replays(recorded: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    """kubestow replay writes what kubestow simulate writes."""
+    ran = CliRunner().invoke(main, ["replay", str(recorded[0]), "--seed", "1", "--out", str(tmp_path / "out")])
+    assert ran.exit_code == 0, ran.output
+    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes())
+    assert results["pods"]["bound"] == len(recorded[1])
+
+
+def test_replaying_something_else_is_an_error(tmp_path: Path) -> None:
+    """With the way to a recording."""
+    (tmp_path / "x.yaml").write_text("a: 1")
+    ran = CliRunner().invoke(main, ["replay", str(tmp_path / "x.yaml")])
+    assert ran.exit_code == 1
+    assert "kubestow record makes them" in ran.output
