@@ -1,5 +1,6 @@
 """A scenario becomes a simulation that is ready to run."""
 
+from functools import partial
 from typing import Any
 
 from kubestow.apiserver.kubelets import description
@@ -41,6 +42,8 @@ def build(scenario: Scenario, *, seed: int | None = None, **settings: Any) -> Si
         raise ObjectsError([f"{place}: {error}" if place else str(error)]) from None
     for index, event in enumerate(spec.events):
         happenings.plan(event, index, seed, simulation)
+    for change in scenario.changes:
+        simulation.at(change.time, partial(happenings.change, change.op, change.object))
     return simulation
 
 
@@ -54,6 +57,7 @@ class Prepared:
         self.duration = None if spec.duration is None else seconds(spec.duration)
         ends = [seconds(event.at) + seconds(event.lasts or 0) for event in spec.events]
         ends += [seconds(one) for arrival in spec.arrivals for one in (arrival.until or 0, *(arrival.times or ()))]
+        ends += [change.time for change in scenario.changes]
         ends += [float(row["at"]) for rows in scenario.traces.values() for row in rows[-1:]]
         self.longest = max(ends, default=0.0) + _LONGEST_TAIL
 

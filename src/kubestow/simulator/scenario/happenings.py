@@ -6,6 +6,7 @@ from functools import partial
 
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.resources import BY_KIND
 from kubestow.model.node import Node
 from kubestow.simulator.contents import ObjectError
 from kubestow.simulator.scenario.format import Event, Nodes, Object
@@ -57,6 +58,31 @@ def apply(simulation: Simulation, obj: Object) -> None:
         current.update({key: value for key, value in obj.items() if key not in ("metadata", "status")})
 
     simulation.update(kind, name, alter, namespace)
+
+
+def change(op: str, obj: Object, simulation: Simulation) -> None:
+    """What a file of another tool says happens; what is about an object that is not there is left alone."""
+    metadata = obj.get("metadata", {})
+    kind, name, namespace = str(obj.get("kind")), metadata.get("name", ""), metadata.get("namespace", "default")
+    if (obj.get("apiVersion"), kind) not in BY_KIND:
+        return
+    current = simulation.get(kind, name, namespace)
+    if op == "apply" and (current is None or kind != "Pod"):
+        apply(simulation, obj)
+    elif op == "delete" and current is not None:
+        simulation.delete(kind, name, namespace)
+    elif op == "patch" and current is not None and kind != "Pod":
+        simulation.update(kind, name, lambda one: _merge(one, {**obj, "status": {}}), namespace)
+
+
+def _merge(current: Object, changes: Object) -> None:
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(current.get(key), dict):
+            _merge(current[key], value)
+        elif value is None:
+            current.pop(key, None)
+        elif value != {}:
+            current[key] = value
 
 
 def _to_each(act: Callable[[Simulation, str], None], names: list[str], simulation: Simulation) -> None:

@@ -20,7 +20,9 @@ from kubestow.config.durations import Duration
 from kubestow.model import quantity
 from kubestow.objects import ObjectsError
 from kubestow.objects.manifests import documents
-from kubestow.objects.sources import Source, problem_of, sources
+from kubestow.objects.sources import Source, problem_of, sources, text_of
+from kubestow.simulator.scenario import foreign
+from kubestow.simulator.scenario.foreign import Planned
 from kubestow.simulator.scenario.format import API_VERSION, KIND, Arrival, Document, Event, Object, Span, Spec
 
 _PATH = re.compile(r" - at `\$\.?(.*)`$")
@@ -40,6 +42,8 @@ class Scenario:
     """Where objects stand, by their id()."""
     traces: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     """The rows of trace files, by name."""
+    changes: list[Planned] = field(default_factory=list)
+    """What files of other tools say happens later."""
     skipped: dict[str, int] = field(default_factory=dict)
     """How many objects there were of kinds that mean nothing here."""
 
@@ -63,7 +67,7 @@ def read(paths: Iterable[str]) -> Scenario:
     scenario, problems, found = Scenario(), list[str](), list[str]()
     for path in paths:
         _read_path(path, scenario, problems, found)
-    if not problems and not scenario.objects and not found:
+    if not problems and not scenario.objects and not scenario.changes and not found:
         problems.append("there is nothing to simulate: no Scenario and no objects")
     if problems:
         raise ObjectsError(problems)
@@ -72,8 +76,18 @@ def read(paths: Iterable[str]) -> Scenario:
 
 def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[str]) -> None:
     try:
+        if path.endswith(".sktrace"):
+            scenario.changes += foreign.sktrace(Path(path).read_bytes())
+            return
+        if path.endswith(".csv"):
+            objects, changes = foreign.openb(text_of(path))
+            scenario.objects += objects
+            scenario.changes += changes
+            return
         for source in sources(path):
             _read_source(source, scenario, problems, found)
+    except foreign.ForeignError as error:
+        problems.append(f"{path}: {error}")
     except OSError as error:
         problems.append(f"{error.filename or path}: {problem_of(error)}")
     except UnicodeDecodeError as error:
@@ -81,9 +95,20 @@ def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[s
 
 
 def _read_source(source: Source, scenario: Scenario, problems: list[str], found: list[str]) -> None:
+    begin: float | None = None
     try:
         for document in documents(source):
             tree = msgspec.json.decode(document.data)
+            try:
+                if foreign.is_record(tree):
+                    change, begin = foreign.recorded(tree, begin)
+                    scenario.changes.append(change)
+                    continue
+                if _is_foreign(document.place, tree, scenario, source, problems, found):
+                    continue
+            except foreign.ForeignError as error:
+                problems.append(f"{document.place}: {error}")
+                continue
             if not isinstance(tree, dict) or not tree.get("kind"):
                 problems.append(f"{document.place}: needs apiVersion and kind, such as {API_VERSION} and {KIND}")
             elif tree["kind"] == KIND and str(tree.get("apiVersion", "")).startswith("kubestow.dev/"):
@@ -95,6 +120,26 @@ def _read_source(source: Source, scenario: Scenario, problems: list[str], found:
                 _take_object(document.place, tree, scenario, problems)
     except ObjectsError as error:
         problems += error.problems
+
+
+def _is_foreign(
+    place: str, tree: Any, scenario: Scenario, source: Source, problems: list[str], found: list[str]
+) -> bool:
+    """Take a document of another tool; whether it is one. Raises ForeignError."""
+    if foreign.is_snapshot(tree):
+        for obj in foreign.snapshot(tree):
+            _take_object(place, obj, scenario, problems)
+        return True
+    if foreign.is_simon(tree):
+        for path in foreign.simon_paths(tree):
+            _read_path(str(Path(source.name).parent / path), scenario, problems, found)
+        return True
+    if isinstance(tree, dict) and tree.get("kind") == "ResourcePatch":
+        change = foreign.resource_patch(tree)
+        if change is not None:
+            scenario.changes.append(change)
+        return True
+    return False
 
 
 def _take_object(place: str, tree: Object, scenario: Scenario, problems: list[str]) -> None:
