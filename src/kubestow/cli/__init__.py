@@ -31,6 +31,7 @@ _SUBCOMMANDS = {
     "replay": _Entry("kubestow.cli.replay", "Run a recording again, with this scheduler and its configuration."),
     "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place."),
     "simulate": _Entry("kubestow.cli.simulate", "Run a cluster in virtual time and report what came of it."),
+    "sweep": _Entry("kubestow.cli.sweep", "Simulate with many configurations and tell which did best."),
     "up": _Entry("kubestow.cli.up", "Run a whole cluster: API server, nodes and scheduler."),
 }
 

@@ -1,0 +1,62 @@
+"""`kubestow sweep`: one scenario, many times, each time with other fields."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubestow.cli.plugin_option import plugin_option
+
+if TYPE_CHECKING:
+    from kubestow.plugin.loading import PluginCollection
+
+_VARY = "What to vary, such as config.percentageOfNodesToScore=10,50 or scenario.spec.nodes[0].count=4..9; repeatable."
+_OBJECTIVES = ("wait", "wait95", "pending", "evictions", "fragmentation", "bound", "cpu")
+
+
+@click.command("sweep", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
+@click.option("--vary", metavar="FIELD=V,V,...", multiple=True, help=_VARY)
+@click.option("--list", "listed", type=click.Path(path_type=Path, dir_okay=False), help="CSV: a column for each field.")
+@click.option("--random", "draws", type=click.IntRange(0), default=0, help="Draw so many combinations by chance.")
+@click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many, from 1 on.")
+@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler, to be varied.")
+@plugin_option
+@click.option(
+    "--by", "objective", type=click.Choice(_OBJECTIVES), default="wait", show_default=True, help="What is best."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Results; a sweep goes on here."
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes. [default: one for each core]")
+@click.option("--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://HOST:8786; needs kubestow[dask].")
+def command(
+    scenario: tuple[str, ...],
+    vary: tuple[str, ...],
+    listed: Path | None,
+    draws: int,
+    seeds: int,
+    configuration: str | None,
+    plugins: "PluginCollection",
+    objective: str,
+    out: Path,
+    workers: int | None,
+    dask: str | None,
+) -> None:
+    """Simulate a scenario with many configurations, seeds or sizes, and tell which did best.
+
+    A field begins with `config.` for the scheduler's configuration, or `scenario.` for the Scenario. Lists are combined
+    with each other; a range LOW..HIGH is drawn from with --random. Started again with the same --out, a sweep that was
+    killed goes on where it was.
+    """
+    # Imported only now: help and usage errors must not pay for a cluster.
+    from kubestow.cli.simulate_process import SimulateError
+    from kubestow.cli.sweep_process import Request, run
+
+    try:
+        run(Request(scenario, vary, listed, draws, seeds, configuration, plugins, objective, out, workers, dask))
+    except SimulateError as error:
+        for line in str(error).splitlines():
+            click.echo(f"Error: {line}", err=True)
+        sys.exit(1)
