@@ -23,6 +23,7 @@ SECTIONS = [
     "evaluation",
     "scheduling",
     "records",
+    "simulation",
     "extender",
     "plugins",
     "apiserver",

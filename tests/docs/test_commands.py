@@ -28,7 +28,10 @@ NOT_RUN = {
 }
 """How commands begin that no test types, and why."""
 
-_RUNS = ("kubestow config ", "kubestow plugin ", "kubestow scheduler ", "pytest ", "cat ", "sed ", "echo ", "export ")
+_RUNS = (
+    *("kubestow config ", "kubestow plugin ", "kubestow scheduler ", "kubestow simulate ", "kubestow capacity "),
+    *("kubestow sweep ", "pytest ", "cat ", "grep ", "sed ", "echo ", "export "),
+)
 _WITH_A_CLUSTER = ("kubectl ", "kubestow explain ", "python ", "kill ")
 """Typed where there is kubectl, which has brought the cluster to what the page shows."""
 _TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
