@@ -13,8 +13,11 @@ from vulture import Vulture  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[1]
 
-PUBLIC = ("src/kubestow/testing/", "src/kubestow/plugin", "src/kubestow/framework/plugin.py")
-"""For people who write plugins."""
+PUBLIC = (
+    *("src/kubestow/testing/", "src/kubestow/plugin", "src/kubestow/framework/plugin.py"),
+    *("src/kubestow/simulator/simulation.py", "src/kubestow/simulator/contents.py"),
+)
+"""For people who write plugins, and for those who simulate."""
 
 CALLED_BY_OTHERS = {
     "asyncio": ("connection_lost", "data_received", "pause_writing", "resume_writing"),

@@ -1,5 +1,6 @@
 """A cluster in virtual time: what happens in it, how it is looked at, and how it is forked."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -240,3 +241,14 @@ def test_a_broken_invariant_ends_the_run(simulate: Simulate) -> None:
     simulation.core.cluster.remove_pod(simulation.get("Pod", "p")["metadata"]["uid"])  # type: ignore[index]
     with pytest.raises(InvariantError, match="pod default/p is on node-0, and the scheduler takes it to be on None"):
         simulation.run_for(1)
+
+
+def test_a_notebook_can_simulate(simulate: Simulate) -> None:
+    """Where an event loop runs already."""
+
+    async def cell() -> str:
+        simulation = simulate(*nodes(1), pod("p"))
+        simulation.settle()
+        return simulation.node_of("p")
+
+    assert asyncio.run(cell()) == "node-0"

@@ -69,3 +69,41 @@ def test_waiting_for_what_cannot_happen_is_an_error(loop: VirtualLoop) -> None:
     for task in asyncio.all_tasks(loop):
         task.cancel()
     loop.run(asyncio.sleep(0))
+
+
+def test_a_step_is_one_moment(loop: VirtualLoop) -> None:
+    """Everything that is due at that moment happens, nothing later; without anything to come there is no step."""
+    seen: list[str] = []
+    for when, what in ((1.0, "a"), (1.0, "b"), (2.0, "c")):
+        loop.call_at(when, seen.append, what)
+    assert loop.step()
+    assert (loop.time(), seen) == (1.0, ["a", "b"])
+    assert loop.step()
+    assert not loop.step()
+    assert (loop.time(), seen) == (2.0, ["a", "b", "c"])
+
+
+def test_it_runs_inside_another_loop_that_runs(loop: VirtualLoop) -> None:
+    """As in a notebook; the other loop is the running one again afterwards."""
+
+    async def outer() -> None:
+        loop.run(asyncio.sleep(60))
+        assert loop.time() == 60.0
+        await asyncio.sleep(0)
+
+    asyncio.run(outer())
+
+
+def test_a_timer_between_two_nanoseconds_rings_once(loop: VirtualLoop) -> None:
+    """Whoever waits for a moment that rounds to the present does not wait for ever."""
+    due, rung = 20.1234567890123, []
+
+    def ring() -> None:
+        if loop.time() < due:
+            loop.call_at(due, ring)
+        else:
+            rung.append(loop.time())
+
+    loop.call_at(due, ring)
+    loop.run_for(30)
+    assert len(rung) == 1

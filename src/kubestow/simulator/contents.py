@@ -180,7 +180,7 @@ def _copied(obj: Any) -> Any:
 def _demand_no_cycle(objects: Iterable[Object]) -> None:
     """Objects may not own each other in a circle: nobody would ever collect them."""
     owners = {
-        obj["metadata"]["uid"]: (name_of(obj), [one.get("uid") for one in obj["metadata"].get("ownerReferences") or ()])
+        obj["metadata"]["uid"]: (obj, [one.get("uid") for one in obj["metadata"].get("ownerReferences") or ()])
         for obj in objects
         if isinstance(obj.get("metadata"), dict) and obj["metadata"].get("uid")
     }
@@ -192,8 +192,9 @@ def _demand_no_cycle(objects: Iterable[Object]) -> None:
             uid, depth = stack.pop()
             del path[depth:]
             if uid in path:
-                names = [owners[one][0] for one in [*path[path.index(uid) :], uid]]
-                raise ObjectError(f"objects own each other in a circle: {' is owned by '.join(names)}")
+                names = [name_of(owners[one][0]) for one in [*path[path.index(uid) :], uid]]
+                circle = " is owned by ".join(names)
+                raise ObjectError(f"objects own each other in a circle: {circle}", owners[uid][0])
             if uid in done or uid not in owners:
                 continue
             path.append(uid)

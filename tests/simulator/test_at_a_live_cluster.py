@@ -1,0 +1,72 @@
+"""The commands at a live cluster: its headroom is told, and a recorder that is killed leaves what it had."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from apiserver.running import TOKEN, Running
+from kubestow.apiserver import Options
+from kubestow.cli import main
+from kubestow.simulator.recording.files import entries
+from simulator.conftest import pod
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest.fixture
+def plane() -> Iterator[Running]:
+    """A control plane with three nodes, and nobody who schedules."""
+    running = Running(Options(nodes=3, token=TOKEN))
+    yield running
+    running.stop()
+
+
+def test_capacity_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
+    """Both questions, with the kubeconfig of somebody who may read."""
+    kubeconfig = str(plane.control_plane.kubeconfig_path)
+    ran = CliRunner().invoke(main, ["capacity", "--kubeconfig", kubeconfig])
+    assert ran.exit_code == 0, ran.output
+    assert [line.split()[0] for line in ran.output.splitlines()[:5]] == ["NODE", "*", "node-0", "node-1", "node-2"]
+    (tmp_path / "p.yaml").write_bytes(b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":'
+                                      b'[{"name":"c","image":"i","resources":{"requests":{"cpu":"3"}}}]}}')  # fmt: skip
+    ran = CliRunner().invoke(main, ["capacity", "--kubeconfig", kubeconfig, "--podspec", str(tmp_path / "p.yaml")])
+    assert ran.output.startswith("6 more pods fit: p\n")
+
+
+def test_a_recorder_that_is_killed_leaves_what_it_had(plane: Running, tmp_path: Path) -> None:
+    """SIGKILL: everything up to the last second is in the file, and the next recorder goes on with it."""
+    file, client = tmp_path / "r.gz", plane.client()
+    for number in range(2):
+        with _recorder(plane, file) as recorder:
+            client.create(PODS, pod(f"p{number}"))
+            _wait_for(f"p{number}", file)
+            os.kill(recorder.pid, signal.SIGKILL)
+            recorder.wait()
+    assert _pods(file) == {"p0", "p1"}
+    assert [entry.op for entry in entries(file)].count("start") == 2
+
+
+def _recorder(plane: Running, file: Path) -> "subprocess.Popen[bytes]":
+    kubeconfig = str(plane.control_plane.kubeconfig_path)
+    command = [sys.executable, "-m", "kubestow", "record", str(file), "--kubeconfig", kubeconfig]
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+
+def _pods(file: Path) -> set[str]:
+    if not file.exists() or not file.stat().st_size:
+        return set()
+    return {one.object["metadata"]["name"] for one in entries(file) if one.object.get("kind") == "Pod"}
+
+
+def _wait_for(pod_name: str, file: Path) -> None:
+    until = time.monotonic() + 60
+    while pod_name not in _pods(file):
+        assert time.monotonic() < until, f"{pod_name} was not recorded"
+        time.sleep(0.1)
