@@ -11,6 +11,7 @@ from kubestow.binding.binder import Attempt
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.journal import CHANGE_BYTES
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.cycle.trace import Trace
 from kubestow.decisions.record import Record
@@ -118,6 +119,22 @@ def test_too_many_that_wait_lose_their_nodes_first() -> None:
     assert (oldest.nodes, oldest.nodesDropped) == ({}, DROPPED)
     assert oldest.message.startswith("0/100 nodes are available")
     assert len(tell(records[0], world.recorder).nodes) == 100  # type: ignore[arg-type]
+
+
+def test_the_count_does_not_drift() -> None:
+    """After thousands of records came and went, what is counted is what is there."""
+    world = World(300_000, node_count=20)
+    for number in range(3_000):
+        world.cluster.set_node(make_node(f"n{number % 30}", cpu="1k"))
+        record = world.schedule(f"p{number}", ("100m", "200m", "2k")[number % 3])
+        if number % 100:
+            world.waiting.discard(record.uid)
+    records = list(world.recorder)
+    shared = {id(part): part.size for record in records for part in (record.names, record.refusals) if part}
+    chapters = {id(layer[0]): layer[0] for record in records if record.trace for layer in record.trace.layers}
+    counted = sum(CHANGE_BYTES * chapter.counted_changes + chapter.counted_base for chapter in chapters.values())
+    assert chapters
+    assert world.recorder.bytes == sum(record.own_bytes for record in records) + sum(shared.values()) + counted
 
 
 def crowd(world: World, size: int) -> None:

@@ -33,15 +33,14 @@ class PluginPart(NamedTuple):
 class Chapter:
     """Some changes one after the other, and what was said after the last of them."""
 
-    __slots__ = ("_after", "changes", "counted_changes", "holders", "parts")
+    __slots__ = ("_after", "changes", "counted_base", "counted_changes", "holders", "parts")
 
     def __init__(self, after: list[Said], parts: Sequence[PluginPart]) -> None:
         self._after = after
         self.changes: list[tuple[int, Said]] = []
         self.parts = parts
-        self.counted_changes = 0
-        """How many of its changes whoever counts bytes has counted; and for how many who hold it."""
-        self.holders = 0
+        self.counted_base = self.counted_changes = self.holders = 0
+        """What whoever counts bytes has counted, and for how many who hold it."""
 
     @property
     def base_size(self) -> int:

@@ -33,9 +33,6 @@ from kubestow.framework.results import PluginError, PostFilterResult
 from kubestow.framework.verdicts import Verdicts
 from kubestow.model.clock import Clock
 from kubestow.queue.queued_pod import QueuedPod
-from kubestow.reporting.logs import get_logger
-
-log = get_logger(__name__)
 
 DEFAULT_BYTES = 128 * 1024 * 1024
 _RECORD_BYTES = 640
@@ -43,6 +40,7 @@ _RECORD_BYTES = 640
 _HISTORY_BYTES = 300
 _TRACE_BYTES = 600
 _DETAILS_BYTES = 400
+_POD_BYTES = 3_000
 _MOST_MOVES = 8
 _FIRST_MOVE = 0
 FIRST_EVENT = UNSCHEDULED_POD_ADD.label
@@ -185,7 +183,9 @@ class Recorder:
         table = evaluation.cluster.nodes
         if table.layout != self._layout:
             self._layout, self._names = table.layout, Names(tuple(table.names))
-        record.names, record.node_count, record.skipped = self._names, table.count, evaluation.skipped
+        record.names, record.node_count = self._names, table.count
+        # Pods that share have the same set already.
+        record.skipped = evaluation.skipped if trace.layers else self._shared_set(frozenset(evaluation.skipped))
         if evaluation.rejected is not None or evaluation.narrowed_by:
             self._note_details(record, evaluation)
         if trace.post_filter is not None:
@@ -236,9 +236,10 @@ class Recorder:
         record.own_bytes += _DETAILS_BYTES + 100 * len(details.narrowed_to or ())
 
     def _note_post_filter(self, record: Record, result: PostFilterResult) -> None:
-        if result.weighed is not None:
-            record.own_bytes += _DETAILS_BYTES + sum(part.nbytes for part in result.weighed)
-        elif not result.victims:
+        if result.victims or result.weighed is not None:
+            record.own_bytes += _DETAILS_BYTES + _POD_BYTES * (len(result.victims) + len(result.to_unnominate))
+            record.own_bytes += sum(part.nbytes for part in result.weighed or ())
+        else:
             # Most often nothing helps, for many pods in the same words.
             if len(self._results) > _MOST_WORDS:
                 self._results.clear()
@@ -256,7 +257,7 @@ class Recorder:
             if record.details is NO_DETAILS:
                 record.details = Details()
             record.details.nominated = pods
-            record.own_bytes += _DETAILS_BYTES + 64 * len(pods)
+            record.own_bytes += _DETAILS_BYTES + _POD_BYTES * len(pods)
 
     def _shared_words(self, words: str) -> str:
         if len(self._words) > _MOST_WORDS:
@@ -287,7 +288,8 @@ class Recorder:
         if trace is not None:
             for chapter, change, _ in trace.layers:
                 if not chapter.holders:
-                    size += chapter.base_size
+                    chapter.counted_base = chapter.base_size
+                    size += chapter.counted_base
                 chapter.holders += 1
                 size += CHANGE_BYTES * (change - chapter.counted_changes)
                 chapter.counted_changes = change
@@ -307,7 +309,7 @@ class Recorder:
             for chapter, _, _ in record.trace.layers:
                 chapter.holders -= 1
                 if not chapter.holders:
-                    self.bytes -= chapter.base_size + CHANGE_BYTES * chapter.counted_changes
+                    self.bytes -= chapter.counted_base + CHANGE_BYTES * chapter.counted_changes
                     chapter.counted_changes = 0
         record.names = record.refusals = record.trace = None
 
