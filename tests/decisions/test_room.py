@@ -42,6 +42,7 @@ class World:
 
     def schedule(self, name: str, cpu: str = "2") -> Record:
         self.schedule_and_forget(name, cpu)
+        self.recorder.count_bytes()
         return next(iter(self.recorder))
 
     def schedule_and_forget(self, name: str, cpu: str) -> None:

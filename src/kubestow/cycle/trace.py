@@ -42,8 +42,8 @@ class Trace(Struct):
     """Why others did not, as far as no layer says it."""
     left: IntArray | None = None
     """What extenders left of those that passed."""
-    failed: Mapping[int, Rejection] = {}
-    """Why they left out others, as far as they said it."""
+    failed: Mapping[int, Rejection] | None = None
+    """Why they left out others."""
     is_scored: bool = False
     """Whether those that were left were scored."""
     took_nominated: bool = False

@@ -90,7 +90,7 @@ def _tell_rows(results: dict[str, schema.NodeResult], names: Sequence[str], trac
         elif row in left:
             result = schema.NodeResult(unscored=True)
         else:
-            said = trace.failed.get(row) if row in passed else layers[-1][row] if layers else None
+            said = (trace.failed or {}).get(row) if row in passed else layers[-1][row] if layers else None
             rejection = said if isinstance(said, Rejection) else _UNEXPLAINED
             result = schema.NodeResult(rejected=schema.Rejected.of(rejection))
         results[names[row]] = result
