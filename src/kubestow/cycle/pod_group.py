@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.cycle.group_counts import GroupCounts, count
@@ -220,7 +221,7 @@ class GroupCycles:
                 outcome = self._cycles.take(profile, placed)
             trial.outcomes.append(outcome)
             if isinstance(outcome, Placed):
-                self._hide_nomination(trial, outcome)
+                self._hide_nomination(trial, pod)
                 will_do |= not outcome.waits
             elif not outcome.is_rejection:
                 message = f"failed to schedule other pod from a pod group: {outcome.message}"
@@ -231,12 +232,12 @@ class GroupCycles:
             return replace(trial, message=WAITS_FOR_PREEMPTION, waits_for_preemption=True)
         return replace(trial, code=Code.SUCCESS, message="")
 
-    def _hide_nomination(self, trial: Trial, placed: Placed) -> None:
+    def _hide_nomination(self, trial: Trial, pod: PodInfo) -> None:
         """A pod that has taken a node is nominated no longer."""
-        node = self._nominations.node_of(placed.pod.uid)
+        node = self._nominations.node_of(pod.uid)
         if node:
-            trial.nominations.append((placed.pod.pod, node))
-            self._nominations.remove(placed.pod.uid)
+            trial.nominations.append((pod.pod, node))
+            self._nominations.remove(pod.uid)
 
     def _give_back(self, profile: Profile, trial: Trial) -> None:
         for placed in reversed(trial.placed):
