@@ -199,3 +199,12 @@ def test_a_thousand_problems_are_not_all_shown(tmp_path: Path) -> None:
         read_text(tmp_path, "a: 1\n---\n" * 1000)
     assert len(raised.value.problems) == 1000
     assert str(raised.value).splitlines()[19:] == [raised.value.problems[19], "... and 980 more"]
+
+
+def test_aliases_and_depth_are_bounded(tmp_path: Path) -> None:
+    """A small file cannot become a large one, nor end the program."""
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcde", "bcdef", strict=True)
+    )
+    assert problems(tmp_path, bomb) == ["line 5: the aliases up to here stand for more than 100000 values"]
+    assert problems(tmp_path, f"a: {'[' * 300}") == ["line 1: nested more than 200 levels deep"]
