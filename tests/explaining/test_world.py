@@ -16,7 +16,7 @@ SETUP = Setup(config.default())
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.__name__)
 def test_every_kind_of_the_model_may_be_there(kind: type[Base]) -> None:
     """A dump of a cluster has them all; those that decide nothing are left out."""
-    World(SETUP, [kind(metadata=ObjectMeta(name="x", namespace="default", uid="x"))], 0.0)  # type: ignore[call-arg]
+    World(SETUP, [kind(metadata=ObjectMeta(name="x", namespace="default", uid="x"))], 0.0)
 
 
 def test_pods_that_are_done_take_no_room() -> None:

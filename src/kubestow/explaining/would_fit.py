@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubestow.explaining import amounts
-from kubestow.explaining.changes import Change, judged, opened
+from kubestow.explaining.changes import NODE, Change, judged, opened
 from kubestow.explaining.cluster_changes import claims_freed, departure, nodes_added, victims_gone, volumes_elsewhere
 from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.obstacles import Obstacle, gates, obstacles
@@ -116,9 +116,10 @@ class Search:
         yield Found(obstacle.without, nodes)
         there = [node for name in nodes if (node := self._world.cluster.node(name)) is not None]
         yield from self._first(obstacle.loosened(there, lambda change: bool(self._opened(change))))
-        at_nodes = (change for node in there[:_NODES_LOOKED_AT] for change in obstacle.at_node(node))
+        lacking = [node for node in there if next(obstacle.at_node(node), None) is not None]
+        at_nodes = (change for node in lacking[:_NODES_LOOKED_AT] for change in obstacle.at_node(node))
         smallest = sorted(at_nodes, key=lambda change: change.size)[:_TRIED_AT_NODES]
-        yield from self._first(iter(smallest), len(nodes))
+        yield from self._first(iter(smallest), len(lacking))
 
     def _requests(self) -> Iterator[Found]:
         for request in amounts.requests_of(self._pod):
@@ -147,11 +148,9 @@ class Search:
         ]
         if self._target:
             full = [name for name in full if name == self._target]
-        changes = (change for name in full if (change := amounts.one_more_pod(self._world, name)) is not None)
-        roomier = list(changes)
+        roomier = [change for name in full if (change := amounts.one_more_pod(self._world, name)) is not None]
         # All at once first, to know which of them lack nothing else.
-        nodes = opened(
-            self._world, self._pod, Change("", "", 0, nodes=tuple(node for one in roomier for node in one.nodes))
-        )
+        everywhere = Change(NODE, "", 1.0, nodes=tuple(node for one in roomier for node in one.nodes))
+        nodes = opened(self._world, self._pod, everywhere)
         helpful = [one for one in roomier if one.nodes[0].metadata.name in nodes]
         yield from self._first(iter(helpful[:_TRIED_AT_NODES]), len(helpful))
