@@ -79,6 +79,18 @@ def test_pods_are_tried_one_after_the_other(files: Files) -> None:
     assert [one["chosen"] for one in told["items"]] == ["big", None]
 
 
+def test_what_comes_with_a_pod_is_there_when_it_is_tried(files: Files) -> None:
+    """A claim in the same file, for example; what the scheduler does not look at is passed over."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+    service = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}}
+    alone = json.loads(files.explain_pod(pod("web", volumes=[volume]), "-o", "json").output)
+    assert 'persistentvolumeclaim "data" not found' in alone["message"]
+    together = {"apiVersion": "v1", "kind": "List", "items": [service, pod("web", volumes=[volume]), claim]}
+    told = json.loads(files.explain_pod(together, "-o", "json").output)
+    assert "pod has unbound immediate PersistentVolumeClaims" in told["message"]
+
+
 def test_a_pod_of_the_dump_is_explained_by_name(files: Files) -> None:
     """A bound one as if it were scheduled now, which is said."""
     done = files.explain("default/there")
@@ -176,7 +188,7 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         (("-f", good, *cluster, "--config", bad), f"{bad}: profiles[0].plugins.filter.enabled[0]: "),
         (
             ("-f", twice.write("d.json", other), *cluster),
-            f"{files.folder}/d.json: Deployment default/web: only pods can",
+            f"{files.folder}/d.json: Deployment default/web: is not a pod",
         ),
         (("shop/web", *cluster, "--against", "b"), "there is no node b"),
         (("shop/web", *cluster, "--watch"), "--watch needs a live cluster: files do not change"),

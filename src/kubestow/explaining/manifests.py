@@ -12,13 +12,24 @@ from kubestow.model.timestamps import format_time
 from kubestow.model.workloads import PriorityClass
 from kubestow.objects import Manifest, ObjectsError
 
+_POD = ("v1", "Pod")
+
 
 def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod]:
-    """The pods to be explained; raises ExplainError. `namespace` is for those that do not name one."""
-    others = [manifest for manifest in manifests if (manifest.api_version, manifest.kind) != ("v1", "Pod")]
-    if others:
-        raise ExplainError(f"{others[0]}: only pods can be explained; other objects belong into --cluster")
-    return [_pod(manifest, world, namespace) for manifest in manifests]
+    """The pods to be explained; what comes with them, claims for example, is added to the world. Raises ExplainError.
+
+    `namespace` is for pods that do not name one.
+    """
+    pods = [manifest for manifest in manifests if (manifest.api_version, manifest.kind) == _POD]
+    if not pods:
+        raise ExplainError(f"{manifests[0]}: is not a pod; only pods can be explained")
+    try:
+        beside = objects.decode(one for one in manifests if (one.api_version, one.kind) != _POD).objects
+    except ObjectsError as error:
+        raise ExplainError(str(error)) from None
+    for obj in beside:
+        world.add(obj)
+    return [_pod(manifest, world, namespace) for manifest in pods]
 
 
 def _pod(manifest: Manifest, world: World, namespace: str) -> Pod:

@@ -48,12 +48,16 @@ class World:
         self.priority_classes: dict[str, PriorityClass] = {}
         self.extenders = setup.configuration.extenders
         for obj in objects:
-            try:
-                self._add(obj)
-            except ValueError as error:
-                raise ExplainError(f"{type(obj).__name__} {_name_of(obj)}: {error}") from None
+            self.add(obj)
         handle = offline_handle(self.cluster, setup.features, nominator=self.nominator, clock=StillClock(now))
         self.profiles = build_profiles(setup.configuration, setup.registry, handle, lambda: 0.0)
+
+    def add(self, obj: Any) -> None:
+        """An object of any kind is there; raises ExplainError if it makes no sense."""
+        try:
+            self._add(obj)
+        except ValueError as error:
+            raise ExplainError(f"{type(obj).__name__} {_name_of(obj)}: {error}") from None
 
     def _add(self, obj: Any) -> None:
         if isinstance(obj, Node):
