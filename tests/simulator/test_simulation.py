@@ -103,7 +103,12 @@ def _crowd(simulation: Simulation, *, in_bulk: bool, count: int = 60) -> list[tu
     found = _bindings(simulation)
     simulation.run_for(1)
     body = pod("x", "1500m", restartPolicy="Never")
-    arriving = Template(simulation.plane, {"metadata": {"labels": {"app": "a"}}, "spec": body["spec"]}, "default")
+    arriving = Template(
+        simulation.plane,
+        simulation.settings.pace,
+        {"metadata": {"labels": {"app": "a"}}, "spec": body["spec"]},
+        "default",
+    )
     arriving.is_plain = arriving.is_plain and in_bulk
 
     def arrive(number: int) -> Callable[[Simulation], None]:
@@ -163,7 +168,7 @@ def test_a_fork_keeps_pods_in_bulk(simulate: Simulate) -> None:
     """Pods that are no objects yet run on and end in the fork and in the original."""
     simulation = simulate(*nodes(1))
     simulation.run_for(1)
-    arriving = Template(simulation.plane, pod("x", restartPolicy="Never"), "default")
+    arriving = Template(simulation.plane, simulation.settings.pace, pod("x", restartPolicy="Never"), "default")
     simulation.bulk.create(arriving, "p", 30.0)
     simulation.run_for(10)
     with simulation.fork() as fork:

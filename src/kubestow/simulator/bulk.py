@@ -37,7 +37,7 @@ _PLAIN_ANNOTATIONS = {f"{PREFIX}start-seconds", RUN_SECONDS, f"{PREFIX}stop-seco
 class Template:
     """What many pods have in common: a manifest as the store would have it."""
 
-    def __init__(self, plane: Plane, manifest: Object, namespace: str) -> None:
+    def __init__(self, plane: Plane, pace: Pace, manifest: Object, namespace: str) -> None:
         """Raises the API server's error for a manifest that it would refuse."""
         intent = Intent(validation="Strict", dry_run=True)
         named = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": "template"}}
@@ -45,6 +45,7 @@ class Template:
         self.given = manifest
         self.manifest = plane.writer.create(BY_STORAGE["pods"], namespace, named, intent).object()
         self.pod = convert(Pod, self.manifest)
+        self.start_seconds = Script(self.manifest, pace).start()
         metadata, spec = self.manifest["metadata"], self.manifest["spec"]
         said = {key for key in metadata.get("annotations", {}) if key.startswith(PREFIX)}
         self.is_plain = (
@@ -69,10 +70,10 @@ class _BulkPod:
 class BulkPods:
     """The pods of a simulation that are no objects of its store."""
 
-    def __init__(self, plane: Plane, pace: Pace, call_at: Callable[..., Any], *, kubelets: bool) -> None:
+    def __init__(self, plane: Plane, pace: Pace, call_later: Callable[..., Any], *, kubelets: bool) -> None:
         self._plane = plane
         self._pace = pace
-        self._call_at = call_at
+        self._call_later = call_later
         self._kubelets = kubelets
         self._pods: dict[str, _BulkPod] = {}
         self._on_node: dict[str, dict[str, None]] = {}
@@ -128,12 +129,9 @@ class BulkPods:
         meta = replace(old.metadata, resourceVersion=self._next_version())
         new = replace(old, metadata=meta, spec=replace(old.spec, nodeName=node), status=status)
         self._on_node.setdefault(node, {})[key] = None
-        self._call_at(self._ends(one) - clock, self._end, key, old.metadata.uid)
+        lasts = _SETTLE_SECONDS + one.template.start_seconds + one.run_seconds
+        self._call_later(lasts, self._end, key, old.metadata.uid)
         plane.publish((Pod, key), new, "Pending")
-
-    def _ends(self, one: _BulkPod) -> float:
-        starts = Script(one.template.manifest, self._pace).start()
-        return one.bound + _SETTLE_SECONDS + starts + one.run_seconds
 
     def _end(self, key: str, uid: str) -> None:
         pod = self._plane.current.get((Pod, key))

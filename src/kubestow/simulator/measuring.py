@@ -101,6 +101,8 @@ class Measures:
         self._since: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
         self._asked = np.zeros(2)
+        self._order: tuple[tuple[int, int], NDArray[np.intp]] | None = None
+        """The rows of nodes by name, and for which layout of the table that is."""
         self._encode = msgspec.json.Encoder().encode
         simulation.plane.listeners.append(self._changed)
         simulation.on_decision.append(self._decided)
@@ -192,8 +194,11 @@ class Measures:
         self.samples.append(sample)
         with np.errstate(divide="ignore", invalid="ignore"):
             full = np.where(allocatable[CPU] > 0, requested[CPU] / allocatable[CPU], 0.0).astype(np.float32)
-        order = np.argsort([nodes.names[row] for row in rows])
-        groups = np.array_split(full[order], min(_HEAT_ROWS, len(full))) if len(full) else []
+        if self._order is None or self._order[0] != (nodes.layout, len(rows)):
+            # Sorting the names costs more than all the rest.
+            by_name = np.argsort(np.array([nodes.names[row] for row in rows]))
+            self._order = ((nodes.layout, len(rows)), by_name)
+        groups = np.array_split(full[self._order[1]], min(_HEAT_ROWS, len(full))) if len(full) else []
         self.heat.append(np.array([group.mean() for group in groups], np.float32))
 
     def _fragmentation(self, free: NDArray[np.int64]) -> float:

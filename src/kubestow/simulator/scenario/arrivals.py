@@ -2,6 +2,7 @@
 
 import copy
 import random
+from collections.abc import Callable
 from typing import Any
 
 from kubestow.simulator.bulk import Template
@@ -13,19 +14,25 @@ from kubestow.simulator.simulation import Simulation
 Row = dict[str, str]
 
 
-def drawn(run: Span | Distribution | None, default: float, chance: random.Random) -> float:
-    """How long one pod runs."""
-    if run is None:
-        return default
+Draw = Callable[[random.Random], float]
+
+
+def drawing(run: Span | Distribution | None, default: float) -> Draw:
+    """How long pods run, drawn for each of them."""
     if not isinstance(run, Distribution):
-        return seconds(run)
+        fixed = default if run is None else seconds(run)
+        return lambda _chance: fixed
     if run.exponential is not None:
-        return round(chance.expovariate(1.0 / max(seconds(run.exponential), 1e-9)), 3)
+        rate = 1.0 / max(seconds(run.exponential), 1e-9)
+        return lambda chance: round(chance.expovariate(rate), 3)
     if run.uniform is not None:
-        return round(chance.uniform(seconds(run.uniform.low), seconds(run.uniform.high)), 3)
+        low, high = seconds(run.uniform.low), seconds(run.uniform.high)
+        return lambda chance: round(chance.uniform(low, high), 3)
     if run.lognormal is not None:
-        return round(seconds(run.lognormal.median) * chance.lognormvariate(0.0, run.lognormal.sigma), 3)
-    return seconds(chance.choice(run.choice or [default]))
+        median, sigma = seconds(run.lognormal.median), run.lognormal.sigma
+        return lambda chance: round(median * chance.lognormvariate(0.0, sigma), 3)
+    choices = [seconds(one) for one in run.choice or [default]]
+    return lambda chance: chance.choice(choices)
 
 
 class Stream:
@@ -39,9 +46,11 @@ class Stream:
         self._rows = sorted(rows, key=_at)
         self._times = sorted(seconds(one) for one in arrival.times or ())
         self._chance = random.Random(f"{seed}/arrivals/{arrival.name}")
-        self._default_run = default_run
+        self._draw = drawing(arrival.run, default_run)
         self._number = 0
-        self._at = seconds(arrival.begin)
+        self._begin = self._at = seconds(arrival.begin)
+        self._until = float("inf") if arrival.until is None else seconds(arrival.until)
+        self._rate = 0.0 if arrival.poisson is None else 1.0 / seconds(arrival.poisson.every)
         self._templates: dict[tuple[str, str], Template] = {}
         if arrival.pod is not None:
             simulation.ensure_namespace(arrival.namespace)
@@ -60,14 +69,14 @@ class Stream:
         if arrival.count is not None and number >= arrival.count:
             return
         if arrival.poisson is not None:
-            self._at += self._chance.expovariate(1.0 / seconds(arrival.poisson.every))
+            self._at += self._chance.expovariate(self._rate)
         elif number < len(self._rows):
-            self._at = seconds(arrival.begin) + _at(self._rows[number])
+            self._at = self._begin + _at(self._rows[number])
         elif number < len(self._times):
-            self._at = seconds(arrival.begin) + self._times[number]
+            self._at = self._begin + self._times[number]
         else:
             return
-        if arrival.until is None or self._at < seconds(arrival.until):
+        if self._at < self._until:
             simulation.at(self._at, self)
 
     def __call__(self, simulation: Simulation) -> None:
@@ -75,7 +84,7 @@ class Stream:
         name = row.get("name") or f"{self._arrival.name}-{self._number}"
         self._number += 1
         if self._arrival.pod is not None:
-            run = drawn(_span(row["run"]) if row.get("run") else self._arrival.run, self._default_run, self._chance)
+            run = seconds(_span(row["run"])) if row.get("run") else self._draw(self._chance)
             simulation.bulk.create(self._template(simulation, row), name, run)
         else:
             assert self._arrival.object is not None
@@ -88,7 +97,9 @@ class Stream:
         if size not in self._templates:
             pod = _sized(self._arrival.pod or {}, dict(zip(("cpu", "memory"), size, strict=True)))
             try:
-                self._templates[size] = Template(simulation.plane, pod, self._arrival.namespace)
+                self._templates[size] = Template(
+                    simulation.plane, simulation.settings.pace, pod, self._arrival.namespace
+                )
             except Exception as error:
                 raise ObjectError(
                     f"arrivals {self._arrival.name}: {name_of({'kind': 'Pod', **pod})}: {error}"
