@@ -32,17 +32,19 @@ class Distribution:
     """How often values were seen, to one percent."""
 
     def __init__(self) -> None:
-        self._buckets: Counter[int] = Counter()
+        self._buckets: dict[int, int] = {}
         self.count = 0
         self.sum = 0.0
         self.highest = 0.0
 
     def add(self, value: float) -> None:
         """One more."""
-        self._buckets[math.ceil(math.log(value) / _RATIO) if value > 1e-6 else -10_000] += 1
+        bucket = math.ceil(math.log(value) / _RATIO) if value > 1e-6 else -10_000
+        self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
         self.count += 1
         self.sum += value
-        self.highest = max(self.highest, value)
+        if value > self.highest:
+            self.highest = value
 
     def percentile(self, percent: float) -> float:
         """The value below which so many percent are."""
@@ -198,8 +200,7 @@ class Measures:
             # Sorting the names costs more than all the rest.
             by_name = np.argsort(np.array([nodes.names[row] for row in rows]))
             self._order = ((nodes.layout, len(rows)), by_name)
-        groups = np.array_split(full[self._order[1]], min(_HEAT_ROWS, len(full))) if len(full) else []
-        self.heat.append(np.array([group.mean() for group in groups], np.float32))
+        self.heat.append(_means(full[self._order[1]], min(_HEAT_ROWS, len(full))))
 
     def _fragmentation(self, free: NDArray[np.int64]) -> float:
         bound = self.counts["bound"]
@@ -208,3 +209,12 @@ class Measures:
         size = np.maximum(self._asked / bound, 1.0)
         fits = np.floor((free / size[:, None]).min(axis=0))
         return max(0.0, 1.0 - float(fits.sum() * size[CPU]) / float(free[CPU].sum()))
+
+
+def _means(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
+    """Of so many groups of neighbours."""
+    if not groups:
+        return values
+    starts = np.arange(groups) * len(values) // groups
+    sizes = np.diff(np.append(starts, len(values)))
+    return (np.add.reduceat(values, starts) / sizes).astype(np.float32)

@@ -1,7 +1,8 @@
 """A scenario or a recording from beginning to end: somebody is told how far it is, results are written to a folder."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,9 +59,7 @@ def run(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         part = out / f".{DECISIONS}.part"
-    keep_freed_memory()
-    gc.set_threshold(*GC_THRESHOLDS)
-    with simulation:
+    with simulation, _seldom_collecting():
         if part is None:
             return _run(source, simulation, None, progress)
         with part.open("wb") as decisions:
@@ -69,6 +68,21 @@ def run(
     assert out is not None
     write(done, out, name)
     return done
+
+
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """What is there at the start stays to the end: the collector would look through it in vain, again and again."""
+    before = gc.get_threshold()
+    keep_freed_memory()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _run(

@@ -65,6 +65,7 @@ class Simulation(Contents):
         self.timeline: Timeline[Action] = Timeline() if of is None else of.timeline.copied()
         """What is planned; `at` adds to it."""
         self._timer: asyncio.TimerHandle | None = None
+        self._acting = False
         self._feed = ChangeFeed(loop, settings.latencies.watch)
         self.core = self._core()
         self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
@@ -131,7 +132,7 @@ class Simulation(Contents):
 
     def at(self, seconds: float, action: Action) -> None:
         """Have something done, to this simulation or to the fork in which the moment comes."""
-        if self.timeline.add(max(seconds, self.time), action):
+        if self.timeline.add(max(seconds, self.time), action) and not self._acting:
             self._set_timer()
 
     def _set_timer(self) -> None:
@@ -141,9 +142,13 @@ class Simulation(Contents):
         self._timer = None if due is None else self.loop.call_at(due, self._act)
 
     def _act(self) -> None:
-        while (action := self.timeline.pop(self.time)) is not None:
-            action(self)
-        self._set_timer()
+        self._acting = True
+        try:
+            while (action := self.timeline.pop(self.time)) is not None:
+                action(self)
+        finally:
+            self._acting = False
+            self._set_timer()
 
     def step(self) -> bool:
         """Go on to the next moment at which something happens, and let it; False if nothing ever will."""
