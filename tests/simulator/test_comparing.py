@@ -73,6 +73,7 @@ def test_the_first_decision_that_moved_is_explained(folder: Path) -> None:
     for one in found["first"].values():
         for side in ("a", "b"):
             scores, node = one[side]["totals"], one["moved"][side]
+            assert scores.keys() == {one["moved"]["a"], one["moved"]["b"]}
             assert scores[node] == max(scores.values())
             assert sum(one[side]["plugins"][node].values()) == scores[node]
     assert {one["margin"] is not None for one in found["figures"]} == {True}

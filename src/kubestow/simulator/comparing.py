@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
+from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.model.pod import Pod
@@ -111,7 +112,7 @@ class _Run:
         core.cluster.forget(outcome.pod.uid)
         try:
             evaluation = Evaluation(
-                core.profiles[pod.spec.schedulerName], core.cluster, core.queue.nominator, outcome.pod
+                core.profiles[pod.spec.schedulerName], core.cluster, core.queue.nominator, PodInfo(pod)
             )
             totals: dict[str, int] = {}
             plugins: dict[str, dict[str, int]] = {}
