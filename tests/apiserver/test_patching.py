@@ -278,7 +278,7 @@ def test_a_field_that_there_is_not_cannot_be_applied(client: Client) -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "colour": "red"}, "shape": "round"}
     path = "/api/v1/namespaces/default/configmaps/x?fieldManager=me"
     status, refused = client.call("PATCH", path, body, content_type="application/apply-patch+yaml")
-    assert status == 500
+    assert status == 400
     assert refused["message"].startswith("failed to create typed patch object (x; v1, Kind=ConfigMap):")
     assert ".metadata.colour: field not declared in schema" in refused["message"]
     assert ".shape: field not declared in schema" in refused["message"]

@@ -51,6 +51,52 @@ def test_every_retained_version_can_be_shown(writes: list[tuple[str, str]]) -> N
                 shown(store, rv)
 
 
+class Later:
+    """A journal that takes its time: nothing is durable yet."""
+
+    def floors(self) -> dict[str, int]:
+        return {}
+
+    def rows(self) -> list[Any]:
+        return []
+
+    def start(self, *_: Any) -> None:
+        """Nobody is ever told."""
+
+    def write(self, _row: Any) -> None:
+        """Takes it, and that is all."""
+
+
+@SETTINGS
+@given(WRITES)
+def test_versions_that_are_not_public_yet_do_not_show_through(writes: list[tuple[str, str]]) -> None:
+    """Of a state before them, whether it is asked for once or again."""
+    store = Store(Later())  # type: ignore[arg-type]
+    for rv, state in play(store, writes).items():
+        assert shown(store, rv) == shown(store, rv) == state
+
+
+@given(
+    st.sets(st.tuples(st.sampled_from(["a", "a-b", "b"]), st.sampled_from("uvw"))),
+    st.sampled_from([None, "a", "b", "c"]),
+    st.one_of(st.none(), st.tuples(st.sampled_from(["a", "a-b"]), st.sampled_from("uvw"))),
+)
+def test_a_span_is_what_lies_in_a_namespace_after_a_key(
+    keys: set[tuple[str, str]], namespace: str | None, after: tuple[str, str] | None
+) -> None:
+    """Now, and of a state since when things changed."""
+    store = Store()
+    for place, name in keys:
+        store.put("configmaps", {"metadata": {"name": name, "namespace": place, "uid": place + name}})
+    wanted = sorted(key for key in keys if namespace in (None, key[0]) and (after is None or key > after))
+    then, collection = store.rv, store.collection("configmaps")
+    assert collection.span(namespace, after=after)[1] == wanted
+    assert [key for key in collection._now()[1] if key in keys] == sorted(keys)
+    assert collection.span(namespace, after=after)[1] == wanted
+    store.put("configmaps", {"metadata": {"name": "x", "namespace": "b", "uid": "x"}})
+    assert collection.span(namespace, then, after)[1] == wanted
+
+
 @SETTINGS
 @given(WRITES, WRITES)
 def test_a_journal_brings_everything_back(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> None:

@@ -5,8 +5,12 @@ import itertools
 import json
 from collections.abc import Callable
 
+import pytest
+
 from apiserver.direct import Direct, Wire
 from apiserver.running import Client, Running, pod
+from kubestow.apiserver.rest.watching import Watch
+from kubestow.apiserver.store.records import Change
 from kubestow.http.limits import Limits
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -121,6 +125,41 @@ def test_the_number_of_watches_is_bounded(start: Callable[..., Running]) -> None
     assert plane.watch(f"{PODS}?watch=1").status == 200
     status, body = plane.client().call("GET", f"{PODS}?watch=1")
     assert (status, body["reason"]) == (429, "TooManyRequests")
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/api/v1/pods?watch=1", 4),
+        (f"{PODS}?watch=1", 3),
+        ("/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn1", 2),
+        (f"{PODS}?watch=1&fieldSelector=spec.nodeName%3Dn2", 1),
+        ("/api/v1/pods?watch=1&fieldSelector=spec.nodeName!%3Dn1", 4),
+        (f"{PODS}/a?watch=1", 2),
+    ],
+)
+def test_a_watch_hears_of_what_it_is_about_alone(path: str, told: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand watches of other nodes cost a change nothing."""
+    heard: list[str] = []
+
+    def hear(_: Watch, change: Change) -> None:
+        heard.append(change.record.name)
+
+    monkeypatch.setattr(Watch, "offer", hear)
+
+    async def play() -> None:
+        direct = Direct()
+        direct.call("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
+        direct.send("GET", f"{path}&resourceVersion={direct.store.rv}")
+        direct.call("POST", PODS, pod("a", nodeName="n1"))
+        direct.call("POST", PODS, pod("b", nodeName="n2"))
+        direct.call("POST", "/api/v1/namespaces/other/pods", pod("c", nodeName="n3"))
+        direct.call("DELETE", f"{PODS}/a?gracePeriodSeconds=0")
+        direct.watchers.close()
+        assert not direct.store.collection("pods")._narrow
+
+    asyncio.run(play())
+    assert len(heard) == told
 
 
 def test_a_watch_that_is_refused_leaves_nothing_behind() -> None:

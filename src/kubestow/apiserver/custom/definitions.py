@@ -8,10 +8,13 @@ from kubestow.apiserver.custom.costs import most_items
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.printing import paths
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
+from kubestow.apiserver.schema.reader import structs
+from kubestow.apiserver.schema.types import Report
 from kubestow.cel.library import regex
 
 Object = dict[str, Any]
 _MAX_DEPTH = 64
+_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 
 def default(obj: Object) -> None:
@@ -106,18 +109,27 @@ def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0, runs: f
     if "default" in schema:
         for _, _, message in values.wrong_value(schema["default"], schema, "default"):
             yield f"{path}.default", INVALID, f"Invalid value: {values.shown(schema['default'])}: {message}"
-    yield from expressions.wrong_rules(schema, path, runs, root=depth == 0)
-    depth += 1
+    below = list(_wrong_below(schema, path, depth + 1, runs))
+    yield from below or expressions.wrong_rules(schema, path, runs, root=depth == 0)
+
+
+def _wrong_below(schema: Object, path: str, depth: int, runs: float) -> Iterator[Cause]:
     for name, inner in schema.get("properties", {}).items():
         if depth > 1 or name != "metadata":
             yield from _wrong_schema(inner, f"{path}.properties[{name}]", "for specified object fields", depth, runs)
-    if isinstance(schema.get("items"), dict):
-        more = runs * most_items(schema)
-        yield from _wrong_schema(schema["items"], f"{path}.items", "for specified array items", depth, more)
-    inner = schema.get("additionalProperties")
-    if isinstance(inner, dict):
-        more = runs * most_items(schema)
-        yield from _wrong_schema(inner, f"{path}.additionalProperties", "for specified object fields", depth, more)
+    for part, where in (
+        ("items", "for specified array items"),
+        ("additionalProperties", "for specified object fields"),
+    ):
+        inner = schema.get(part)
+        if isinstance(inner, dict):
+            # These may be other things than schemas, so nobody has looked inside yet.
+            report = Report()
+            structs()[_SCHEMA].check(inner, f"{path}.{part}", report)
+            if report.wrong:
+                yield from ((field, INVALID, f"Invalid value: {what}") for field, what in report.wrong)
+            else:
+                yield from _wrong_schema(inner, f"{path}.{part}", where, depth, runs * most_items(schema))
 
 
 def keep_identity(new: Object, old: Object) -> Iterator[Cause]:

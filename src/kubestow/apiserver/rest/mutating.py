@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from kubestow.apiserver.admission.chain import Admission
-from kubestow.apiserver.errors import ApiError, bad_request, not_found, unsupported_media_type
+from kubestow.apiserver.errors import bad_request, not_found, unsupported_media_type
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.removal import DeleteOptions, Remover, read_options
@@ -172,7 +172,7 @@ def _demand_declared(resource: Resource, applied: Object, name: str) -> None:
         told = "\n".join(f"  .{path}: field not declared in schema" for path in report.unknown)
         if len(report.unknown) == 1:
             told = told.strip()
-        raise ApiError(500, "", f"failed to create typed patch object ({name}; {kind}): {told}")
+        raise bad_request(f"failed to create typed patch object ({name}; {kind}): {told}")
 
 
 def patched(current: Object, patch: Any, media: str, resource: Resource) -> Object:

@@ -2,8 +2,8 @@
 
 import base64
 import binascii
-from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from kubestow.apiserver.errors import ApiError, bad_request, expired, not_found
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels
+from kubestow.apiserver.store.collection import NAME, NAMESPACE, Topic
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
 
@@ -33,6 +34,18 @@ class Selection:
             and (self.fields is None or self.fields.matches(record))
             and (self.labels is None or self.labels.matches(record.labels))
         )
+
+    @property
+    def topic(self) -> Topic | None:
+        """What is true of all of them: the value of a field, their name or their namespace."""
+        if self.fields is not None:
+            for index, equal, value in self.fields.terms:
+                if equal:
+                    return index, value
+            for equal, value in self.fields.name:
+                if equal:
+                    return NAME, value
+        return None if self.namespace is None else (NAMESPACE, self.namespace)
 
     @property
     def everything(self) -> bool:
@@ -95,29 +108,30 @@ def list_page(store: Store, resource: Resource, selected: Selection, query: dict
     limit = whole_number(query, "limit")
     start = _read_token(query.get("continue", ""))
     rv = _version(store, query) if start is None else _version_of_page(store, start)
+    after = (start.namespace, start.name) if start is not None else None
     try:
-        records = collection.ordered(selected.namespace, None if rv == store.rv else rv)
+        objects, keys = collection.span(selected.namespace, None if rv == store.rv else rv, after)
     except ApiError as error:
         if start is None or error.code != 410:
             raise
         raise _too_old(start) from error
     shown_rv = store.rv if rv is None else rv
     issued = start.issued if start is not None and start.rv >= 0 else store.clock.now()
-    if start is not None:
-        # They are in order: what is shown already comes first.
-        records = records[bisect_right(records, (start.namespace, start.name), key=_key) :]
-    if selected.fields is not None or selected.labels is not None:
-        records = [record for record in records if selected.matches(record)]
     metadata: dict[str, Any] = {"resourceVersion": str(shown_rv)}
-    if limit and len(records) > limit:
-        metadata["remainingItemCount"] = len(records) - limit
-        records = records[:limit]
+    if selected.fields is None and selected.labels is None:
+        records = [objects[key] for key in (keys[:limit] if limit else keys)]
+        left = len(keys) - len(records)
+        if left:
+            metadata["remainingItemCount"] = left
+    else:
+        # How many are left is not told, as it would take to look at them all.
+        matching = (record for record in map(objects.__getitem__, keys) if selected.matches(record))
+        records = list(islice(matching, limit + 1)) if limit else list(matching)
+        left = len(records) - limit if limit else 0
+        records = records[:limit] if limit else records
+    if left > 0:
         metadata["continue"] = _Token(shown_rv, issued, records[-1].namespace, records[-1].name).written()
     return Page(records, metadata)
-
-
-def _key(record: Record) -> tuple[str, str]:
-    return record.namespace, record.name
 
 
 class _Token(msgspec.Struct, array_like=True, frozen=True):

@@ -114,6 +114,7 @@ class Watch:
         self._lines: list[bytes] = []
         self._collection: Collection = watchers.store.collection(resource.storage)
         self._everything = selected.everything
+        self._topic = selected.topic
         self._tell: Callable[[Change], None] = self.offer
         self._end: Callable[[], None] = self.finish
 
@@ -148,7 +149,7 @@ class Watch:
                 line = self._line(change)
                 if line is not None:
                     lines.append(line)
-        self._collection.subscribers.append(self._tell)
+        self._collection.follow(self._tell, self._topic)
         self._collection.enders.append(self._end)
         return lines
 
@@ -196,7 +197,7 @@ class Watch:
         """Stops following; called when the client is gone."""
         if self.timer is not None:
             self.timer.cancel()
-        if self._tell in self._collection.subscribers:
-            self._collection.subscribers.remove(self._tell)
+        self._collection.unfollow(self._tell, self._topic)
+        if self._end in self._collection.enders:
             self._collection.enders.remove(self._end)
         self._watchers.forget(self)

@@ -1,11 +1,16 @@
 """Objects of one resource, with the log of their latest changes.
 
 The log reaches back a fixed number of changes. It serves watches that resume, and lists at an earlier version: the
-state then is the state now with the changes since undone.
+state then is the state now with the changes since undone. The earlier state that was asked for last is kept, since
+lists are read page by page.
+
+Most followers want to know of every change. One that is about a namespace, a name or the value of a field alone is told
+only of changes of such objects, so that thousands of them cost no more than what they are told.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable
 
 from kubestow.apiserver.errors import expired
 from kubestow.apiserver.kinds.resource import Resource
@@ -14,6 +19,10 @@ from kubestow.apiserver.store.records import Change, Record, encode
 
 Key = tuple[str, str]
 """Namespace and name."""
+Tell = Callable[[Change], None]
+Topic = tuple[int, str]
+"""The place of a selectable field, or one of those below, and a value."""
+NAMESPACE, NAME = -1, -2
 
 
 class Collection:
@@ -25,15 +34,51 @@ class Collection:
         self.by_namespace: dict[str, dict[str, Record]] = {}
         self.log: list[Change] = []
         self.floor = 0
-        self.subscribers: list[Callable[[Change], None]] = []
+        self.subscribers: list[Tell] = []
         self.enders: list[Callable[[], None]] = []
         """Called when the resource is served no longer."""
         self._retain = retain
         self._order: list[Key] | None = None
+        self._past: tuple[int, dict[Key, Record], list[Key]] | None = None
+        """The earlier state that was asked for last."""
+        self.pending: deque[Change] = deque()
+        """Changes that are made and not yet public."""
+        self._narrow: dict[Topic, dict[Tell, None]] = {}
+
+    def follow(self, tell: Tell, topic: Topic | None) -> None:
+        """Tells of changes of objects that a topic is true of before or after, or of all."""
+        if topic is None:
+            self.subscribers.append(tell)
+        else:
+            self._narrow.setdefault(topic, {})[tell] = None
+
+    def unfollow(self, tell: Tell, topic: Topic | None) -> None:
+        """Tells no more; once is enough."""
+        if topic is None:
+            if tell in self.subscribers:
+                self.subscribers.remove(tell)
+        elif tell in self._narrow.get(topic, ()):
+            del self._narrow[topic][tell]
+            if not self._narrow[topic]:
+                del self._narrow[topic]
+
+    def publish(self, change: Change) -> None:
+        """Tells of a change whoever is concerned."""
+        for tell in self.subscribers:
+            tell(change)
+        if self._narrow:
+            record = change.record
+            topics = {(NAMESPACE, record.namespace), (NAME, record.name), *enumerate(record.fields)}
+            if change.previous is not None:
+                topics.update(enumerate(change.previous.fields))
+            for topic in topics & self._narrow.keys():
+                for tell in tuple(self._narrow[topic]):
+                    tell(change)
 
     def reshape(self, resource: Resource) -> None:
         """Objects of a custom resource are of another shape from now on: they lose and get fields as if written now."""
         self.resource = resource
+        self._past = None
         for key, record in self.objects.items():
             obj = record.object()
             resource.schema.check(obj, "", Report())
@@ -64,6 +109,7 @@ class Collection:
         log.append(change)
         if len(log) < 2 * self._retain:
             return []
+        self._past = None
         forgotten = log[: self._retain]
         del log[: self._retain]
         self.floor = forgotten[-1].rv
@@ -80,24 +126,35 @@ class Collection:
 
     def ordered(self, namespace: str | None, rv: int | None = None) -> list[Record]:
         """Objects by namespace and name: now, or at an earlier version that is still remembered."""
-        objects = self.objects if rv is None else self._at(rv)
-        if objects is not self.objects:
-            keys: Iterable[Key] = sorted(objects)
-        elif namespace is not None:
-            named = self.by_namespace.get(namespace, {})
-            return [named[name] for name in sorted(named)]
-        else:
-            if self._order is None:
-                self._order = sorted(objects)
-            keys = self._order
-        if namespace is None:
-            return [objects[key] for key in keys]
-        return [objects[key] for key in keys if key[0] == namespace]
+        objects, keys = self.span(namespace, rv)
+        return [objects[key] for key in keys]
 
-    def _at(self, rv: int) -> dict[Key, Record]:
-        changes = self.since(rv)
+    def span(
+        self, namespace: str | None, rv: int | None = None, after: Key | None = None
+    ) -> tuple[dict[Key, Record], list[Key]]:
+        """The objects now or at an earlier version; and, in order, the keys of those meant that come after one."""
+        if rv is None and namespace is not None and self._order is None:
+            objects, keys = self.objects, [(namespace, name) for name in sorted(self.by_namespace.get(namespace, ()))]
+        else:
+            objects, keys = self._now() if rv is None else self._at(rv)
+        first, last = 0, len(keys)
+        if namespace is not None:
+            first, last = bisect_left(keys, (namespace, "")), bisect_left(keys, (f"{namespace}\0", ""))
+        if after is not None:
+            first = max(first, bisect_right(keys, after))
+        return objects, keys if (first, last) == (0, len(keys)) else keys[first:last]
+
+    def _now(self) -> tuple[dict[Key, Record], list[Key]]:
+        if self._order is None:
+            self._order = sorted(self.objects)
+        return self.objects, self._order
+
+    def _at(self, rv: int) -> tuple[dict[Key, Record], list[Key]]:
+        if self._past is not None and self._past[0] == rv:
+            return self._past[1:]
+        changes = [*self.since(rv), *(change for change in self.pending if change.rv > rv)]
         if not changes:
-            return self.objects
+            return self._now()
         objects = dict(self.objects)
         for change in reversed(changes):
             key = (change.record.namespace, change.record.name)
@@ -105,7 +162,8 @@ class Collection:
                 objects.pop(key, None)
             else:
                 objects[key] = change.previous
-        return objects
+        self._past = rv, objects, sorted(objects)
+        return self._past[1:]
 
 
 def _rv(change: Change) -> int:

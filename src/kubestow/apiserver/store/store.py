@@ -201,13 +201,16 @@ class Store:
             self._publish(collection, change)
             return
         self._unpublished.append((collection, change))
+        collection.pending.append(change)
         self._journal.write(Row(change.rv, collection.resource.storage, change.type, change.record.body))
 
     def _became_durable(self, rv: int) -> None:
         self.durable_rv = rv
         unpublished = self._unpublished
         while unpublished and unpublished[0][1].rv <= rv:
-            self._publish(*unpublished.popleft())
+            collection, change = unpublished.popleft()
+            collection.pending.popleft()
+            self._publish(collection, change)
         waiting = self._waiting
         while waiting and waiting[0][0] <= rv:
             waiting.popleft()[1]()
@@ -219,8 +222,7 @@ class Store:
             versions = [old.previous.rv for old in forgotten if old.previous is not None]
             versions += [old.rv for old in forgotten if old.type == "DELETED"]
             self._journal.forget(collection.resource.storage, collection.floor, versions)
-        for tell in collection.subscribers:
-            tell(change)
+        collection.publish(change)
         # Whoever resumes later makes its own lines; keeping these would double what the log holds.
         change.lines.clear()
 
