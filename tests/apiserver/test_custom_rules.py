@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Running
+from apiserver.running import Client, Running
 from apiserver.test_custom_kinds import CRONTABS, DEFINITIONS, V1, define, definition
 from kubestow.apiserver.custom.expressions import broken_rules, wrong_rules
 
@@ -162,3 +162,14 @@ def test_definitions_and_objects_are_refused_over_the_wire(plane: Running) -> No
     status, refused = client.call("POST", f"{DEFINITIONS}?dryRun=All", definition(version))
     assert status == 422
     assert "exceeds budget by more than 100x" in refused["message"]
+
+
+def test_a_schema_of_values_must_be_a_schema(client: Client) -> None:
+    """Where the API takes schemas and truth values alike, what is neither is refused, with its place."""
+    version: Any = copy.deepcopy(V1)
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["limits"]["additionalProperties"] = {"type": ["string"]}
+    status, refused = client.call("POST", DEFINITIONS, definition(version))
+    assert status == 422
+    place = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[limits].additionalProperties.type"
+    assert [one["field"] for one in refused["details"]["causes"]] == [place]

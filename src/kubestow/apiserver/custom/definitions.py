@@ -117,19 +117,20 @@ def _wrong_below(schema: Object, path: str, depth: int, runs: float) -> Iterator
     for name, inner in schema.get("properties", {}).items():
         if depth > 1 or name != "metadata":
             yield from _wrong_schema(inner, f"{path}.properties[{name}]", "for specified object fields", depth, runs)
-    for part, where in (
-        ("items", "for specified array items"),
-        ("additionalProperties", "for specified object fields"),
-    ):
-        inner = schema.get(part)
-        if isinstance(inner, dict):
-            # These may be other things than schemas, so nobody has looked inside yet.
-            report = Report()
-            structs()[_SCHEMA].check(inner, f"{path}.{part}", report)
-            if report.wrong:
-                yield from ((field, INVALID, f"Invalid value: {what}") for field, what in report.wrong)
-            else:
-                yield from _wrong_schema(inner, f"{path}.{part}", where, depth, runs * most_items(schema))
+    if "items" in schema:
+        more = runs * most_items(schema)
+        yield from _wrong_schema(schema["items"], f"{path}.items", "for specified array items", depth, more)
+    inner = schema.get("additionalProperties")
+    if isinstance(inner, dict):
+        path = f"{path}.additionalProperties"
+        # It may be other things than a schema, so nobody has looked inside yet.
+        report = Report()
+        structs()[_SCHEMA].check(inner, path, report)
+        if report.wrong:
+            yield from ((field, INVALID, f"Invalid value: {what}") for field, what in report.wrong)
+        else:
+            more = runs * most_items(schema)
+            yield from _wrong_schema(inner, path, "for specified object fields", depth, more)
 
 
 def keep_identity(new: Object, old: Object) -> Iterator[Cause]:
