@@ -113,6 +113,13 @@ def test_nodes_that_were_not_looked_at_are_counted() -> None:
     assert told(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: left out before any node was looked at"
 
 
+def test_nodes_refused_in_the_same_words_are_one_group() -> None:
+    """Whether preemption might help there is for -o wide to tell."""
+    codes = {"a": "Unschedulable", "b": "UnschedulableAndUnresolvable"}
+    nodes = {name: NodeResult(rejected=Rejected("P", code, ("full",))) for name, code in codes.items()}
+    assert told(nodeCount=2, evaluated=2, nodes=nodes)[-3:] == ["Why not", "       2  P: full", "          a, b"]
+
+
 def test_a_failure_is_called_one() -> None:
     """It is not the pod that is to blame."""
     assert told(outcome="error", message="plugin X failed") == ["Scheduling pod shop/web failed.", "  plugin X failed"]

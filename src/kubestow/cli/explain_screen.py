@@ -121,8 +121,8 @@ def _why_not(decision: Decision) -> Iterator[str]:
     if not groups and (not left_out or decision.preFilter.rejected is not None):
         return
     yield _title("Why not elsewhere" if decision.chosen else "Why not")
-    for rejected, names in groups[:_GROUPS]:
-        yield from _group(rejected, names)
+    for what, names in groups[:_GROUPS]:
+        yield from _row(len(names), what, _examples(names))
     if len(groups) > _GROUPS:
         rest = groups[_GROUPS:]
         yield f"  {sum(len(names) for _, names in rest):>6}  nodes for {len(rest)} other reasons; see -o wide"
@@ -132,18 +132,18 @@ def _why_not(decision: Decision) -> Iterator[str]:
         yield from _row(left_out, f"{by}: left out before any node was looked at" if by else enough, "")
 
 
-def _groups(decision: Decision) -> list[tuple[Rejected, list[str]]]:
-    """The nodes by what was said of them, most first."""
-    found: dict[Rejected, list[str]] = {}
+def _groups(decision: Decision) -> list[tuple[str, list[str]]]:
+    """The nodes by what is told of them, most first."""
+    found: dict[str, list[str]] = {}
     for name, result in _results(decision).items():
         if result.rejected is not None:
-            found.setdefault(result.rejected, []).append(name)
-    return sorted(found.items(), key=lambda group: (-len(group[1]), group[0].plugin, group[0].reasons))
+            found.setdefault(_refusal(result.rejected), []).append(name)
+    return sorted(found.items(), key=lambda group: (-len(group[1]), group[0]))
 
 
-def _group(rejected: Rejected, names: Sequence[str]) -> Iterator[str]:
+def _refusal(rejected: Rejected) -> str:
     plugins = ", ".join((rejected.plugin, *rejected.others)) or "unknown"
-    yield from _row(len(names), f"{plugins}: {', '.join(rejected.reasons) or rejected.code}", _examples(names))
+    return f"{plugins}: {', '.join(rejected.reasons) or rejected.code}"
 
 
 def _row(count: int, what: str, examples: str) -> Iterator[str]:
