@@ -143,6 +143,18 @@ def test_somebody_else_is_reviewed(shared: Running) -> None:
     assert not client.create(path, {"spec": {**spec, "groups": []}})["status"]["allowed"]
 
 
+def test_strangers_may_do_nothing(shared: Running) -> None:
+    """Whoever asks on behalf of somebody unknown is told what this server itself would say."""
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    stranger = {"user": "system:anonymous", "groups": ["system:unauthenticated"]}
+    for wish in (
+        {"nonResourceAttributes": {"verb": "get", "path": "/debug/decisions"}},
+        {"resourceAttributes": {"verb": "list", "resource": "nodes"}},
+    ):
+        answer = shared.client(token="sched-token").create(path, {"spec": {**stranger, **wish}})
+        assert not answer["status"]["allowed"], wish
+
+
 def test_a_service_account_gets_a_token(client: Client, plane: Running) -> None:
     """TokenRequest: the token works and names the account."""
     client.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "robot"}})

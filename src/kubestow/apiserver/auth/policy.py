@@ -1,7 +1,8 @@
 """What users may do: a fixed policy, small enough to read.
 
 Members of `system:masters` may do everything. `system:kube-scheduler` may do what a scheduler has to. Everybody else
-the server knows may read everything except secrets, and ask about themselves.
+the server knows may read everything except secrets, and ask about themselves. Who shows nothing to be known by may do
+nothing: paths that are open to all are open before anybody asks here.
 """
 
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ def allowed(user: User, attempt: Attempt) -> bool:
     """Whether a user may do it."""
     if "system:masters" in user.groups:
         return True
+    if "system:unauthenticated" in user.groups:
+        return False
     if not attempt.resource:
         return attempt.verb == "get"
     base = attempt.resource.partition("/")[0]
