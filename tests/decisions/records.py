@@ -7,5 +7,7 @@ from kubestow.decisions.record import Record
 
 def made(time: float, pod: str, uid: str, outcome: str, **fields: Any) -> Record:
     """A record with nothing in it but what is given."""
-    names = pod.split("/")
-    return Record(0, time, 0.0, *names, uid, "default-scheduler", 0, 1, 0.0, None, None, 0, outcome, 0, **fields)
+    namespace, name = pod.split("/")
+    return Record(
+        0, time, 0.0, namespace, name, uid, "default-scheduler", 0, 1, 0.0, None, None, 0, outcome, 0, **fields
+    )

@@ -14,7 +14,7 @@ SCORES = {"NodeResourcesFit": 40, "TaintToleration": 300}
 
 
 def decision(nodes: dict[str, schema.NodeResult], **fields: Any) -> schema.Decision:
-    known = {"version": 1, "pod": "d/p", "outcome": "scheduled", "chosen": "best", "message": ""}
+    known: dict[str, Any] = {"version": 1, "pod": "d/p", "outcome": "scheduled", "chosen": "best", "message": ""}
     return schema.Decision(**known, nodes=nodes, **fields)
 
 

@@ -269,14 +269,14 @@ def test_extenders_are_told(keeps: tuple[str, ...]) -> None:
     assert (nodes["n1"].unscored, nodes["n1"].total is None) == (len(keeps) == 1, len(keeps) == 1)
 
 
-WAKING: list[tuple[str, Callable[[SchedulerHarness], None], str, str]] = [
+WAKING: list[tuple[str, Callable[[SchedulerHarness], object], str, str]] = [
     ("room", lambda world: world.cluster.delete(world.cluster.pod("runs")), "AssignedPodDelete", "NodeResourcesFit"),
     ("node", lambda world: world.cluster.add(make_node("new", cpu="4")), "NodeAdd", "NodeResourcesFit"),
 ]
 
 
 @pytest.mark.parametrize(("name", "happens", "event", "plugin"), WAKING, ids=[case[0] for case in WAKING])
-def test_who_woke_a_pod(name: str, happens: Callable[[SchedulerHarness], None], event: str, plugin: str) -> None:
+def test_who_woke_a_pod(name: str, happens: Callable[[SchedulerHarness], object], event: str, plugin: str) -> None:
     """The event, and the plugin whose hint said that it may help."""
     with harness() as world:
         world.cluster.add(make_node("n", cpu="2"))

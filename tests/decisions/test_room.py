@@ -33,7 +33,7 @@ class World:
         self.cluster, nominator = Cluster(), Nominator()
         for number in range(node_count):
             self.cluster.set_node(make_node(f"n{number}", cpu="1"))
-        handle = offline_handle(self.cluster, nominator)
+        handle = offline_handle(self.cluster, nominator=nominator)
         (self.profile,) = build_profiles(config.default(), in_tree_registry(), handle, lambda: 0.0).values()
         self.cycles = SchedulingCycles(self.cluster, nominator, lambda best: int(best[0]), 100, traces=True)
         self.recorder = Recorder(StillClock(), limit)
