@@ -48,8 +48,8 @@ def test_a_port_in_use_is_explained() -> None:
     ("arguments", "said"),
     [
         (["--data-dir", "/proc/nope"], "cannot use data folder /proc/nope"),
-        (["--nodes-file", "/nowhere/nodes.yaml"], "cannot read nodes file /nowhere/nodes.yaml: No such file"),
-        (["--devices", "gpu"], "--devices: cannot read gpu: No such file or directory; expected a number, gpus or"),
+        (["--nodes-file", "/nowhere/nodes.yaml"], "nodes file /nowhere/nodes.yaml cannot be read: No such file"),
+        (["--devices", "gpu"], "--devices: gpu: cannot be read: No such file or directory; expected a number, gpus or"),
         (["--token-file", "/nowhere/tokens"], "cannot read token file /nowhere/tokens: No such file"),
         (["--kubeconfig", "/proc/nope/config"], "cannot use /proc/nope"),
         (["--bind-address", "203.0.113.1"], "cannot listen on 203.0.113.1:0"),
