@@ -7,6 +7,9 @@ The bound pod, when it arrives, confirms the assumption; a failed binding takes 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.counts import CarriedTerms, MatchCounts
 from kubestow.cluster.devices import Devices
 from kubestow.cluster.images import ImageIndex
@@ -167,6 +170,13 @@ class Cluster:
         for placed in self._placed.values():
             if live[placed.row]:
                 yield placed.row, placed.pod
+
+    def rows_with_less_important(self, priority: int) -> IntArray:
+        """The rows on which there is a pod of a lower priority."""
+        rows = np.flatnonzero(self.nodes.live[: self.nodes.size])
+        rows = rows[~self.ranking.known_above(rows, priority)]
+        self.ranking.refresh(rows)
+        return rows[self.ranking.lowest[rows] < priority]
 
     @property
     def pod_count(self) -> int:

@@ -80,7 +80,8 @@ class GroupCounts:
         """A pod that finds every node full."""
         evaluation, table = self._evaluation, self._evaluation.cluster.nodes
         profile, pod = evaluation.profile, evaluation.pod
-        rows = np.flatnonzero(table.live[: table.size]) if within is None else within
+        # Where all rows are looked at, they are numbered as in the table.
+        rows = np.arange(table.size) if within is None else within
         full = what_if(table, rows)
         full.add_copies(pod, self._copies[rows])
         tried = evaluation.of(pod, within)

@@ -106,11 +106,17 @@ class GroupCycles:
         return trial, tried
 
     def _count(self, profile: Profile, group: TriedGroup) -> GroupCounts | None:
-        """What is plain from counts; where a pod may preempt by itself, that is not."""
+        """What is plain from counts; where a pod may preempt others by itself, that is not."""
         constrained = self._by_placements and group.group is not None and bool(group.group.topology_key)
-        if not (self._preempts or constrained) or self._cycles.asks_extenders:
+        may_preempt_alone = not self._preempts and not constrained and self._has_less_important(group)
+        if may_preempt_alone or self._cycles.asks_extenders:
             return None
         return count(profile, self._cluster, self._nominations, group)
+
+    def _has_less_important(self, group: TriedGroup) -> bool:
+        """Whether a pod runs that one of the group might preempt."""
+        highest = max(pod.priority for pod in group.pods)
+        return len(self._cluster.rows_with_less_important(highest)) > 0
 
     def _try_one(
         self, profile: Profile, group: TriedGroup, within: IntArray | None, counts: GroupCounts | None

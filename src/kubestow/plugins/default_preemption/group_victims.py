@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.placements import VictimUnit
@@ -30,12 +28,8 @@ def units_to_spare(cluster: Cluster, priority: int, budgets: Budgets, now: float
 
 def _single_pods(cluster: Cluster, priority: int) -> Iterator[_Unit]:
     """The pods of a lower priority that are evicted one by one."""
-    nodes, ranking = cluster.nodes, cluster.ranking
-    rows = np.flatnonzero(nodes.live[: nodes.size])
-    rows = rows[~ranking.known_above(rows, priority)]
-    ranking.refresh(rows)
-    for row in rows[ranking.lowest[rows] < priority].tolist():
-        for pod in nodes.pods[row].values():
+    for row in cluster.rows_with_less_important(priority).tolist():
+        for pod in cluster.nodes.pods[row].values():
             if pod.priority < priority and not _is_evicted_with_others(cluster, pod):
                 yield (pod,), pod.priority
 
