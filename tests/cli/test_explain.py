@@ -198,6 +198,41 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         assert line.startswith(f"Error: {said}"), line
 
 
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("x", "not a valid Pod: Expected `object`, got `str` - at `$.spec`"),
+        ({"containers": [7]}, "not a valid Pod: Expected `object`, got `int` - at `$.spec.containers[0]`"),
+        ({"priority": "high"}, "not a valid Pod: Expected `int | null`, got `str` - at `$.spec.priority`"),
+        ({"containers": [{"resources": {"requests": {"cpu": "much"}}}]}, "quantity 'much': not a number with"),
+        ({"overhead": {"cpu": "much"}}, "quantity 'much': not a number with"),
+    ],
+)
+def test_a_pod_that_makes_no_sense_is_one_clear_line(files: Files, spec: Any, said: str) -> None:
+    """With the field, or what is written there."""
+    path = files.write("pod.json", {**pod("web"), "spec": spec})
+    (line,) = refused("-f", path, "--cluster", files.cluster)
+    assert said in line
+
+
+def test_a_pod_that_an_api_server_let_in_fails_as_it_does_there(files: Files) -> None:
+    """Its plugins cannot judge it; no changes are tried on it."""
+    manifest = pod("web", "much")
+    manifest["metadata"]["uid"] = "1"
+    for options in ((), ("--against", "big")):
+        told = json.loads(files.explain_pod(manifest, "-o", "json", *options).output)
+        assert (told["outcome"], told["nodes"]) == ("error", {})
+        assert "quantity 'much'" in told["message"]
+        assert "wouldFitIf" not in told
+
+
+def test_fields_that_are_null_are_not_there(files: Files) -> None:
+    """As the API server reads them."""
+    manifest = pod("web", affinity=None, tolerations=None, nodeSelector=None, volumes=None)
+    manifest["spec"]["containers"][0]["resources"] = {"requests": None, "limits": None}
+    assert files.explain_pod(manifest).output.startswith("Pod default/web would go to big.")
+
+
 def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
     """Nobody here schedules it."""
     path = files.write("pod.json", pod("web", schedulerName="other"))

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubestow.decisions.schema import Decision
+from kubestow.decisions.schema import ERROR, Decision
 from kubestow.explaining.against import Against, against
 from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.would_fit import Suggestion, would_fit_if
@@ -32,5 +32,8 @@ class Explanation(NamedTuple):
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:
     """A dry run with what would help, or with what `node` has against the pod; raises ExplainError."""
     decision = run.decision()
+    if decision.outcome == ERROR and not decision.nodes:
+        # Nothing was judged: there is nothing to compare with.
+        return Explanation(decision, "dry run", notes=notes)
     would_fit = () if decision.chosen or node else tuple(would_fit_if(run))
     return Explanation(decision, "dry run", would_fit, against(run, node) if node else None, notes)

@@ -6,7 +6,9 @@ import msgspec
 
 from kubestow import objects
 from kubestow.apiserver.rules import pods as rules
+from kubestow.cluster.pods import PodInfo
 from kubestow.explaining.world import ExplainError, World
+from kubestow.model.codec import without_nulls
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
 from kubestow.model.workloads import PriorityClass
@@ -33,19 +35,24 @@ def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod
 
 
 def _pod(manifest: Manifest, world: World, namespace: str) -> Pod:
-    tree: dict[str, Any] = msgspec.json.decode(manifest.data)
-    metadata = tree["metadata"]
-    metadata["namespace"] = metadata.get("namespace") or namespace
-    metadata["name"] = metadata.get("name") or metadata["generateName"] + "xxxxx"
     try:
-        if not metadata.get("uid"):
+        # As it is first: what does not fit a pod must not meet rules that take it for one.
+        objects.decode([manifest])
+        tree = without_nulls(msgspec.json.decode(manifest.data))
+        metadata = tree["metadata"]
+        metadata["namespace"] = metadata.get("namespace") or namespace
+        metadata["name"] = metadata.get("name") or metadata["generateName"] + "xxxxx"
+        is_new = not metadata.get("uid")
+        if is_new:
             _create(tree, world)
-        data = msgspec.json.encode(tree)
-        (pod,) = objects.decode([manifest._replace(data=data)]).objects
+        (pod,) = objects.decode([manifest._replace(data=msgspec.json.encode(tree))]).objects
+        if is_new:
+            # An API server would not have it.
+            PodInfo(pod).prepare()
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
-    except (TypeError, AttributeError, KeyError) as error:
-        raise ExplainError(f"{manifest}: is not a valid Pod: {error}") from None
+    except ValueError as error:
+        raise ExplainError(f"{manifest}: {error}") from None
     assert isinstance(pod, Pod)
     return pod
 

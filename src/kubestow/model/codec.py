@@ -64,7 +64,7 @@ def convert(kind: type[T], value: object) -> T:
 def _decode_without_nulls(kind: type[T], data: bytes | msgspec.Raw) -> T:
     try:
         # Through JSON again rather than by conversion, which cannot fill fields of type Raw.
-        decoded: T = _decoder(kind).decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(data))))
+        decoded: T = _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
     except msgspec.ValidationError as error:
         raise DecodeError(f"not a valid {kind.__name__}: {error}") from None
     except _NOT_JSON as error:
@@ -72,9 +72,10 @@ def _decode_without_nulls(kind: type[T], data: bytes | msgspec.Raw) -> T:
     return decoded
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """A tree in which what is null is not there."""
     if isinstance(value, dict):
-        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+        return {k: without_nulls(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):
-        return [_without_nulls(v) for v in value if v is not None]
+        return [without_nulls(v) for v in value if v is not None]
     return value
