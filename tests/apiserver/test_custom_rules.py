@@ -156,7 +156,7 @@ def test_definitions_and_objects_are_refused_over_the_wire(plane: Running) -> No
         'CronTab.stable.example.com "a" is invalid: spec: Invalid value: no more than five',
     )
     assert client.call("POST", CRONTABS, {**body, "spec": {"schedule": "* * * * *"}})[0] == 201
-    inner: Any = {"type": "array", "items": {"type": "string"}}
+    inner: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
     inner["x-kubernetes-validations"] = [{"rule": "self.all(s, s == 'x')"}]
     spec["properties"]["rows"] = {"type": "array", "items": inner}
     status, refused = client.call("POST", f"{DEFINITIONS}?dryRun=All", definition(version))

@@ -15,7 +15,8 @@ from kubestow.cel.types import BOOL, DYN, STRING, Kind, Type, list_of, map_of
 
 Object = dict[str, Any]
 _MOST_COMPILED = 1_024
-_VARIABLES = Type(Kind.STRUCT, "kubernetes.variables")
+VARIABLES = "kubernetes.variables"
+_VARIABLES = Type(Kind.STRUCT, VARIABLES)
 _REQUEST = Type(Kind.STRUCT, "kubernetes.AdmissionRequest")
 _KIND = Type(Kind.STRUCT, "kubernetes.GroupVersionKind")
 _RESOURCE = Type(Kind.STRUCT, "kubernetes.GroupVersionResource")
@@ -62,7 +63,7 @@ class Scope:
         names = ("object", "oldObject", "namespaceObject", *(("params",) if self.params else ()))
         types = dict.fromkeys(names, DYN) | {"request": _REQUEST, "variables": _VARIABLES}
         messages = MESSAGES if self.makes_objects else frozenset[str]()
-        return Environment(KUBERNETES, types, {**_STRUCTS, _VARIABLES.name: dict(self.variables)}, messages)
+        return Environment(KUBERNETES, types, {**_STRUCTS, VARIABLES: dict(self.variables)}, messages)
 
 
 @lru_cache(maxsize=_MOST_COMPILED)

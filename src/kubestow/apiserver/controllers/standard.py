@@ -17,6 +17,7 @@ from kubestow.apiserver.controllers.namespaces import Namespaces, default_servic
 from kubestow.apiserver.controllers.nodes import NodeLifecycle, TaintEviction
 from kubestow.apiserver.controllers.podgc import PodGarbageCollector
 from kubestow.apiserver.controllers.pods import Pods
+from kubestow.apiserver.controllers.policy_types import PolicyTypes
 from kubestow.apiserver.controllers.protection import VolumeProtection
 from kubestow.apiserver.controllers.queue import Controller
 from kubestow.apiserver.controllers.quotas import Quotas
@@ -62,6 +63,7 @@ def controllers(pods: Pods, authority: str, wanted: str = "*", features: Feature
         "podgroup-protection-controller": lambda: protection.pod_groups(api),
         "persistentvolumeclaim-protection-controller": lambda: protection.volume_claims(api),
         "persistentvolume-protection-controller": lambda: VolumeProtection(api),
+        "validatingadmissionpolicy-status-controller": lambda: PolicyTypes(api),
         "ephemeral-volume-controller": lambda: EphemeralVolumes(api),
     }
     for entry in _entries(wanted):

@@ -1,0 +1,112 @@
+"""Type checking of policies: what their expressions would meet in the kinds that they are about.
+
+Expressions are compiled without knowing what `object` is, so that a policy can be about many kinds. Here each is
+compiled again for every kind that the rules name in full; what does not fit is told in the policy's status.
+"""
+
+from collections.abc import Iterator
+
+from kubestow.apiserver.admission.scopes import VARIABLES, Scope
+from kubestow.apiserver.controllers.api import Api, Object
+from kubestow.apiserver.controllers.queue import KeysOf, own_key
+from kubestow.apiserver.custom.declarations import Structs, declare
+from kubestow.apiserver.custom.structure import Custom
+from kubestow.apiserver.kinds.resource import Resource
+from kubestow.apiserver.schema.types import Choice, ListOf, MapOf, Scalar, Struct
+from kubestow.apiserver.schema.types import Type as Described
+from kubestow.apiserver.store.collection import Key
+from kubestow.cel import CompileError, Environment, Program
+from kubestow.cel.types import BOOL, DYN, INT, STRING, Kind, Type, list_of, map_of
+
+_POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
+_MOST_KINDS = 10
+_SCALARS = {"string": STRING, "int32": INT, "int64": INT, "bool": BOOL}
+
+
+class PolicyTypes:
+    """Checks ValidatingAdmissionPolicies."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows policies."""
+        return {_POLICIES: own_key}
+
+    def visit(self, key: Key) -> float | None:
+        """Tells what is wrong with one policy, once for each generation."""
+        policy = self._api.read(_POLICIES, *key)
+        if policy is None:
+            return None
+        generation, status = policy["metadata"].get("generation", 1), policy.get("status", {})
+        if status.get("observedGeneration") == generation:
+            return None
+        found = [{"fieldRef": field, "warning": told} for field, told in self._warnings(policy["spec"])]
+        checked = {"expressionWarnings": found} if found else {}
+        self._api.set_status(_POLICIES, policy, {**status, "observedGeneration": generation, "typeChecking": checked})
+        return None
+
+    def _warnings(self, spec: Object) -> Iterator[tuple[str, str]]:
+        kinds = list(self._kinds(spec))[:_MOST_KINDS]
+        for index, validation in enumerate(spec.get("validations", ())):
+            for part in ("expression", "messageExpression"):
+                source = validation.get(part)
+                told = [text for one in kinds if source and (text := mismatch(spec, source, one))]
+                if told:
+                    yield f"spec.validations[{index}].{part}", "\n".join(told)
+
+    def _kinds(self, spec: Object) -> Iterator[Resource]:
+        """The kinds that rules name in full; what is matched by `*` can be anything."""
+        by_path = self._api.store.registry.by_path
+        for rule in spec.get("matchConstraints", {}).get("resourceRules", ()):
+            for group in rule.get("apiGroups", ()):
+                for version in rule.get("apiVersions", ()):
+                    for plural in rule.get("resources", ()):
+                        if (group, version, plural) in by_path:
+                            yield by_path[(group, version, plural)]
+
+
+def mismatch(spec: Object, source: str, resource: Resource) -> str:
+    """What is wrong with an expression of a policy for a kind; nothing if it fits."""
+    try:
+        Program(source, _environment(spec, resource))
+    except CompileError as error:
+        return f"{resource.api_version}, Kind={resource.kind}: {error}"
+    return ""
+
+
+def _environment(spec: Object, resource: Resource) -> Environment:
+    """What expressions of a policy see of a kind; raises CompileError if a variable does not fit it."""
+    base, structs, schema = Scope(bool(spec.get("paramKind"))).environment, Structs(), resource.schema
+    kind = _type(schema, structs)
+    known = structs[VARIABLES] = {}
+    types = {**base.variables, "object": kind, "oldObject": kind}
+    environment = Environment(base.functions, types, {**base.structs, **structs})
+    for variable in spec.get("variables", ()):
+        known[variable["name"]] = Program(variable["expression"], environment).type
+    return environment
+
+
+def _type(described: Described, structs: Structs) -> Type:
+    match described:
+        case Custom():
+            if not described.closed:
+                return DYN
+            type_ = declare(described.openapi, described.name, structs)
+            structs[described.name]["metadata"] = _type(described.fields["metadata"].type, structs)
+            return type_
+        case Struct():
+            name = described.openapi_name
+            if name not in structs:
+                structs[name] = {}
+                structs[name].update({field: _type(one.type, structs) for field, one in described.fields.items()})
+            return Type(Kind.STRUCT, name)
+        case ListOf():
+            return list_of(_type(described.item, structs))
+        case MapOf():
+            return map_of(STRING, _type(described.value, structs))
+        case Choice():
+            return STRING
+        case Scalar():
+            return _SCALARS.get(described.name, DYN)
+    return DYN
