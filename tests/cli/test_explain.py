@@ -139,6 +139,20 @@ def test_one_node_can_be_asked_about(files: Files) -> None:
     assert "  TaintToleration                                0         100         300\n" in scores
 
 
+def test_one_node_in_json(files: Files) -> None:
+    """The others are left out."""
+    told = json.loads(files.explain_pod(pod("web"), "--node", "small", "-o", "json").output)
+    assert list(told["nodes"]) == ["small"]
+
+
+def test_a_pod_that_no_single_change_helps_is_told_so(files: Files) -> None:
+    """Else one would think that nobody has looked."""
+    done = files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}))
+    assert done.output.endswith(
+        "Would fit if\n  more than one thing changed: no single change was found that is enough.\n"
+    )
+
+
 def test_wide_shows_every_node(files: Files) -> None:
     """A row for each, as wide as it takes."""
     lines = files.explain_pod(pod("web"), "-o", "wide").output.splitlines()
@@ -191,6 +205,7 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
             f"{files.folder}/d.json: Deployment default/web: is not a pod",
         ),
         (("shop/web", *cluster, "--against", "b"), "there is no node b"),
+        (("shop/web", *cluster, "--node", "b"), "there was no node b when pod shop/web was tried"),
         (("shop/web", *cluster, "--watch"), "--watch needs a live cluster: files do not change"),
         (("shop/web", "--kubeconfig", "none"), "none: no such file"),
     ):

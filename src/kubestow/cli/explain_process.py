@@ -73,8 +73,10 @@ def explain(request: Request) -> None:
 
 
 def _form(request: Request, found: list[Explanation]) -> str:
+    if request.node:
+        alone = [one.about(request.node) for one in found]
     if request.output in ("json", "yaml"):
-        return explain_forms.written(found, request.output)
+        return explain_forms.written(alone if request.node else found, request.output)
     screens = (explain_screen.lines_of(one, request.node, wide=request.output == "wide") for one in found)
     return "\n\n".join(screens) + "\n"
 
@@ -204,7 +206,7 @@ async def _explanations(
     run = explained(dry_run(world, world.take_out(pod)), request.against, (*notes, *_notes(pod)))
     if decision is None or request.against:
         return [run]
-    return [Explanation(decision, "scheduler", run.would_fit_if, notes=notes)]
+    return [run._replace(decision=decision, source="scheduler", notes=notes)]
 
 
 async def _read(request: Request, cluster: LiveCluster) -> tuple[Reading, World]:

@@ -50,7 +50,8 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
             list(_scores(decision)),
             list(_preemption(decision)),
         ]
-    sections.append(list(_would_fit(explanation.would_fit_if, None if wide else _SUGGESTIONS)))
+    if explanation.against is None:
+        sections.append(list(_would_fit(explanation, None if wide else _SUGGESTIONS)))
     sections.append([line for note in explanation.notes for line in _wrapped(f"Note: {note}", "")])
     return "\n\n".join("\n".join(section) for section in sections if section)
 
@@ -214,10 +215,13 @@ def _preemption(decision: Decision) -> Iterator[str]:
 # What would help
 
 
-def _would_fit(suggestions: Sequence[Suggestion], most: int | None) -> Iterator[str]:
-    if not suggestions:
+def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
+    suggestions = explanation.would_fit_if
+    if not suggestions and not explanation.is_stuck:
         return
     yield _title("Would fit if")
+    if not suggestions:
+        yield "  more than one thing changed: no single change was found that is enough."
     for one in suggestions[:most]:
         yield from _change(one, _opens(one))
     if most is not None and len(suggestions) > most:
@@ -278,8 +282,12 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
     result = _results(decision).get(name)
     yield _title(f"Node {name}")
     if result is None:
-        by = ", ".join(decision.preFilter.narrowedBy)
-        yield f"  was left out by {by}." if by else "  was not looked at: enough others had been found."
+        by, refused = ", ".join(decision.preFilter.narrowedBy), decision.preFilter.rejected
+        enough = "was not looked at: enough others had been found."
+        if refused is not None:
+            yield f"  was not looked at: {refused.plugin} refuses the pod wherever it goes."
+        else:
+            yield f"  was left out by {by}." if by else f"  {enough}"
     elif result.rejected is not None:
         rejected = result.rejected
         yield f"  refused by {', '.join((rejected.plugin, *rejected.others))} ({rejected.code})"

@@ -1,12 +1,15 @@
 """What is told about a pod: the decision, where it comes from, and what would change it."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
-from kubestow.decisions.schema import ERROR, Decision
+from kubestow.decisions.schema import ERROR, UNSCHEDULABLE, Decision
 from kubestow.explaining.against import Against, against
 from kubestow.explaining.dry_run import DryRun
+from kubestow.explaining.world import ExplainError
 from kubestow.explaining.would_fit import Suggestion, would_fit_if
 
 
@@ -20,6 +23,17 @@ class Explanation(NamedTuple):
     against: Against | None = None
     notes: tuple[str, ...] = ()
     """What the reader must know about how it was found."""
+
+    is_stuck: bool = False
+    """Whether changes were looked for, and none was found."""
+
+    def about(self, node: str) -> Self:
+        """The same about one node only; raises ExplainError if there is no such node."""
+        decision = self.decision
+        nodes = {} if decision.nodes is UNSET else decision.nodes
+        if node not in nodes and nodes and decision.evaluated == decision.nodeCount:
+            raise ExplainError(f"there was no node {node} when pod {decision.pod} was tried")
+        return self._replace(decision=replace(decision, nodes={node: nodes[node]} if node in nodes else {}))
 
     def tree(self) -> dict[str, Any]:
         """As JSON has it: the fields of the decision, and what comes beside them."""
@@ -36,4 +50,5 @@ def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Expla
         # Nothing was judged: there is nothing to compare with.
         return Explanation(decision, "dry run", notes=notes)
     would_fit = () if decision.chosen or node else tuple(would_fit_if(run))
-    return Explanation(decision, "dry run", would_fit, against(run, node) if node else None, notes)
+    is_stuck = decision.outcome == UNSCHEDULABLE and not (would_fit or node)
+    return Explanation(decision, "dry run", would_fit, against(run, node) if node else None, notes, is_stuck)
