@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("explain", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.argument("pod", metavar="[NAMESPACE/]POD", required=False)
+@click.argument("pod", metavar="[NAMESPACE/]POD|podgroup/NAME", required=False)
 @click.option(
     "-f",
     "--filename",
@@ -67,6 +67,7 @@ def command(
 
     \b
     kubestow explain shop/web-0                                 a pod of the live cluster
+    kubestow explain podgroup/train -n ml                       a pod group: where it was tried, what it lacks
     kubestow explain -f pod.yaml                                where a pod would go
     kubestow explain -f pod.yaml --cluster objects.yaml         the same without a cluster
 

@@ -7,10 +7,10 @@ import msgspec
 
 from kubestow.config.writing import yaml_text
 from kubestow.decisions.schema import VERSION
-from kubestow.explaining.explanation import Explanation
+from kubestow.explaining.explanation import Explanation, GroupExplanation
 
 
-def written(explanations: Sequence[Explanation], form: str) -> str:
+def written(explanations: Sequence[Explanation | GroupExplanation], form: str) -> str:
     """The text in the form `json` or `yaml`."""
     trees: list[dict[str, Any]] = [one.tree() for one in explanations]
     whole: Any = trees[0] if len(trees) == 1 else {"version": VERSION, "items": trees}

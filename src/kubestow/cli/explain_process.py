@@ -8,33 +8,38 @@ the scheduler's record of the pod, if there is one ----------------+
 """
 
 import asyncio
+import dataclasses
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import click
 
 from kubestow import config, objects
 from kubestow.cli import configuration_file, explain_forms, explain_screen
+from kubestow.cli.explain_group_screen import group_lines_of
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
 from kubestow.decisions.schema import SCHEDULED, Decision
 from kubestow.explaining.dry_run import dry_run, take
-from kubestow.explaining.explanation import Explanation, explained
+from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
+from kubestow.explaining.group_run import GroupRun
 from kubestow.explaining.manifests import pods_in
 from kubestow.explaining.reading import LiveCluster, Reading, SchedulerAddress, recorded
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup, group_name
 from kubestow.objects import Manifest, ObjectsError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.wiring.registry import in_tree_registry
 
 _WATCH_SECONDS = 2.0
+_GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
 _CLEAR = "\x1b[2J\x1b[H"
 
 
@@ -56,6 +61,12 @@ class Request(NamedTuple):
     server: SchedulerAddress
     watch: bool
 
+    @property
+    def group(self) -> str:
+        """The name of the pod group, if it is one that is to be explained."""
+        kind, _, name = self.pod.partition("/")
+        return name if kind in _GROUP_WORDS else ""
+
 
 def explain(request: Request) -> None:
     """Explain what was asked for; raises ExplainError."""
@@ -72,13 +83,19 @@ def explain(request: Request) -> None:
         return
 
 
-def _form(request: Request, found: list[Explanation]) -> str:
+def _form(request: Request, found: Sequence[Explanation | GroupExplanation]) -> str:
     if request.node:
-        alone = [one.about(request.node) for one in found]
+        alone = [one if isinstance(one, GroupExplanation) else one.about(request.node) for one in found]
     if request.output in ("json", "yaml"):
         return explain_forms.written(alone if request.node else found, request.output)
-    screens = (explain_screen.lines_of(one, request.node, wide=request.output == "wide") for one in found)
-    return "\n\n".join(screens) + "\n"
+    return "\n\n".join(_screen(request, one) for one in found) + "\n"
+
+
+def _screen(request: Request, one: Explanation | GroupExplanation) -> str:
+    wide = request.output == "wide"
+    if isinstance(one, GroupExplanation):
+        return group_lines_of(one, wide=wide)
+    return explain_screen.lines_of(one, request.node, wide=wide)
 
 
 def _has_colours() -> bool:
@@ -88,14 +105,16 @@ def _has_colours() -> bool:
 # Files
 
 
-def _offline(request: Request) -> Iterator[Explanation]:
+def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
     manifests = _manifests(request)
     try:
         loaded = objects.decode(objects.read(request.cluster)).objects
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     world = _world(request, loaded)
-    if manifests:
+    if request.group:
+        yield explained_group(GroupRun(world, _named_group(request, world, "")))
+    elif manifests:
         yield from _tried(request, world, pods_in(manifests, world, request.namespace or "default"))
     else:
         pod = _named(request, world)
@@ -112,7 +131,7 @@ def _manifests(request: Request) -> list[Manifest]:
 def _world(request: Request, loaded: list[object]) -> World:
     path = request.configuration
     try:
-        features = request.features
+        features = _features(request)
         if path is None:
             configuration = config.default(features)
         else:
@@ -123,6 +142,14 @@ def _world(request: Request, loaded: list[object]) -> World:
         raise ExplainError("\n".join(f"{path}: {problem}" for problem in error.problems)) from None
     except ProfileError as error:
         raise ExplainError(str(error)) from None
+
+
+def _features(request: Request) -> Features:
+    """Whoever asks about a pod group has a scheduler that knows them."""
+    if not request.group or request.features.generic_workload:
+        return request.features
+    known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
+    return dataclasses.replace(request.features, **known)
 
 
 def _tried(request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()) -> Iterator[Explanation]:
@@ -147,6 +174,19 @@ def _named(request: Request, world: World) -> Pod:
     return found[0]
 
 
+def _named_group(request: Request, world: World, default: str) -> PodGroup:
+    """The pod group that the command line names; raises ExplainError."""
+    namespace = request.namespace or default
+    groups = world.cluster.listers.pod_groups
+    found = [one for one in groups if one.metadata.name == request.group and namespace in ("", one.metadata.namespace)]
+    if len(found) != 1:
+        names = ", ".join(sorted(one.key for one in found))
+        where = f" in {namespace}" if namespace else ""
+        missing = f"there is no pod group {request.group}{where}"
+        raise ExplainError(f"pod group {request.group} is ambiguous: say which of {names}" if found else missing)
+    return found[0]
+
+
 def _name_of(request: Request) -> tuple[str, str]:
     """Namespace, empty if it is not said, and name of a pod; raises ExplainError."""
     given, _, name = request.pod.rpartition("/")
@@ -157,9 +197,11 @@ def _name_of(request: Request) -> tuple[str, str]:
 
 
 def _notes(pod: Pod) -> tuple[str, ...]:
-    if not pod.spec.nodeName:
-        return ()
-    return (f"it is on node {pod.spec.nodeName} already; this is where it would go if it were scheduled now.",)
+    if pod.spec.nodeName:
+        return (f"it is on node {pod.spec.nodeName} already; this is where it would go if it were scheduled now.",)
+    name = group_name(pod)
+    command = f"kubestow explain podgroup/{name} -n {pod.metadata.namespace}"
+    return (f"it is scheduled together with its pod group; see {command}",) if name else ()
 
 
 # A live cluster
@@ -191,26 +233,30 @@ async def pause(seconds: float) -> None:
 
 async def _explanations(
     request: Request, access: Access, cluster: LiveCluster, manifests: list[Manifest]
-) -> list[Explanation]:
+) -> Sequence[Explanation | GroupExplanation]:
     if manifests:
         reading, world = await _read(request, cluster)
         pods = pods_in(manifests, world, request.namespace or access.namespace or "default")
         return list(_tried(request, world, pods, reading.notes))
+    if request.group:
+        reading, world = await _read(request, cluster)
+        group = _named_group(request, world, access.namespace or "default")
+        return [explained_group(GroupRun(world, group), reading.notes)]
     namespace, name = _name_of(request)
     pod = await cluster.pod(namespace or access.namespace or "default", name)
     decision, notes = await _record(request, access, pod)
     if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
         return [Explanation(decision, "scheduler")]
     reading, world = await _read(request, cluster)
-    notes += reading.notes
-    run = explained(dry_run(world, world.take_out(pod)), request.against, (*notes, *_notes(pod)))
+    notes += reading.notes + _notes(pod)
+    run = explained(dry_run(world, world.take_out(pod)), request.against, notes)
     if decision is None or request.against:
         return [run]
     return [run._replace(decision=decision, source="scheduler", notes=notes)]
 
 
 async def _read(request: Request, cluster: LiveCluster) -> tuple[Reading, World]:
-    reading = await cluster.read()
+    reading = await cluster.read(_features(request))
     world = _world(request, reading.objects)
     for kind, problem in reading.unreadable:
         world.set_unreadable(kind, problem)

@@ -52,7 +52,7 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
         ]
     if explanation.against is None:
         sections.append(list(_would_fit(explanation, None if wide else _SUGGESTIONS)))
-    sections.append([line for note in explanation.notes for line in _wrapped(f"Note: {note}", "")])
+    sections.append([line for note in explanation.notes for line in wrapped(f"Note: {note}", "")])
     return "\n\n".join("\n".join(section) for section in sections if section)
 
 
@@ -65,19 +65,19 @@ def _headline(explanation: Explanation) -> Iterator[str]:
     bold = {decision.pod: {"bold": True}}
     if decision.outcome == SCHEDULED:
         went = f"{'would go' if dry else 'went'} to {decision.chosen}."
-        yield from _sentence(f"Pod {decision.pod} {went}", bold | {str(decision.chosen): {"fg": "green", "bold": True}})
-        yield from _wrapped(_choice(decision), "  ")
+        yield from sentence(f"Pod {decision.pod} {went}", bold | {str(decision.chosen): {"fg": "green", "bold": True}})
+        yield from wrapped(_choice(decision), "  ")
     elif decision.queue.history and decision.queue.history[-1].queue == "gated":
         plugin = decision.queue.history[-1].plugin
-        yield from _sentence(f"Pod {decision.pod} is held back by {plugin}.", bold | {"held back": {"fg": "yellow"}})
+        yield from sentence(f"Pod {decision.pod} is held back by {plugin}.", bold | {"held back": {"fg": "yellow"}})
     elif decision.outcome == "error":
-        yield from _sentence(f"Scheduling pod {decision.pod} failed.", bold | {"failed": {"fg": "red"}})
+        yield from sentence(f"Scheduling pod {decision.pod} failed.", bold | {"failed": {"fg": "red"}})
     else:
         fits = "would fit nowhere" if dry else "is pending: it fits nowhere"
         said = f"Pod {decision.pod} {fits}{_looked_at(decision)}."
-        yield from _sentence(said, bold | {"fits nowhere": {"fg": "red"}, "would fit nowhere": {"fg": "red"}})
+        yield from sentence(said, bold | {"fits nowhere": {"fg": "red"}, "would fit nowhere": {"fg": "red"}})
     said = "" if decision.preemption is None else decision.preemption.message
-    yield from _wrapped(decision.message.removesuffix(said).rstrip(), "  ")
+    yield from wrapped(decision.message.removesuffix(said).rstrip(), "  ")
     yield from _tries(decision)
 
 
@@ -86,13 +86,13 @@ def _tries(decision: Decision) -> Iterator[str]:
     queue, binding = decision.queue, decision.binding
     if queue.attempts:
         often = "once," if queue.attempts == 1 else f"{queue.attempts} times, last"
-        yield from _wrapped(f"Tried {often} at {_to_the_second(decision.time)}.", "  ")
+        yield from wrapped(f"Tried {often} at {_to_the_second(decision.time)}.", "  ")
     for move in queue.history[-_MOVES:] if queue.attempts > 1 else ():
         by = f", by {move.plugin}" if move.plugin else ""
-        yield from _wrapped(f"{_to_the_second(move.time)}  {move.queue}: {move.event}{by}", "    ")
+        yield from wrapped(f"{_to_the_second(move.time)}  {move.queue}: {move.event}{by}", "    ")
     if binding is not None and binding.state != "bound":
         waits = f" for {', '.join(binding.waitsFor)}" if binding.waitsFor else ""
-        yield from _wrapped(f"Binding: {binding.state}{waits} {binding.error}".rstrip(), "  ")
+        yield from wrapped(f"Binding: {binding.state}{waits} {binding.error}".rstrip(), "  ")
 
 
 def _choice(decision: Decision) -> str:
@@ -121,16 +121,16 @@ def _why_not(decision: Decision) -> Iterator[str]:
     left_out = decision.nodeCount - decision.evaluated
     if not groups and (not left_out or decision.preFilter.rejected is not None):
         return
-    yield _title("Why not elsewhere" if decision.chosen else "Why not")
+    yield title("Why not elsewhere" if decision.chosen else "Why not")
     for what, names in groups[:_GROUPS]:
-        yield from _row(len(names), what, _examples(names))
+        yield from row(len(names), what, _examples(names))
     if len(groups) > _GROUPS:
         rest = groups[_GROUPS:]
         yield f"  {sum(len(names) for _, names in rest):>6}  nodes for {len(rest)} other reasons; see -o wide"
     if left_out and decision.preFilter.rejected is None:
         by = ", ".join(decision.preFilter.narrowedBy)
         enough = "not looked at: enough others had been found"
-        yield from _row(left_out, f"{by}: left out before any node was looked at" if by else enough, "")
+        yield from row(left_out, f"{by}: left out before any node was looked at" if by else enough, "")
 
 
 def _groups(decision: Decision) -> list[tuple[str, list[str]]]:
@@ -147,12 +147,13 @@ def _refusal(rejected: Rejected) -> str:
     return f"{plugins}: {', '.join(rejected.reasons) or rejected.code}"
 
 
-def _row(count: int, what: str, examples: str) -> Iterator[str]:
-    first, *rest = _wrapped(what, "", WIDTH - 10)
+def row(count: int, what: str, examples: str) -> Iterator[str]:
+    """A number, what there are so many of, and more about it below."""
+    first, *rest = wrapped(what, "", WIDTH - 10)
     yield f"  {click.style(f'{count:>6}', bold=True)}  {first}"
     for line in rest:
         yield f"{'':10}{line}"
-    yield from (click.style(line, dim=True) for line in _wrapped(examples, f"{'':10}"))
+    yield from (click.style(line, dim=True) for line in wrapped(examples, f"{'':10}"))
 
 
 def _examples(names: Sequence[str]) -> str:
@@ -172,7 +173,7 @@ def _scores(decision: Decision) -> Iterator[str]:
     names = [shortened(name, _NAME_WIDTH) for name, _ in scored]
     width = max(8, *(len(name) for name in names)) + 2
     shown = max(1, (WIDTH - _SCORE_COLUMN - 2) // width)
-    yield _title("Scores") + f" of the best {min(shown, len(scored))} of {_nodes(len(scored))}, weighted"
+    yield title("Scores") + f" of the best {min(shown, len(scored))} of {_nodes(len(scored))}, weighted"
     yield f"  {'':{_SCORE_COLUMN}}" + "".join(f"{name:>{width}}" for name in names[:shown])
     for plugin in plugins:
         cells = ((result.plugins or {}).get(plugin) for _, result in scored[:shown])
@@ -199,17 +200,17 @@ def _preemption(decision: Decision) -> Iterator[str]:
     preemption = decision.preemption
     if preemption is None or not (preemption.nominated or preemption.message):
         return
-    yield _title("Preemption")
+    yield title("Preemption")
     if preemption.nominated:
         victims = ", ".join(victim.pod for victim in preemption.victims)
-        yield from _wrapped(f"makes room on {preemption.nominated}, from which must go: {victims}", "  ")
+        yield from wrapped(f"makes room on {preemption.nominated}, from which must go: {victims}", "  ")
         if preemption.pdbViolations:
             yield f"  against {preemption.pdbViolations} PodDisruptionBudgets"
         if len(preemption.candidates) > 1:
             why = _WHY.get(preemption.why, preemption.why)
             yield f"  chosen among {len(preemption.candidates)} nodes for {why}"
     else:
-        yield from _wrapped(preemption.message.removeprefix("preemption: "), "  ")
+        yield from wrapped(preemption.message.removeprefix("preemption: "), "  ")
 
 
 # What would help
@@ -219,21 +220,22 @@ def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
     suggestions = explanation.would_fit_if
     if not suggestions and not explanation.is_stuck:
         return
-    yield _title("Would fit if")
+    yield title("Would fit if")
     if not suggestions:
         yield "  more than one thing changed: no single change was found that is enough."
     for one in suggestions[:most]:
-        yield from _change(one, _opens(one))
+        yield from change_lines(one.side, one.change, _opens(one))
     if most is not None and len(suggestions) > most:
         yield f"  and {len(suggestions) - most} other ways; see -o wide"
 
 
-def _change(suggestion: Suggestion, effect: str) -> Iterator[str]:
-    first, *rest = _wrapped(suggestion.change, "", WIDTH - _SIDE)
-    yield f"  {click.style(f'{suggestion.side:<{_SIDE - 2}}', fg='cyan')}{first}"
+def change_lines(side: str, change: str, effect: str) -> Iterator[str]:
+    """A change that would help, and what comes of it."""
+    first, *rest = wrapped(change, "", WIDTH - _SIDE)
+    yield f"  {click.style(f'{side:<{_SIDE - 2}}', fg='cyan')}{first}"
     for line in rest:
         yield f"{'':{_SIDE}}{line}"
-    yield from (click.style(line, dim=True) for line in _wrapped(effect, f"{'':{_SIDE}}"))
+    yield from (click.style(line, dim=True) for line in wrapped(effect, f"{'':{_SIDE}}"))
 
 
 def _opens(suggestion: Suggestion) -> str:
@@ -246,13 +248,13 @@ def _opens(suggestion: Suggestion) -> str:
 
 
 def _against(against: Against) -> Iterator[str]:
-    yield _title(f"To land on {against.node}")
+    yield title(f"To land on {against.node}")
     if against.rejected is not None:
         rejected = against.rejected
-        yield from _wrapped(f"it is refused by {rejected.plugin}: {', '.join(rejected.reasons)}", "  ")
+        yield from wrapped(f"it is refused by {rejected.plugin}: {', '.join(rejected.reasons)}", "  ")
     elif against.total is not None and against.behind:
         by = ", ".join(f"{plugin} {score:+}" for plugin, score in against.behindBy.items())
-        yield from _wrapped(
+        yield from wrapped(
             f"it would do, but the best scores {against.behind} more than its {against.total}: {by}", "  "
         )
     elif against.total is not None:
@@ -264,7 +266,7 @@ def _against(against: Against) -> Iterator[str]:
             effect = "the node would do"
         else:
             effect = f"the node would do, but {landing.chosen} scores higher" if landing.chosen else ""
-        yield from _change(landing, effect)
+        yield from change_lines(landing.side, landing.change, effect)
     if against.together:
         yield "  no single change is enough; all of these are:"
         for words in against.together:
@@ -280,7 +282,7 @@ def _against(against: Against) -> Iterator[str]:
 
 def _one_node(decision: Decision, name: str) -> Iterator[str]:
     result = _results(decision).get(name)
-    yield _title(f"Node {name}")
+    yield title(f"Node {name}")
     if result is None:
         by, refused = ", ".join(decision.preFilter.narrowedBy), decision.preFilter.rejected
         enough = "was not looked at: enough others had been found."
@@ -292,7 +294,7 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
         rejected = result.rejected
         yield f"  refused by {', '.join((rejected.plugin, *rejected.others))} ({rejected.code})"
         for reason in rejected.reasons:
-            yield from _wrapped(reason, "    ")
+            yield from wrapped(reason, "    ")
     elif result.total is None:
         yield "  would do; nobody needed its score."
     else:
@@ -338,7 +340,8 @@ def _results(decision: Decision) -> dict[str, NodeResult]:
     return {} if decision.nodes is UNSET else decision.nodes
 
 
-def _title(text: str) -> str:
+def title(text: str) -> str:
+    """What a section begins with."""
     return click.style(text, bold=True)
 
 
@@ -350,15 +353,16 @@ def _to_the_second(time: str) -> str:
     return f"{time.partition('.')[0].removesuffix('Z')}Z"
 
 
-def _sentence(text: str, styles: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def sentence(text: str, styles: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """A sentence in which some words stand out."""
-    for line in _wrapped(text, ""):
+    for line in wrapped(text, ""):
         for words, style in styles.items():
             line = line.replace(words, click.style(words, **style))
         yield line
 
 
-def _wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
+def wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
+    """Lines that a terminal has room for."""
     # Names with hyphens stay whole, to be found and copied.
     wrapper = textwrap.TextWrapper(
         width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False

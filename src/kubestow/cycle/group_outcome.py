@@ -23,7 +23,7 @@ class Tried:
     placed: int
     """How many of the group's pods found a node there."""
     failures: tuple[str, ...]
-    """What kept the others from it, each message once."""
+    """What kept the others from it, each message once; empty if that was told from counts and nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,14 +62,23 @@ class GroupCycles:
     """Runs the cycles of pod groups."""
 
     def __init__(
-        self, cluster: Cluster, cycles: SchedulingCycles, nominations: Nominations, features: Features, rng: Rng
+        self,
+        cluster: Cluster,
+        cycles: SchedulingCycles,
+        nominations: Nominations,
+        features: Features,
+        rng: Rng,
+        *,
+        explains: bool = False,
     ) -> None:
+        """`explains`: whether it matters what stopped a group in each placement, and not only in the first."""
         self._cluster = cluster
         self._cycles = cycles
         self._nominations = nominations
         self._by_placements = features.topology_aware_workload_scheduling
         self._preempts = features.workload_aware_preemption
         self._rng = rng
+        self._explains = explains
 
     def run(self, profile: Profile, group: TriedGroup) -> GroupOutcome | Asking[GroupOutcome]:
         """Schedule the pods of a group. What fails is an outcome, not an exception."""
@@ -155,9 +164,12 @@ class GroupCycles:
                 return None
         if trial is None:
             return None
-        failures = _tried("", 0, trial).failures if not good else ()
-        tried = [Tried(one.name, len(one.rows), fits, failures) for one, fits in zip(placements, fitting, strict=True)]
-        return trial, tuple(tried)
+        told = [trial] if not good else []
+        if self._explains:
+            told = [counts.refused(one.rows) or trial for one in placements]
+        failures = [_tried("", 0, one).failures for one in told] + [()] * (len(placements) - len(told))
+        found = zip(placements, fitting, failures, strict=True)
+        return trial, tuple(Tried(one.name, len(one.rows), fits, words) for one, fits, words in found)
 
     def _try_all(self, profile: Profile, group: TriedGroup, placements: Sequence[Placement]) -> Conversation[Decision]:
         """Try the group in one placement after the other, and take the best that will do."""

@@ -207,6 +207,41 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     binding: Binding | None = None
 
 
+class PlacementResult(Struct, frozen=True, omit_defaults=True):
+    """Nodes among which a pod group was tried."""
+
+    name: str
+    """The value of the group's topology key; empty for all nodes."""
+    nodes: int
+    placed: int
+    """How many pods found a node there."""
+    reasons: tuple[str, ...] = ()
+    """What kept the others from one."""
+
+
+class GroupDecision(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One attempt to schedule a pod group."""
+
+    version: int
+    podGroup: str
+    """namespace/name"""
+    outcome: str
+    """`scheduled`, `unschedulable` or `error`."""
+    chosen: dict[str, str]
+    """By pod, its node; empty if the group will not do."""
+    message: str
+    """Why it will not, as in the group's condition; empty if it will."""
+    placements: tuple[PlacementResult, ...] = ()
+    minCount: int = 0
+    """How many pods must have a node at once; 0 for a group that is no gang."""
+    pods: int = 0
+    """How many wait for a node."""
+    scheduled: int = 0
+    """How many have one already."""
+    missing: int = 0
+    """How many more would have to find a node, in the best of the placements."""
+
+
 class DecisionList(Struct, frozen=True):
     """Several of them, newest first."""
 

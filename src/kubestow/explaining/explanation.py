@@ -6,9 +6,11 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kubestow.decisions.schema import ERROR, UNSCHEDULABLE, Decision
+from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, Decision, GroupDecision
 from kubestow.explaining.against import Against, against
 from kubestow.explaining.dry_run import DryRun
+from kubestow.explaining.group_run import GroupRun
+from kubestow.explaining.group_would_fit import GroupSuggestion, group_would_fit_if
 from kubestow.explaining.world import ExplainError
 from kubestow.explaining.would_fit import Suggestion, would_fit_if
 
@@ -41,6 +43,28 @@ class Explanation(NamedTuple):
         return msgspec.to_builtins(self.decision) | {  # type: ignore[no-any-return]
             name: msgspec.to_builtins(value) for name, value in more.items() if value
         }
+
+
+class GroupExplanation(NamedTuple):
+    """The same about a pod group."""
+
+    decision: GroupDecision
+    would_fit_if: tuple[GroupSuggestion, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def tree(self) -> dict[str, Any]:
+        """As JSON has it."""
+        more = {"source": "dry run", "wouldFitIf": self.would_fit_if, "notes": self.notes}
+        return msgspec.to_builtins(self.decision) | {  # type: ignore[no-any-return]
+            name: msgspec.to_builtins(value) for name, value in more.items() if value
+        }
+
+
+def explained_group(run: GroupRun, notes: tuple[str, ...] = ()) -> GroupExplanation:
+    """A trial of a pod group, with what would help."""
+    decision = run.decision()
+    would_fit = () if decision.outcome == SCHEDULED else tuple(group_would_fit_if(run))
+    return GroupExplanation(decision, would_fit, notes)
 
 
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:

@@ -14,8 +14,9 @@ import msgspec
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.lists import Lister
-from kubestow.client.resources import NODES, PODS, WATCHED, Resource
+from kubestow.client.resources import NODES, POD_GROUPS, PODS, WATCHED, Resource
 from kubestow.client.tls import TlsSettings
+from kubestow.config import Features
 from kubestow.decisions.schema import Decision, DecisionList
 from kubestow.explaining.world import ExplainError
 from kubestow.model import codec
@@ -62,9 +63,11 @@ class LiveCluster:
         except (CallError, codec.DecodeError) as error:
             raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
 
-    async def read(self) -> Reading:
+    async def read(self, features: Features) -> Reading:
         """All that a decision depends on; raises ExplainError if nodes cannot be listed."""
-        resources = (*WATCHED, _PRIORITY_CLASSES)
+        resources: tuple[Resource[Any], ...] = (*WATCHED, _PRIORITY_CLASSES)
+        if features.generic_workload:
+            resources += (POD_GROUPS,)
         # One after the other: the caller may share the server with everybody else.
         answers = [await self._list(resource) for resource in resources]
         objects = [obj for answer in answers for obj in answer.objects]

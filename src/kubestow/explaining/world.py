@@ -13,6 +13,7 @@ from kubestow.framework.registry import Registry
 from kubestow.model.coordination import Binding, Event, Lease
 from kubestow.model.node import Node
 from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
+from kubestow.model.pod_groups import group_key
 from kubestow.model.workloads import PriorityClass
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.handles import StillClock, offline_handle
@@ -41,6 +42,7 @@ class World:
     def __init__(self, setup: Setup, objects: Iterable[Any], now: float) -> None:
         """Raises ExplainError for objects that make no sense, ProfileError for plugins that cannot be made."""
         self.now = now
+        self.features = setup.features
         self.cluster = Cluster(setup.features)
         self.nominator = Nominator()
         self.pending: dict[str, Pod] = {}
@@ -86,6 +88,8 @@ class World:
             self.nominator.remove(old.metadata.uid)
         self.pending[pod.key] = pod
         self.nominator.nominate(pod)
+        if self.cluster.groups is not None and (key := group_key(pod)):
+            self.cluster.groups.add_pending(key, pod)
 
     def profile_of(self, pod: Pod) -> Profile:
         """The profile that schedules a pod; raises ExplainError."""

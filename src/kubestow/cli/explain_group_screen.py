@@ -1,0 +1,64 @@
+"""The explanation of a pod group as one screen: whether it fits, each placement that was tried, what would help."""
+
+from collections.abc import Iterator
+
+from kubestow.cli.explain_screen import change_lines, row, sentence, title, wrapped
+from kubestow.decisions.schema import SCHEDULED, GroupDecision
+from kubestow.explaining.explanation import GroupExplanation
+
+_PLACEMENTS = 8
+_SUGGESTIONS = 6
+
+
+def group_lines_of(explanation: GroupExplanation, *, wide: bool = False) -> str:
+    """The screen, without a line break at its end."""
+    most = None if wide else _PLACEMENTS
+    sections = [
+        list(_headline(explanation.decision)),
+        list(_placements(explanation.decision, most)),
+        list(_would_fit(explanation, None if wide else _SUGGESTIONS)),
+        [line for note in explanation.notes for line in wrapped(f"Note: {note}", "")],
+    ]
+    return "\n\n".join("\n".join(section) for section in sections if section)
+
+
+def _headline(decision: GroupDecision) -> Iterator[str]:
+    bold = {decision.podGroup: {"bold": True}}
+    gang = f"{decision.minCount} of its pods must have a node at once" if decision.minCount else "one pod is enough"
+    if decision.outcome == SCHEDULED:
+        yield from sentence(f"Pod group {decision.podGroup} would fit.", bold | {"would fit": {"fg": "green"}})
+    else:
+        yield from sentence(f"Pod group {decision.podGroup} does not fit.", bold | {"does not fit": {"fg": "red"}})
+        yield from wrapped(decision.message, "  ")
+    have = f"{decision.scheduled} {'has' if decision.scheduled == 1 else 'have'} one"
+    wait = f"{decision.pods} {'waits' if decision.pods == 1 else 'wait'}"
+    missing = f"; {decision.missing} too few" if decision.missing else ""
+    yield from wrapped(f"{gang}; {have}, {wait}{missing}.".capitalize(), "  ")
+    for pod, node in decision.chosen.items():
+        yield f"    {pod} on {node}"
+
+
+def _placements(decision: GroupDecision, most: int | None) -> Iterator[str]:
+    ranked = sorted(decision.placements, key=lambda one: -one.placed)
+    if not ranked:
+        return
+    yield title("Tried") + ", pods that found a node"
+    for one in ranked[:most]:
+        where = f"{one.name}, " if one.name else ""
+        nodes = f"{one.nodes} node{'' if one.nodes == 1 else 's'}"
+        yield from row(one.placed, f"of {decision.pods} in {where}{nodes}", "; ".join(one.reasons))
+    if most is not None and len(ranked) > most:
+        yield f"  and {len(ranked) - most} other placements; see -o wide"
+
+
+def _would_fit(explanation: GroupExplanation, most: int | None) -> Iterator[str]:
+    suggestions = explanation.would_fit_if
+    if explanation.decision.outcome == SCHEDULED:
+        return
+    yield title("Would fit if")
+    if not suggestions:
+        yield "  more than one thing changed: no single change was found that is enough."
+    for one in suggestions[:most]:
+        yield from change_lines(one.side, one.change, f"{one.placed} of its pods would have a node")
+    if most is not None and len(suggestions) > most:
+        yield f"  and {len(suggestions) - most} other ways; see -o wide"

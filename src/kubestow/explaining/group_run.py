@@ -1,0 +1,94 @@
+"""A pod group tried on every node, told as a decision: what the scheduler would do with it now.
+
+It is the cycle of pod groups itself; what it takes is given back. Of several nodes or placements that are equally good,
+the first is taken.
+"""
+
+from collections.abc import Sequence
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.group_outcome import GroupOutcome
+from kubestow.cycle.outcome import Placed
+from kubestow.cycle.pod_group import GroupCycles
+from kubestow.cycle.scheduling import SchedulingCycles
+from kubestow.decisions import schema
+from kubestow.decisions.schema import GroupDecision, PlacementResult
+from kubestow.explaining.world import ExplainError, World
+from kubestow.extenders.extender import Asking
+from kubestow.framework.placements import TriedGroup
+from kubestow.framework.results import Code
+from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup, group_key
+from kubestow.model.standing import pod_priority
+
+_ALL_NODES = 100
+_OUTCOMES = {Code.SUCCESS: schema.SCHEDULED, Code.ERROR: schema.ERROR}
+
+
+class GroupRun:
+    """A group of a world, its pods that wait, and what would become of them."""
+
+    def __init__(self, world: World, group: PodGroup) -> None:
+        """Raises ExplainError for a group of which no pod waits."""
+        self.world = world
+        self.group = group
+        waiting = [pod for pod in world.pending.values() if group_key(pod) == group.key]
+        self.pods = sorted(waiting, key=lambda pod: (-pod_priority(pod), pod.key))
+        self.scheduled = 0 if world.cluster.groups is None else len(world.cluster.groups.members(group.key).scheduled)
+        if not self.pods:
+            raise ExplainError(f"pod group {group.key}: none of its pods waits; {self.scheduled} have a node")
+        self.lacks = max(0, group.min_count - self.scheduled - len(self.pods))
+        """How many pods of a gang have not even been created."""
+        self.outcome = tried(world, group, self.pods)
+
+    @property
+    def best(self) -> int:
+        """How many pods of the group find a node in the best of the placements."""
+        return max((one.placed for one in self.outcome.tried), default=0)
+
+    def decision(self) -> GroupDecision:
+        """All of it, as JSON has it."""
+        outcome = self.outcome
+        will_do = outcome.code is Code.SUCCESS and not self.lacks
+        least = max(self.group.min_count - self.scheduled, 1)
+        message = f"the gang waits for {self.lacks} more pods to be created" if self.lacks else outcome.message
+        return GroupDecision(
+            version=schema.VERSION,
+            podGroup=self.group.key,
+            outcome=_OUTCOMES.get(outcome.code, schema.UNSCHEDULABLE) if not self.lacks else schema.UNSCHEDULABLE,
+            chosen={one.pod.key: one.node for one in outcome.outcomes if isinstance(one, Placed)} if will_do else {},
+            message=message,
+            placements=tuple(
+                PlacementResult(one.placement, one.nodes, one.placed, one.failures) for one in outcome.tried
+            ),
+            minCount=self.group.min_count,
+            pods=len(self.pods),
+            scheduled=self.scheduled,
+            missing=0 if will_do else max(least - self.best, 0),
+        )
+
+
+def tried(world: World, group: PodGroup, pods: Sequence[Pod]) -> GroupOutcome:
+    """What the cycle of the group comes to; raises ExplainError if nobody schedules its pods."""
+    profile = world.profile_of(pods[0])
+    cycles = SchedulingCycles(world.cluster, world.nominator, _first, _ALL_NODES)
+    groups = GroupCycles(world.cluster, cycles, world.nominator, world.features, _First(), explains=True)
+    trial = TriedGroup(group.metadata.namespace, group.metadata.name, group, [PodInfo(pod) for pod in pods])
+    outcome = groups.run(profile, trial)
+    assert not isinstance(outcome, Asking), "extenders are not asked in a dry run"
+    for one in reversed(outcome.outcomes):
+        if isinstance(one, Placed):
+            cycles.give_back(profile, one)
+    return outcome
+
+
+class _First:
+    """Chance that always takes the first."""
+
+    def randrange(self, _stop: int, /) -> int:
+        return 0
+
+
+def _first(best: IntArray) -> int:
+    return int(best[0])

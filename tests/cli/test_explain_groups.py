@@ -1,0 +1,111 @@
+"""`kubestow explain podgroup/NAME`: which placements were tried, what stopped each, and what would help."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.explain_files import Files, node, pod, refused
+
+
+def in_rack(name: str, rack: str) -> dict[str, Any]:
+    made = node(name, "8")
+    made["metadata"]["labels"]["rack"] = rack
+    return made
+
+
+def gang(name: str, least: int, namespace: str = "ml", topology: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    if topology:
+        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def workers(group: str, count: int, **spec: Any) -> list[dict[str, Any]]:
+    member = {"schedulingGroup": {"podGroupName": group}, "schedulerName": "default-scheduler"}
+    made = [pod(f"{group}-{number}", "6", "ml", **member, **spec) for number in range(count)]
+    for one in made:
+        one["metadata"]["uid"] = one["metadata"]["name"]
+    return made
+
+
+RACKS = [*(in_rack(f"a-{number}", "a") for number in range(3)), *(in_rack(f"b-{number}", "b") for number in range(2))]
+
+
+@pytest.fixture
+def racks(tmp_path: Path) -> Files:
+    """A rack of three nodes, one of two, and gangs that want a rack for themselves."""
+    return Files(
+        tmp_path,
+        *RACKS,
+        gang("train", 4, topology="rack"),
+        *workers("train", 4),
+        gang("pair", 2, topology="rack"),
+        *workers("pair", 2),
+        gang("late", 4),
+        *workers("late", 2),
+        gang("empty", 2),
+        gang("picky", 2),
+        *workers("picky", 2, nodeSelector={"disk": "ssd"}),
+    )
+
+
+def test_every_placement_says_what_stopped_the_group(racks: Files) -> None:
+    """With its own number of nodes, the best first."""
+    output = racks.explain("podgroup/train").output
+    assert output.startswith("Pod group ml/train does not fit.\n  0/2 placements are available, ")
+    assert "  4 of its pods must have a node at once; 0 have one, 4 wait; 1 too few.\n" in output
+    assert "       3  of 4 in a, 3 nodes\n          0/3 nodes are available: 3 Insufficient cpu." in output
+    assert "       2  of 4 in b, 2 nodes\n          0/2 nodes are available: 2 Insufficient cpu." in output
+    assert max(map(len, output.splitlines())) <= 80
+
+
+def test_what_is_suggested_for_a_group_was_tried(racks: Files) -> None:
+    """Of the group, of the cluster as few nodes as are enough, and of all its pods alike."""
+    told = json.loads(racks.explain("podgroup/train", "-o", "json").output)
+    assert {one["change"]: one["placed"] for one in told["wouldFitIf"]} == {
+        "minCount lowered from 4 to 3": 3,
+        "topology constraint rack dropped": 4,
+        "a node like a-0 added": 4,
+        "2 nodes like b-0 added": 4,
+        "request of 6 cpu dropped (of every pod)": 4,
+    }
+    assert (told["outcome"], told["chosen"], told["missing"]) == ("unschedulable", {}, 1)
+    picky = json.loads(racks.explain("podgroup/picky", "-o", "json").output)
+    assert "node selector disk=ssd dropped (of every pod)" in [one["change"] for one in picky["wouldFitIf"]]
+
+
+def test_a_group_that_fits_is_told_where(racks: Files) -> None:
+    """All of its pods in one rack, and nothing is left behind for the next question."""
+    told = json.loads(racks.explain("podgroups/pair", "-n", "ml", "-o", "json").output)
+    assert told["outcome"] == "scheduled"
+    assert told["chosen"] == {"ml/pair-0": "b-0", "ml/pair-1": "b-1"}
+    assert "wouldFitIf" not in told
+
+
+def test_a_gang_that_is_not_complete_is_told_how_many_pods_are_missing(racks: Files) -> None:
+    """No node would help."""
+    output = racks.explain("podgroup/late").output
+    assert "  the gang waits for 2 more pods to be created\n" in output
+    assert output.endswith(
+        "Would fit if\n  group    minCount lowered from 4 to 2\n           2 of its pods would have a node\n"
+    )
+
+
+def test_a_pod_of_a_group_points_to_it(racks: Files) -> None:
+    """By itself it would fit."""
+    output = racks.explain("ml/train-0").output
+    assert "pod group; see kubestow explain\npodgroup/train -n ml" in output
+
+
+def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:
+    """Nobody waits, nobody knows it, or several are called so."""
+    twice = Files(racks.folder, *RACKS, gang("train", 1), gang("train", 1, "other"), gang("empty", 2))
+    for name, said in (
+        ("empty", "pod group ml/empty: none of its pods waits; 0 have a node"),
+        ("none", "there is no pod group none"),
+        ("train", "pod group train is ambiguous: say which of ml/train, other/train"),
+    ):
+        assert refused(f"podgroup/{name}", "--cluster", twice.cluster) == [f"Error: {said}"]
