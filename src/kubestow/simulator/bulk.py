@@ -51,6 +51,7 @@ class Template:
         self.is_plain = (
             spec.get("restartPolicy") == "Never"
             and not any(spec.get(field) for field in _PLAIN_SPEC)
+            and not any(one.get("command") or one.get("args") for one in spec["containers"])
             and not any("persistentVolumeClaim" in one or "ephemeral" in one for one in spec.get("volumes", ()))
             and not metadata.get("ownerReferences")
             and not metadata.get("finalizers")
