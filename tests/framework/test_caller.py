@@ -42,7 +42,7 @@ class Answers:
         self._answer = answer
 
     def permit(self, state: Any, pod: PodInfo, node: str) -> Any:
-        if isinstance(self._answer, Exception):
+        if isinstance(self._answer, BaseException):
             raise self._answer
         return self._answer
 
@@ -135,6 +135,18 @@ def test_exceptions_are_attributed(timing: bool) -> None:
         call.call(hook(RuntimeError("no luck")), None, POD, "n0")
     assert (caught.value.plugin, caught.value.point) == ("Answers", "Permit")
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(KeyError("zone"), "KeyError('zone')"), (SystemExit(1), "SystemExit(1)"), (ValueError(), "ValueError()")],
+)
+def test_exceptions_that_say_little_come_with_their_type(error: BaseException, words: str) -> None:
+    """A key, a number or nothing would not tell anybody what went wrong."""
+    call, _ = caller()
+    with pytest.raises(PluginError) as caught:
+        call.call(hook(error), None, POD, "n0")
+    assert str(caught.value) == f'running Permit plugin "Answers": {words}'
 
 
 def test_the_log_tells_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:

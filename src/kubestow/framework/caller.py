@@ -15,7 +15,7 @@ from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.view import NodeView
 from kubestow.framework.contract import WrongAnswerError, check_scores, rejection
 from kubestow.framework.hook import Hook
-from kubestow.framework.results import Code, PluginError, PostFilterResult, Rejection, Rejections, Skip, Wait
+from kubestow.framework.results import Code, PluginError, PostFilterResult, Rejection, Rejections, Skip, Wait, told
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
@@ -35,8 +35,7 @@ def failure(plugin: str, point: str, method: str, error: BaseException) -> Plugi
         raise error
     if isinstance(error, WrongAnswerError):
         return PluginError(plugin, point, f"{method} {error}")
-    # An exception without a message says nothing but its type.
-    words = str(error) or repr(error)
+    words = told(error)
     place = _place(error)
     if place:
         log.error("Plugin raised", err=words, plugin=plugin, extensionPoint=point, at=place)

@@ -14,7 +14,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.hook import Hook
 from kubestow.framework.plugin import POINTS, PodsRead, Signs, pods_read_by
 from kubestow.framework.registry import Registry, RegistryError, points_of
-from kubestow.framework.results import PluginError
+from kubestow.framework.results import PluginError, told
 from kubestow.reporting.metrics.instruments import Counter
 
 _METHOD = {
@@ -164,8 +164,7 @@ def _make_plugins(config: configuration.Profile, registry: Registry, handle: Han
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            cause = str(error) or repr(error)
-            raise ProfileError(f"profile {config.schedulerName}: initializing plugin {name}: {cause}") from error
+            raise ProfileError(f"profile {config.schedulerName}: initializing plugin {name}: {told(error)}") from error
     return made
 
 

@@ -146,6 +146,11 @@ class Candidates(NamedTuple):
     """Decides among what the extenders left."""
 
 
+def told(error: BaseException) -> str:
+    """What an exception says; with its type if that says little: a KeyError is but the key."""
+    return repr(error) if isinstance(error, KeyError | SystemExit) else str(error) or repr(error)
+
+
 class PluginError(Exception):
     """A plugin failed; says which, and where."""
 
