@@ -36,7 +36,7 @@ WORDS = {
     "stranger": f'extender "{URL}" claims a filtered node "n9" which is not found in the input node list',
     "wrong-type": f"{UNREADABLE}Expected `array | null`, got `object`",
     "bad-json": f"{UNREADABLE}Input data was truncated",
-    "empty": f"{UNREADABLE}Input data was truncated",
+    "empty": f"{UNREADABLE}it is empty",
     "huge": f'Post "{URL}/filter": the answer is larger than {LIMIT} bytes',
     "status-500": f"failed filter with extender at URL {URL}/filter, code 500",
     "redirect": f"failed filter with extender at URL {URL}/filter, code 307: it redirects to http://elsewhere.example/",

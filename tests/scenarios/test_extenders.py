@@ -207,7 +207,7 @@ UNKNOWN = 'extender "http://x/a" claims a filtered node "n9" which is not found 
         ({"NodeNames": ["n9"]}, UNKNOWN),
         ({"Nodes": {"items": [{"metadata": {"name": "n9"}}]}}, UNKNOWN),
         ({"NodeNames": [None]}, UNKNOWN.replace("n9", "")),
-        (b"", 'Post "http://x/a/filter": the answer cannot be understood: Input data was truncated'),
+        (b"", 'Post "http://x/a/filter": the answer cannot be understood: it is empty'),
         (b"[]", 'Post "http://x/a/filter": the answer cannot be understood: Expected `object`'),
         (b"<html>", 'Post "http://x/a/filter": the answer cannot be understood: '),
         ({"NodeNames": "n1"}, 'Post "http://x/a/filter": the answer cannot be understood: Expected `array'),
@@ -267,7 +267,7 @@ def test_an_extender_that_binds_replaces_the_plugins(start: Start) -> None:
     [
         ({"Error": "locked"}, 'locked (extender "http://x/a")'),
         (ExtenderError("lost"), "lost"),
-        (b"", 'Post "http://x/a/bind": the answer cannot be understood: Input data was truncated'),
+        (b"", 'Post "http://x/a/bind": the answer cannot be understood: it is empty'),
     ],
 )
 def test_a_binding_that_fails_is_given_back(start: Start, answer: Any, words: str) -> None:

@@ -77,7 +77,8 @@ class AnswerDecoder:
             except msgspec.ValidationError:
                 return msgspec.convert(self._named(msgspec.json.decode(answer)), self._kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ExtenderError(f'Post "{call.url}": the answer cannot be understood: {error}') from None
+            why = error if answer else "it is empty"
+            raise ExtenderError(f'Post "{call.url}": the answer cannot be understood: {why}') from None
 
 
 Namer: TypeAlias = Callable[[Any], Any]

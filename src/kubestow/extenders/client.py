@@ -129,6 +129,8 @@ class _Way:
                 raise ExtenderError(f"{_failed(call, response)}: it redirects to {moved}; set that as the urlPrefix")
             parts = urlsplit(moved)
             path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        else:
+            raise ExtenderError(f"{_failed(call, response)}: it redirects more than {MOST_REDIRECTS} times")
         raise ExtenderError(_failed(call, response))
 
     async def _send(self, call: Call, path: str, deadline: float) -> Response:
