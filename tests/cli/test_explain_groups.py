@@ -95,9 +95,11 @@ def test_a_gang_that_is_not_complete_is_told_how_many_pods_are_missing(racks: Fi
 
 
 def test_a_pod_of_a_group_points_to_it(racks: Files) -> None:
-    """By itself it would fit."""
+    """By itself it would fit, if its gang is complete."""
     output = racks.explain("ml/train-0").output
+    assert output.startswith("Pod ml/train-0 would go to a-0.\n")
     assert "pod group; see kubestow explain\npodgroup/train -n ml" in output
+    assert racks.explain("ml/late-0").output.startswith("Pod ml/late-0 is held back by GangScheduling.\n")
 
 
 def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:

@@ -111,7 +111,7 @@ def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
         loaded = objects.decode(objects.read(request.cluster)).objects
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
-    world = _world(request, loaded)
+    world = _world(request, loaded, with_groups=any(isinstance(obj, PodGroup) for obj in loaded))
     if request.group:
         yield explained_group(GroupRun(world, _named_group(request, world, "")))
     elif manifests:
@@ -128,10 +128,10 @@ def _manifests(request: Request) -> list[Manifest]:
         raise ExplainError(str(error)) from None
 
 
-def _world(request: Request, loaded: list[object]) -> World:
+def _world(request: Request, loaded: list[object], *, with_groups: bool) -> World:
     path = request.configuration
     try:
-        features = _features(request)
+        features = _features(request, with_groups)
         if path is None:
             configuration = config.default(features)
         else:
@@ -144,9 +144,9 @@ def _world(request: Request, loaded: list[object]) -> World:
         raise ExplainError(str(error)) from None
 
 
-def _features(request: Request) -> Features:
-    """Whoever asks about a pod group has a scheduler that knows them."""
-    if not request.group or request.features.generic_workload:
+def _features(request: Request, with_groups: bool) -> Features:
+    """Where there are pod groups, the scheduler knows them, unless the command line says what it knows."""
+    if not with_groups or request.features.generic_workload:
         return request.features
     known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
     return dataclasses.replace(request.features, **known)
@@ -235,11 +235,11 @@ async def _explanations(
     request: Request, access: Access, cluster: LiveCluster, manifests: list[Manifest]
 ) -> Sequence[Explanation | GroupExplanation]:
     if manifests:
-        reading, world = await _read(request, cluster)
+        reading, world = await _read(request, cluster, with_groups=False)
         pods = pods_in(manifests, world, request.namespace or access.namespace or "default")
         return list(_tried(request, world, pods, reading.notes))
     if request.group:
-        reading, world = await _read(request, cluster)
+        reading, world = await _read(request, cluster, with_groups=True)
         group = _named_group(request, world, access.namespace or "default")
         return [explained_group(GroupRun(world, group), reading.notes)]
     namespace, name = _name_of(request)
@@ -247,7 +247,7 @@ async def _explanations(
     decision, notes = await _record(request, access, pod)
     if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
         return [Explanation(decision, "scheduler")]
-    reading, world = await _read(request, cluster)
+    reading, world = await _read(request, cluster, with_groups=bool(group_name(pod)))
     notes += reading.notes + _notes(pod)
     run = explained(dry_run(world, world.take_out(pod)), request.against, notes)
     if decision is None or request.against:
@@ -255,9 +255,9 @@ async def _explanations(
     return [run._replace(decision=decision, source="scheduler", notes=notes)]
 
 
-async def _read(request: Request, cluster: LiveCluster) -> tuple[Reading, World]:
-    reading = await cluster.read(_features(request))
-    world = _world(request, reading.objects)
+async def _read(request: Request, cluster: LiveCluster, *, with_groups: bool) -> tuple[Reading, World]:
+    reading = await cluster.read(_features(request, with_groups))
+    world = _world(request, reading.objects, with_groups=with_groups)
     for kind, problem in reading.unreadable:
         world.set_unreadable(kind, problem)
     return reading, world
