@@ -22,7 +22,7 @@ def test_the_page_tells_every_limit() -> None:
 
 
 def test_the_page_tells_how_the_scheduler_differs() -> None:
-    """Two limits, and how often times are looked at."""
-    assert asdict(LIMITS) == asdict(Limits()) | {"connections": 1000, "body": 64 * 1024}
-    assert "two limits that are lower: 1,000 connections and bodies of 64 KiB" in PAGE
+    """Three limits, and how often times are looked at."""
+    assert asdict(LIMITS) == asdict(Limits()) | {"connections": 1000, "body": 64 * 1024, "unsent": 1024 * 1024}
+    assert "three limits that are lower: 1,000 connections, bodies of 64 KiB, and 1 MiB of a stream untaken" in PAGE
     assert f"every {LIMITS.sweep_seconds:g} seconds" in PAGE

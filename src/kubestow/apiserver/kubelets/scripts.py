@@ -80,7 +80,12 @@ class Script:
             return self._seconds("run-seconds", 0.0 if kind == "init" else float("inf"), container, alone=True)
         known = self._deeds.get(container)
         usual = known.seconds if known else self._pace.run if self._ends else float("inf")
+        if usual == float("inf") and self._ends and self._tells_how_it_exits(container):
+            usual = self._pace.run
         return self._seconds("run-seconds", usual, container)
+
+    def _tells_how_it_exits(self, container: str) -> bool:
+        return not self._said.keys().isdisjoint(("exit-code", f"exit-code.{container}", "failure-rate", "fail-indexes"))
 
     def exit_code(self, container: str, kind: str, attempt: int) -> int:
         """How a container exits for the n-th time."""
