@@ -136,6 +136,13 @@ def test_a_resource_is_managed_once() -> None:
     ]
 
 
+def test_extenders_get_some_time() -> None:
+    """With a negative httpTimeout no call could end in time."""
+    assert problems_of("extenders: [{urlPrefix: 'http://a', httpTimeout: -1s}]") == [
+        "extenders[0].httpTimeout: must not be negative, as -1s is"
+    ]
+
+
 def test_all_faults_are_told_at_once() -> None:
     """A file with several faults gets them all, validation and plugins alike."""
     fields = """

@@ -71,6 +71,8 @@ def _extender_problems(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
         path = f"extenders[{index}]"
         if extender.prioritizeVerb and extender.weight <= 0:
             yield Problem(f"{path}.weight", f"must be greater than 0 with a prioritizeVerb, not {extender.weight}")
+        if extender.httpTimeout < 0:
+            yield Problem(f"{path}.httpTimeout", f"must not be negative, as {extender.httpTimeout} is")
         tls = extender.tlsConfig
         if tls is not None and tls.insecure and (tls.caFile or tls.caData):
             yield Problem(f"{path}.tlsConfig.insecure", "must be false where a CA is given")
