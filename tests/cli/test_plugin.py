@@ -121,6 +121,14 @@ def test_two_plugins_of_one_name(tmp_path: Path) -> None:
         PluginCollection([one, two])
 
 
+def test_two_plugins_of_one_name_in_one_file(tmp_path: Path) -> None:
+    """The check tells it as well as the scheduler would; the message names both classes."""
+    text = f"{(EXAMPLES / '01_prefer_zone.py').read_text()}\n\nclass Other(PreferZone):\n    pass\n"
+    code, output = invoke("check", write(tmp_path / "a.py", text))
+    assert code == 1
+    assert "a.py: PreferZone and Other are both named PreferZone" in output
+
+
 def test_a_plugin_named_like_one_of_ours(tmp_path: Path) -> None:
     """It could not be told apart."""
     text = (EXAMPLES / "01_prefer_zone.py").read_text().replace('"PreferZone"', '"NodePorts"')

@@ -112,6 +112,11 @@ def load(source: str) -> list[Loaded]:
             raise
         raise PluginLoadError(f"{source}: cannot be loaded: {type(error).__name__}: {error}") from error
     found = [_checked(plugin, source, digest) for plugin in _plugins_in(module)]
+    classes: dict[str, str] = {}
+    for name, plugin, *_ in found:
+        other = classes.setdefault(name, plugin.__name__)
+        if other != plugin.__name__:
+            raise PluginLoadError(f"{source}: {other} and {plugin.__name__} are both named {name}")
     if not found:
         raise PluginLoadError(
             f"{source}: defines no plugin: a class with a `name` and a method of an extension point, such as filter"
