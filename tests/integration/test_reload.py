@@ -55,6 +55,16 @@ def test_sighup(plane: Running, start: Callable[..., Process], tmp_path: Path) -
     assert scheduler.ended() == 0
 
 
+def test_sighup_without_reload(start: Callable[..., Process], plane: Running) -> None:
+    """With --reload=off it is noticed and does no harm: the scheduler goes on until it is stopped."""
+    scheduler = start(f"--kubeconfig={plane.control_plane.kubeconfig_path}", "--reload=off", "-v=2")
+    until(lambda: "Successfully acquired lease" in scheduler.said(), scheduler)
+    scheduler.send(signal.SIGHUP)
+    until(lambda: "Configuration not reloaded, because of --reload=off" in scheduler.said(), scheduler)
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.ended() == 0
+
+
 def test_up_watches_its_files(tmp_path: Path) -> None:
     """A plugin is edited, and the pod that it kept out runs."""
     configuration, plugin = tmp_path / "scheduler.yaml", tmp_path / "here.py"

@@ -167,8 +167,7 @@ class _Process:
     ) -> None:
         live = self._live = LiveScheduler(options, Metrics(options.features, metric_options))
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, self._inspect, live)
-        if live.reloader is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload, live.reloader)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload, live.reloader)
         if serving is None:
             await live.run()
             return
@@ -200,7 +199,10 @@ class _Process:
                 live.inspection.compare_with_server(), name="compare with the API server"
             )
 
-    def _reload(self, reloader: Reloader) -> None:
+    def _reload(self, reloader: Reloader | None) -> None:
+        if reloader is None:
+            log.info("Configuration not reloaded, because of --reload=off")
+            return
         task = asyncio.create_task(reloader.reload(), name="reload")
         self._reloading.add(task)
         task.add_done_callback(self._reloading.discard)
