@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from docs.pages import PAGES, ROOT, TESTED_APART, File, blocks, name_of, steps
+from docs.pages import PAGES, ROOT, TESTED_APART, File, blocks, commands, name_of, steps
 from kubestow.cli import main
 
 CONFIGURATIONS = [
@@ -41,8 +41,10 @@ def test_configurations_are_valid(page: Path, text: str, tmp_path: Path) -> None
     """Every configuration shown can be validated and completed as the pages tell to."""
     path = tmp_path / "scheduler.yaml"
     path.write_text(text)
-    plugins = [tmp_path / step.name for step in steps(page) if isinstance(step, File) and step.name.endswith(".py")]
-    given = [f"--plugin={plugin}" for plugin in plugins if not plugin.name.startswith("test_")]
+    plugins = {name for typed in commands(page) for name in re.findall(r"--plugin[ =](\S+)", typed.command)}
+    given = [
+        f"--plugin={tmp_path / step.name}" for step in steps(page) if isinstance(step, File) and step.name in plugins
+    ]
     for step in steps(page):
         if isinstance(step, File):
             (tmp_path / step.name).write_text(step.text)
