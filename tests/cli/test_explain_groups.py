@@ -57,9 +57,16 @@ def test_every_placement_says_what_stopped_the_group(racks: Files) -> None:
     output = racks.explain("podgroup/train").output
     assert output.startswith("Pod group ml/train does not fit.\n  0/2 placements are available, ")
     assert "  4 of its pods must have a node at once; 0 have one, 4 wait; 1 too few.\n" in output
-    assert "       3  of 4 in a, 3 nodes\n          0/3 nodes are available: 3 Insufficient cpu." in output
-    assert "       2  of 4 in b, 2 nodes\n          0/2 nodes are available: 2 Insufficient cpu." in output
+    assert "       3  of 4 in a: 3 nodes\n          0/3 nodes are available: 3 Insufficient cpu." in output
+    assert "       2  of 4 in b: 2 nodes\n          0/2 nodes are available: 2 Insufficient cpu." in output
     assert max(map(len, output.splitlines())) <= 80
+
+
+def test_placements_that_say_the_same_are_one_row(tmp_path: Path) -> None:
+    """However many racks there are."""
+    nodes = [in_rack(f"n-{number}", f"r{number}") for number in range(5)]
+    output = Files(tmp_path, *nodes, gang("train", 4, topology="rack"), *workers("train", 4)).explain("podgroup/train")
+    assert "       1  of 4 in r0, r1, r2 and 2 more: 1 node each\n" in output.output
 
 
 def test_what_is_suggested_for_a_group_was_tried(racks: Files) -> None:

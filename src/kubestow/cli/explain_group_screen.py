@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kubestow.cli.explain_screen import change_lines, row, sentence, title, wrapped
+from kubestow.cli.explain_screen import change_lines, examples, row, sentence, title, wrapped
 from kubestow.decisions.schema import SCHEDULED, GroupDecision
 from kubestow.explaining.explanation import GroupExplanation
 
@@ -39,16 +39,19 @@ def _headline(decision: GroupDecision) -> Iterator[str]:
 
 
 def _placements(decision: GroupDecision, most: int | None) -> Iterator[str]:
-    ranked = sorted(decision.placements, key=lambda one: -one.placed)
-    if not ranked:
+    alike: dict[tuple[int, int, tuple[str, ...]], list[str]] = {}
+    for one in decision.placements:
+        alike.setdefault((one.placed, one.nodes, one.reasons), []).append(one.name)
+    if not alike:
         return
     yield title("Tried") + ", pods that found a node"
-    for one in ranked[:most]:
-        where = f"{one.name}, " if one.name else ""
-        nodes = f"{one.nodes} node{'' if one.nodes == 1 else 's'}"
-        yield from row(one.placed, f"of {decision.pods} in {where}{nodes}", "; ".join(one.reasons))
+    ranked = sorted(alike.items(), key=lambda one: -one[0][0])
+    for (placed, nodes, reasons), names in ranked[:most]:
+        where = f"{', '.join(names) if most is None else examples(names)}: " if names[0] else ""
+        many = f"{nodes} node{'' if nodes == 1 else 's'}{' each' if len(names) > 1 else ''}"
+        yield from row(placed, f"of {decision.pods} in {where}{many}", "; ".join(reasons))
     if most is not None and len(ranked) > most:
-        yield f"  and {len(ranked) - most} other placements; see -o wide"
+        yield f"  and {sum(len(names) for _, names in ranked[most:])} other placements; see -o wide"
 
 
 def _would_fit(explanation: GroupExplanation, most: int | None) -> Iterator[str]:

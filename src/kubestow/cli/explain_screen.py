@@ -123,7 +123,7 @@ def _why_not(decision: Decision) -> Iterator[str]:
         return
     yield title("Why not elsewhere" if decision.chosen else "Why not")
     for what, names in groups[:_GROUPS]:
-        yield from row(len(names), what, _examples(names))
+        yield from row(len(names), what, examples(names))
     if len(groups) > _GROUPS:
         rest = groups[_GROUPS:]
         yield f"  {sum(len(names) for _, names in rest):>6}  nodes for {len(rest)} other reasons; see -o wide"
@@ -147,16 +147,17 @@ def _refusal(rejected: Rejected) -> str:
     return f"{plugins}: {', '.join(rejected.reasons) or rejected.code}"
 
 
-def row(count: int, what: str, examples: str) -> Iterator[str]:
+def row(count: int, what: str, below: str) -> Iterator[str]:
     """A number, what there are so many of, and more about it below."""
     first, *rest = wrapped(what, "", WIDTH - 10)
     yield f"  {click.style(f'{count:>6}', bold=True)}  {first}"
     for line in rest:
         yield f"{'':10}{line}"
-    yield from (click.style(line, dim=True) for line in wrapped(examples, f"{'':10}"))
+    yield from (click.style(line, dim=True) for line in wrapped(below, f"{'':10}"))
 
 
-def _examples(names: Sequence[str]) -> str:
+def examples(names: Sequence[str]) -> str:
+    """The first of some names, and how many there are besides."""
     shown = [shortened(name, _NAME_WIDTH) for name in names[:_SHOWN_NODES]]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return ", ".join(shown) + more

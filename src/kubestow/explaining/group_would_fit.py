@@ -22,6 +22,7 @@ from kubestow.model.topology import HOSTNAME_LABEL
 GROUP = "group"
 _MOST_OF_PODS = 12
 _MOST_KINDS = 4
+_MOST_PODS_TRIED = 30_000
 
 
 class GroupSuggestion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,28 +37,71 @@ class GroupSuggestion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def group_would_fit_if(run: GroupRun) -> list[GroupSuggestion]:
     """Single changes that let a group fit that does not, smallest first."""
-    found = {one.words: (one, placed) for one in _changes(run) if (placed := _placed(run, one))}
+    search = _Search(run)
+    found = {one.words: (one, placed) for one in search.changes() if (placed := search.placed(one))}
     ranked = sorted(found.values(), key=lambda one: (one[0].size, -one[1], one[0].words))
     return [GroupSuggestion(change.side, change.words, placed) for change, placed in ranked]
 
 
-def _changes(run: GroupRun) -> Iterator[Change]:
-    group = run.group
-    enough = run.scheduled + run.best
-    if 0 < enough < group.min_count:
-        policy = replace(group.spec.schedulingPolicy, gang=GangPolicy(enough))
-        words = f"minCount lowered from {group.min_count} to {enough}"
-        yield _of_group(group, words, (group.min_count - enough) / group.min_count, schedulingPolicy=policy)
-    if run.lacks:
-        return
-    if group.topology_key:
-        yield _of_group(group, f"topology constraint {group.topology_key} dropped", 0.6, schedulingConstraints=None)
-    for found in Search(run.world, run.pods[0]).ranked()[:_MOST_OF_PODS]:
-        if found.change.pod is None or _are_alike(run.pods):
-            many = " (of every pod)" if found.change.side == POD and len(run.pods) > 1 else ""
-            yield found.change._replace(words=f"{found.change.words}{many}")
-    for change in list(nodes_added(run.world))[:_MOST_KINDS]:
-        yield from _enough_nodes(run, change)
+class _Search:
+    """Tries changes for one group, until as many pods have been tried as anybody would wait for."""
+
+    def __init__(self, run: GroupRun) -> None:
+        self._run = run
+        self._left = _MOST_PODS_TRIED
+
+    def changes(self) -> Iterator[Change]:
+        """What may help."""
+        run, group = self._run, self._run.group
+        enough = run.scheduled + run.best
+        if 0 < enough < group.min_count:
+            policy = replace(group.spec.schedulingPolicy, gang=GangPolicy(enough))
+            words = f"minCount lowered from {group.min_count} to {enough}"
+            yield _of_group(group, words, (group.min_count - enough) / group.min_count, schedulingPolicy=policy)
+        if run.lacks:
+            return
+        if group.topology_key:
+            yield _of_group(group, f"topology constraint {group.topology_key} dropped", 0.6, schedulingConstraints=None)
+        for found in Search(run.world, run.pods[0]).ranked()[:_MOST_OF_PODS]:
+            if found.change.pod is None or _are_alike(run.pods):
+                many = " (of every pod)" if found.change.side == POD and len(run.pods) > 1 else ""
+                yield found.change._replace(words=f"{found.change.words}{many}")
+        trials = 2 * len(run.pods).bit_length() + 1
+        for change in list(nodes_added(run.world))[:_MOST_KINDS]:
+            if self._left >= trials * len(run.pods):
+                yield from self._enough_nodes(change)
+
+    def _enough_nodes(self, one: Change) -> Iterator[Change]:
+        """The fewest nodes of a kind that let the group in: twice as many each time, then halfway between."""
+        like = one.words.removeprefix("a node like ").removesuffix(" added")
+
+        def more(count: int) -> Change:
+            nodes = tuple(_copy(one.nodes[0], number) for number in range(count))
+            words = one.words if count == 1 else f"{count} nodes like {like} added"
+            return Change(CLUSTER, words, 0.9 + count / 1000, nodes=nodes)
+
+        most, least, enough = len(self._run.pods), 0, 1
+        while not self.placed(more(enough)):
+            if enough >= most:
+                return
+            least, enough = enough, min(enough * 2, most)
+        while enough - least > 1:
+            middle = (least + enough) // 2
+            least, enough = (least, middle) if self.placed(more(middle)) else (middle, enough)
+        yield more(enough)
+
+    def placed(self, change: Change) -> int:
+        """How many pods would have a node after a change that lets the group in; 0 if it does not."""
+        run = self._run
+        self._left -= len(run.pods)
+        if self._left < 0:
+            return 0
+        pods = run.pods if change.pod is None else [replace(pod, spec=change.pod.spec) for pod in run.pods]
+        group = next((obj for obj in change.objects if isinstance(obj, PodGroup)), run.group)
+        with changed(run.world, change):
+            outcome = tried(run.world, group, pods)
+        will_do = outcome.code is Code.SUCCESS and group.min_count <= run.scheduled + len(pods)
+        return max((one.placed for one in outcome.tried), default=0) if will_do else 0
 
 
 def _of_group(group: PodGroup, words: str, size: float, **spec: object) -> Change:
@@ -68,37 +112,7 @@ def _are_alike(pods: list[Pod]) -> bool:
     return all(pod.spec == pods[0].spec for pod in pods)
 
 
-def _enough_nodes(run: GroupRun, one: Change) -> Iterator[Change]:
-    """The fewest nodes of a kind that let the group in: twice as many each time, then halfway between."""
-    like = one.words.removeprefix("a node like ").removesuffix(" added")
-
-    def more(count: int) -> Change:
-        nodes = tuple(_copy(one.nodes[0], number) for number in range(count))
-        words = one.words if count == 1 else f"{count} nodes like {like} added"
-        return Change(CLUSTER, words, 0.9 + count / 1000, nodes=nodes)
-
-    most, least, enough = len(run.pods), 0, 1
-    while not _placed(run, more(enough)):
-        if enough >= most:
-            return
-        least, enough = enough, min(enough * 2, most)
-    while enough - least > 1:
-        middle = (least + enough) // 2
-        least, enough = (least, middle) if _placed(run, more(middle)) else (middle, enough)
-    yield more(enough)
-
-
 def _copy(node: Node, number: int) -> Node:
     name = f"{node.metadata.name}-{number}"
     labels = {**node.metadata.labels, HOSTNAME_LABEL: name}
     return replace(node, metadata=replace(node.metadata, name=name, uid=name, labels=labels))
-
-
-def _placed(run: GroupRun, change: Change) -> int:
-    """How many pods would have a node after a change that lets the group in; 0 if it does not."""
-    pods = run.pods if change.pod is None else [replace(pod, spec=change.pod.spec) for pod in run.pods]
-    group = next((obj for obj in change.objects if isinstance(obj, PodGroup)), run.group)
-    with changed(run.world, change):
-        outcome = tried(run.world, group, pods)
-    will_do = outcome.code is Code.SUCCESS and group.min_count <= run.scheduled + len(pods)
-    return max((one.placed for one in outcome.tried), default=0) if will_do else 0
