@@ -95,6 +95,34 @@ def test_the_answer_in_words(cluster: str, tmp_path: Path) -> None:
     assert "One more node of 2 CPU, 8Gi would add 3." in lines
 
 
+def _gang(name: str, least: int, key: str = "") -> Object:
+    spec: Object = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    if key:
+        spec["schedulingConstraints"] = {"topology": [{"key": key}]}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def test_how_many_more_gangs_fit(cluster: str, tmp_path: Path) -> None:
+    """Whole ones only: there is room for five pods, which is two gangs of two; one on one node takes less room."""
+    worker = pod("worker", "600m", schedulingGroup={"podGroupName": "train"})
+    spec = _podspec(tmp_path, _gang("train", 2), worker)
+    lines = _run("--cluster", cluster, "--podspec", spec).output.splitlines()
+    assert lines[0] == "2 more gangs fit: train"
+    assert lines[1].startswith("What stops the next train: ")
+    spec = _podspec(tmp_path, _gang("train", 2, "kubernetes.io/hostname"), worker)
+    placed = _json("--cluster", cluster, "--podspec", spec)["status"]["pods"][0]["replicasOnNodes"]
+    assert placed == [{"nodeName": "small-0", "replicas": 2}, {"nodeName": "small-1", "replicas": 2}]
+    assert _json("--cluster", cluster, "--podspec", spec, "--max-limit", "1")["status"]["replicas"] == 1
+
+
+def test_a_pod_group_without_its_pod_is_refused(cluster: str, tmp_path: Path) -> None:
+    """In one line that says what is needed."""
+    ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, _gang("train", 2), pod("web", "1")))
+    said = "Error: --podspec: a pod group must be one gang, with one pod that names it in schedulingGroup"
+    assert (ran.exit_code, ran.stderr.splitlines()) == (1, [said])
+
+
 def test_headroom_in_the_columns_of_kube_capacity(cluster: str) -> None:
     """Requests and limits with percentages, by node, by node group and by namespace; finished and waiting pods not."""
     lines = _run("--cluster", cluster, "--pods").output.splitlines()

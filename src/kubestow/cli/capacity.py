@@ -14,7 +14,7 @@ _SORTS = ("name", "cpu.request", "cpu.limit", "mem.request", "mem.limit")
 
 
 @click.command("capacity", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.option("--podspec", metavar="FILE", multiple=True, help="Pods to fit in, in turns; repeatable.")
+@click.option("--podspec", metavar="FILE", multiple=True, help="Pods to fit in, in turns, or a pod group; repeatable.")
 @click.option("--cluster", metavar="FILE", multiple=True, help="Objects in files, instead of a live cluster.")
 @click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
 @click.option("--max-limit", type=click.IntRange(0), default=0, help="At most so many pods. [default: as many as fit]")

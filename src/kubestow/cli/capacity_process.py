@@ -22,15 +22,18 @@ from kubestow.client.resources import NODES, PODS, WATCHED, Resource
 from kubestow.config.expansion import enabled_names
 from kubestow.model.failures import CallError, ForbiddenError, NotFoundError
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup, group_key
 from kubestow.objects import Manifest, decode, read
 from kubestow.plugin.loading import PluginCollection
 from kubestow.running.clock import WallClock
 from kubestow.simulator.capacity import Capacity, capacity
+from kubestow.simulator.gang_capacity import gang_capacity
 from kubestow.simulator.headroom import HEAD, SORTS, Headroom, Room, headroom
 from kubestow.testing.harness import SchedulerHarness
 from kubestow.wiring.clients import user_agent
 
 _LISTED = 10
+_GANGS = config.Features.parse("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +56,40 @@ class Request:
 def tell(request: Request) -> None:
     """Write the answer; raises SimulateError."""
     with problems():
-        pods = _pods(request.podspec)
+        asked = _objects(request.podspec)
+        pods, gang = _pods(request.podspec, asked), _gang(asked)
         objects = _objects(request.cluster) if request.cluster else asyncio.run(_live(request.kubeconfig))
         if not pods:
             _tell_headroom(headroom(objects, request.exclude), request)
             return
-        chosen = load_configuration(request.configuration, request.plugins)
+        features = config.Features() if gang is None else _GANGS
+        chosen = load_configuration(request.configuration, request.plugins, features)
         names = {name for profile in chosen.profiles for name in enabled_names(profile.plugins)}
         own = [one.plugin for one in request.plugins.loaded if one.name in names]
-        make = partial(SchedulerHarness, chosen, plugins=own, features=config.Features())
-        found = capacity(objects, pods, request.limit, request.exclude, make)
+        make = partial(SchedulerHarness, chosen, plugins=own, features=features)
+        if gang is None:
+            found = capacity(objects, pods, request.limit, request.exclude, make)
+        else:
+            found = gang_capacity(objects, gang, pods[0], request.limit, request.exclude, make)
     if request.output is not None:
         _tell_tree(_review(found, request), request.output)
     else:
         _tell_capacity(found, request)
 
 
-def _pods(files: tuple[str, ...]) -> list[Pod]:
-    pods = [obj for obj in _objects(files) if isinstance(obj, Pod)]
+def _gang(asked: list[Any]) -> PodGroup | None:
+    """The gang that is to be fitted in, with the one pod that its pods are like; raises SimulateError."""
+    groups = [obj for obj in asked if isinstance(obj, PodGroup)]
+    if not groups:
+        return None
+    (group, *more), pods = groups, [obj for obj in asked if isinstance(obj, Pod)]
+    if more or len(pods) != 1 or not group.min_count or group_key(pods[0]) != group.key:
+        raise SimulateError("--podspec: a pod group must be one gang, with one pod that names it in schedulingGroup")
+    return group
+
+
+def _pods(files: tuple[str, ...], asked: list[Any]) -> list[Pod]:
+    pods = [obj for obj in asked if isinstance(obj, Pod)]
     if files and not pods:
         raise SimulateError(f"{', '.join(files)}: has no pod; --podspec takes manifests of kind Pod")
     names = [pod.metadata.name for pod in pods]
@@ -161,8 +180,8 @@ def _tell_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def _tell_capacity(found: Capacity, request: Request) -> None:
-    names = ", ".join(found.on_nodes)
-    click.echo(f"{found.replicas} more {'pod fits' if found.replicas == 1 else 'pods fit'}: {names}")
+    names, what = ", ".join(found.on_nodes), found.unit
+    click.echo(f"{found.replicas} more {f'{what} fits' if found.replicas == 1 else f'{what}s fit'}: {names}")
     if len(found.on_nodes) > 1:
         for name, nodes in found.on_nodes.items():
             click.echo(f"  {nodes.total():6d} of {name}")

@@ -22,6 +22,8 @@ from kubestow.simulator.results import span, summary
 from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.reading import read
 
+_DEFAULTS = config.Features()
+
 
 class SimulateError(Exception):
     """It cannot be simulated; each line of the message says why."""
@@ -74,12 +76,14 @@ def source_of(files: tuple[str, ...]) -> running.Source:
     return Prepared(scenario)
 
 
-def load_configuration(file: str | None, plugins: PluginCollection) -> SchedulerConfiguration:
+def load_configuration(
+    file: str | None, plugins: PluginCollection, features: config.Features = _DEFAULTS
+) -> SchedulerConfiguration:
     """The scheduler's configuration; raises SimulateError."""
     if file is None:
-        return config.default(config.Features())
+        return config.default(features)
     try:
-        return configuration_file.load(file, config.Features(), plugins)
+        return configuration_file.load(file, features, plugins)
     except ConfigError as error:
         raise SimulateError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
 

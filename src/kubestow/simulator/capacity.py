@@ -38,6 +38,8 @@ class Capacity:
     """What was found."""
 
     replicas: int = 0
+    unit: str = "pod"
+    """What there may be more of: a `pod` or a `gang`."""
     on_nodes: dict[str, Counter[str]] = field(default_factory=dict)
     """For each pod of the mix: how many on which node."""
     fail_type: str = LIMIT_REACHED
@@ -68,17 +70,36 @@ def capacity(
     make: Callable[[], SchedulerHarness] = SchedulerHarness,
 ) -> Capacity:
     """How often the pods fit, each in its turn; at most `limit` pods if it is not 0. `make` makes a scheduler."""
-    left_out = set(exclude)
     with make() as harness:
-        for obj in objects:
-            if isinstance(obj, Node) and obj.metadata.name in left_out:
-                continue
-            if isinstance(obj, Pod) and (pod_is_terminal(obj) or not obj.spec.nodeName):
-                # Pods that wait already might take the room; the question is how much there is.
-                continue
-            harness.cluster.restore(obj)
-        harness.run_until_idle()
+        restore(harness, objects, exclude)
         return _Filling(harness, pods, limit).run()
+
+
+def restore(harness: SchedulerHarness, objects: Iterable[Any], exclude: Iterable[str]) -> None:
+    """Let the scheduler see a cluster as it stands."""
+    left_out = set(exclude)
+    for obj in objects:
+        if isinstance(obj, Node) and obj.metadata.name in left_out:
+            continue
+        if isinstance(obj, Pod) and (pod_is_terminal(obj) or not obj.spec.nodeName):
+            # Pods that wait already might take the room; the question is how much there is.
+            continue
+        harness.cluster.restore(obj)
+    harness.run_until_idle()
+
+
+def run_through(harness: SchedulerHarness) -> None:
+    """Run until every pod was tried; not until idle: those that cannot be placed would be tried again and again."""
+    core, cluster = harness.core, harness.cluster
+    harness.run_until(
+        lambda: not (core.queue.has_work or len(core.scheduler.binder) or len(core.dispatcher) or cluster.is_busy)
+    )
+
+
+def why_not(harness: SchedulerHarness, pod: Pod) -> str:
+    """What the scheduler says of a pod that it did not place."""
+    scheduled = harness.cluster.conditions(pod.metadata.name, pod.metadata.namespace).get("PodScheduled")
+    return "it was refused before nodes were looked at" if scheduled is None else scheduled.message
 
 
 class _Filling:
@@ -114,7 +135,7 @@ class _Filling:
             name = f"{pod.metadata.name}-{self._count}"
             self._count += 1
             added.append(cluster.add(replace(pod, metadata=replace(pod.metadata, name=name))))
-        self._run()
+        run_through(self._harness)
         return [cluster.pod(pod.metadata.name, pod.metadata.namespace) for pod in added]
 
     @staticmethod
@@ -125,22 +146,12 @@ class _Filling:
     def _delete(self, copies: list[Pod]) -> None:
         for pod in copies:
             self._harness.cluster.delete(pod, 0)
-        self._run()
-
-    def _run(self) -> None:
-        # Not until idle: those that cannot be placed would be tried again and again.
-        self._harness.run_until(self._is_done)
-
-    def _is_done(self) -> bool:
-        core, cluster = self._harness.core, self._harness.cluster
-        return not (core.queue.has_work or len(core.scheduler.binder) or len(core.dispatcher) or cluster.is_busy)
+        run_through(self._harness)
 
     def _explain(self, pod: Pod) -> None:
         found, core = self._found, self._harness.core
-        conditions = self._harness.cluster.conditions(pod.metadata.name, pod.metadata.namespace)
-        scheduled = conditions.get("PodScheduled")
         found.fail_type, found.stopped = UNSCHEDULABLE, _template_of(pod)
-        found.message = scheduled.message if scheduled is not None else "it was refused before nodes were looked at"
+        found.message = why_not(self._harness, pod)
         profile = core.profiles[pod.spec.schedulerName]
         evaluation = Evaluation(profile, core.cluster, core.queue.nominator, PodInfo(pod), None)
         if not core.cluster.nodes.count or not evaluation.pre_filter():
@@ -172,7 +183,7 @@ class _Filling:
             self._found.one_more[kind] = self._fitting(copies)
             self._delete(copies)
             cluster.delete(node)
-            self._run()
+            run_through(self._harness)
 
 
 def _template_of(pod: Pod) -> str:
