@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubestow.config import Features
 from kubestow.model.pod import Pod
 from kubestow.simulator import Latencies, Simulation
 from kubestow.simulator.bulk import Template
@@ -50,6 +51,21 @@ def test_jobs_end_and_free_their_room(simulate: Simulate) -> None:
     assert simulation.get("Pod", "p0")["status"]["phase"] == "Succeeded"  # type: ignore[index]
     assert [one.key for one in simulation.pending_pods()] == ["default/p2"]
     assert simulation.time == 2 * 3600
+
+
+def test_a_gang_is_placed_whole_or_not_at_all(simulate: Simulate) -> None:
+    """With the gates of pod groups on; a node that comes later lets all of it in at once."""
+    features = Features.parse("GenericWorkload=true,GangScheduling=true")
+    head: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
+    gang = {**head, "metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    member = {"schedulingGroup": {"podGroupName": "train"}}
+    workers = [pod(f"worker-{number}", "1500m", **member) for number in range(3)]
+    simulation = simulate(*nodes(2, cpu=2), gang, *workers, features=features)
+    simulation.run_for(60)
+    assert (len(list(simulation.scheduled_pods())), len(list(simulation.pending_pods()))) == (0, 3)
+    simulation.add(*nodes(1, cpu=2, name="late-{}"))
+    simulation.run_for(60)
+    assert len(list(simulation.scheduled_pods())) == 3
 
 
 def test_nothing_happens_before_its_latency(simulate: Simulate) -> None:

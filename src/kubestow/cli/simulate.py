@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubestow.cli.feature_gates_option import feature_gates_option
 from kubestow.cli.plugin_option import plugin_option
 
 if TYPE_CHECKING:
+    from kubestow.config import Features
     from kubestow.plugin.loading import PluginCollection
 
 
@@ -29,6 +31,7 @@ def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> N
 )
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @click.option("--check", "checked", is_flag=True, help="Check invariants at every moment.")
+@feature_gates_option("Features of the scheduler to turn on or off, such as those of pod groups.")
 @plugin_option
 def command(
     scenario: tuple[str, ...],
@@ -36,6 +39,7 @@ def command(
     out: Path | None,
     configuration: str | None,
     checked: bool,
+    features: "Features",
     plugins: "PluginCollection",
 ) -> None:
     """Simulate a cluster in virtual time and say what came of it.
@@ -47,7 +51,7 @@ def command(
     from kubestow.cli.simulate_process import SimulateError, run
 
     try:
-        run(scenario, seed, out, configuration, plugins, checked=checked)
+        run(scenario, seed, out, configuration, plugins, features, checked=checked)
     except SimulateError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

@@ -35,13 +35,14 @@ def run(
     out: Path | None,
     configuration: str | None,
     plugins: PluginCollection,
+    features: config.Features,
     *,
     checked: bool,
 ) -> None:
     """Simulate, and tell what came of it; raises SimulateError."""
     with problems():
         source = source_of(files)
-        chosen = load_configuration(configuration, plugins)
+        chosen = load_configuration(configuration, plugins, features)
         with _progress() as progress:
             done = running.run(
                 source,
@@ -51,6 +52,7 @@ def run(
                 seed=seed,
                 configuration=chosen,
                 plugin_sources=plugins.sources,
+                features=features,
                 checked=checked,
             )
     for line in summary(done.results):
@@ -63,7 +65,7 @@ def replay(file: str, seed: int, out: Path | None, configuration: str | None, pl
     """Run a recording again; raises SimulateError."""
     if not is_recording(file):
         raise SimulateError(f"{file}: is not a recording that can be read; kubestow record makes them")
-    run((file,), seed, out, configuration, plugins, checked=False)
+    run((file,), seed, out, configuration, plugins, _DEFAULTS, checked=False)
 
 
 def source_of(files: tuple[str, ...]) -> running.Source:

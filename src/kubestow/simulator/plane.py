@@ -23,7 +23,7 @@ from kubestow.apiserver.objects.removal import Remover
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
-from kubestow.client.resources import PODS, WATCHED, key_of
+from kubestow.client.resources import POD_GROUPS, PODS, WATCHED, key_of
 from kubestow.model.codec import decode
 from kubestow.simulator.settings import Settings
 from kubestow.testing.virtual_loop import VirtualLoop
@@ -70,7 +70,8 @@ class Plane:
 
     def _watch(self, known: Mapping[Which, Any]) -> None:
         # Pods come last: what they refer to is known then.
-        for resource in (*(one for one in WATCHED if one is not PODS), PODS):
+        groups = (POD_GROUPS,) if self._settings.features.generic_workload else ()
+        for resource in (*(one for one in WATCHED if one is not PODS), *groups, PODS):
             collection, kind = self.store.collection(resource.name), resource.kind
             for record in collection.objects.values():
                 if record.storage == "pods" and record.fields[PHASE] in DONE:
