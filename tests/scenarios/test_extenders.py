@@ -284,6 +284,23 @@ def test_a_binding_that_fails_is_given_back(start: Start, answer: Any, words: st
     assert harness.cluster.node_of("p") == "n1"
 
 
+def test_the_room_of_a_binding_that_was_never_made_is_free_once_the_pod_is_gone(start: Start) -> None:
+    """An extender says that it has bound a pod, and has not: others wait as long as that pod is there."""
+    extenders = FakeExtenders(a="bindVerb: bind")
+    extenders.replies["a/bind"] = lambda _: {}
+    harness = start(configuration=extenders.configuration, ask=extenders.ask)
+    harness.cluster.add(make_node("n1", cpu="1"))
+    lost = harness.cluster.add(make_pod("lost", cpu="1"))
+    harness.run_for(0.5)
+    extenders.replies["a/bind"] = binds_in(harness.cluster)
+    harness.cluster.add(make_pod("next", cpu="1"))
+    harness.run_for(0.5)
+    assert harness.bindings == {}
+    harness.cluster.delete(lost)
+    harness.run_until_idle()
+    assert harness.bindings == {"default/next": "n1"}
+
+
 @pytest.mark.parametrize("where", ["containers", "initContainers"])
 def test_only_pods_that_ask_for_managed_resources_concern_it(start: Start, where: str) -> None:
     """In requests or limits of any container; what the scheduler is to ignore does not make a pod unschedulable."""
