@@ -301,10 +301,10 @@ class Broken(Room):
 @pytest.mark.parametrize(
     ("where", "error", "words"),
     [
-        ("sign", KeyError("x"), "running sign plugin \"Room\": 'x'"),
-        ("filter_rows", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
-        ("row_rejection", KeyError("x"), "running Filter plugin \"Room\": 'x'"),
-        ("row_score", KeyError("x"), "running Score plugin \"Room\": 'x'"),
+        ("sign", KeyError("x"), "running sign plugin \"Room\": KeyError('x')"),
+        ("filter_rows", KeyError("x"), "running Filter plugin \"Room\": KeyError('x')"),
+        ("row_rejection", KeyError("x"), "running Filter plugin \"Room\": KeyError('x')"),
+        ("row_score", KeyError("x"), "running Score plugin \"Room\": KeyError('x')"),
         ("row_score", 101, 'running Score plugin "Room": row_score must score from 0 to 100, not 101'),
         ("score_rows", 200, 'running Score plugin "Room": score_rows must score from 0 to 100: score 200 of node '),
     ],

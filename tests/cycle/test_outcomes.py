@@ -115,7 +115,7 @@ def test_reserve_takes_in_order_with_the_states() -> None:
             Failed(Code.PENDING, "0/1 nodes are available: 1 later.", pending_plugins=frozenset("B")),
         ),
         (Rejection(("odd",), Code.ERROR), Failed(Code.ERROR, "odd")),
-        (KeyError("x"), Failed(Code.ERROR, "running {point} plugin \"B\": 'x'")),
+        (KeyError("x"), Failed(Code.ERROR, "running {point} plugin \"B\": KeyError('x')")),
     ],
 )
 @pytest.mark.parametrize("point", ["reserve", "permit"])
@@ -227,7 +227,7 @@ def test_post_filters_that_cannot_help() -> None:
     [
         (PostFilterResult(Code.UNRESOLVABLE, "nothing helps"), "nothing helps"),
         (PostFilterResult(Code.ERROR, "went wrong"), "went wrong"),
-        (KeyError("x"), "running PostFilter plugin \"First\": 'x'"),
+        (KeyError("x"), "running PostFilter plugin \"First\": KeyError('x')"),
     ],
 )
 def test_post_filters_that_end_it(answer: Any, words: str) -> None:

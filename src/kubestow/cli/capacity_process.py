@@ -123,12 +123,11 @@ async def _live(kubeconfig: str) -> list[Any]:
     channel = open_channel(access, clock=WallClock())
     try:
         client = ApiClient(channel, user_agent=user_agent("capacity"), seconds=30.0)
-        listed = await asyncio.gather(*(_list(client, resource) for resource in WATCHED))
-        return [obj for objects in listed for obj in objects]
+        return [obj for resource in WATCHED for obj in await _list(client, resource)]
     except CallError as error:
         raise SimulateError(f"{access.server}: {error}") from None
     finally:
-        channel.close()
+        await channel.closed()
 
 
 async def _list(client: ApiClient, resource: Resource[Any]) -> list[Any]:

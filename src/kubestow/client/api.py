@@ -29,6 +29,8 @@ MOST_RETRIES = 10
 _NOTICED_WAIT = 1.0
 _TOLD_EVERY = 1.0
 """Seconds between two lines about the rate limit."""
+_TURNS_TO_CLOSE = 3
+"""Of TLS: the protocol, the transport below it, and its socket."""
 
 
 class Channel:
@@ -42,6 +44,12 @@ class Channel:
 
     def close(self) -> None:
         self.pool.close()
+
+    async def closed(self) -> None:
+        """Close, and let the loop notice: it may be about to end."""
+        self.pool.close()
+        for _ in range(_TURNS_TO_CLOSE):
+            await asyncio.sleep(0)
 
 
 class ApiClient:

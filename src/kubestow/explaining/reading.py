@@ -4,7 +4,6 @@ Every resource that the scheduler watches is listed once. What the caller may no
 a note says so; without nodes there is nothing to say.
 """
 
-import asyncio
 from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -49,9 +48,7 @@ class LiveCluster:
         self._client = ApiClient(self._channel, user_agent=user_agent("explain"), seconds=_SECONDS)
 
     async def close(self) -> None:
-        """Close all connections, and let the loop notice: it may be about to end."""
-        self._channel.close()
-        await asyncio.sleep(0)
+        await self._channel.closed()
 
     async def pod(self, namespace: str, name: str) -> Pod:
         """One pod; raises ExplainError."""
@@ -126,5 +123,5 @@ async def recorded(access: Access, scheduler: SchedulerAddress, pod: Pod) -> Dec
     except msgspec.DecodeError as error:
         raise ExplainError(f"{scheduler.url}: the answer is not a list of decisions: {error}") from None
     finally:
-        channel.close()
+        await channel.closed()
     return next((item for item in items if item.uid in ("", pod.metadata.uid)), None)

@@ -58,7 +58,7 @@ async def get_once(access: Access, path: str, clock: Clock) -> bytes:
         client = ApiClient(channel, user_agent=user_agent("scheduler"))
         return (await client.request("GET", path)).body
     finally:
-        channel.close()
+        await channel.closed()
 
 
 def open_clients(

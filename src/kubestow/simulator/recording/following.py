@@ -88,4 +88,4 @@ async def follow(
         watching.cancel()
         await asyncio.wait({watching})
         writer.close()
-        channel.close()
+        await channel.closed()
