@@ -128,7 +128,7 @@ def test_null_in_a_list_is_an_empty_value() -> None:
     fields = {"profiles": [{"plugins": {"filter": {"enabled": [None]}}}]}
     (problem,) = problems_of(fields)
     assert problem.startswith(
-        'profiles[0].plugins.filter.enabled[0]: plugin "" does not exist. All there are: kubestow plugin list'
+        'profiles[0].plugins.filter.enabled[0]: plugin "" does not exist. There are: DefaultBinder'
     )
 
 

@@ -80,10 +80,10 @@ def test_weights_of_the_point_win_over_those_of_multi_point() -> None:
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        (plugins("X"), 'plugins.multiPoint.enabled: plugin "X" does not exist. All there are: kubestow plugin list'),
+        (plugins("X"), 'plugins.multiPoint.enabled: plugin "X" does not exist. There are: A, B, Bind, C, D, Sort'),
         (
             plugins("", filter="X"),
-            'plugins.filter.enabled[0]: plugin "X" does not exist. All there are: kubestow plugin list',
+            'plugins.filter.enabled[0]: plugin "X" does not exist. There are: A, B, Bind, C, D, Sort',
         ),
         (plugins("", score="C"), 'plugins.score.enabled[0]: plugin "C" does not implement score, only filter'),
         (plugins("", filter="A A"), 'plugins.filter.enabled[1]: plugin "A" is enabled more than once at filter'),

@@ -78,7 +78,7 @@ def problems_of(fields: str) -> list[str]:
 )
 def test_a_fault_is_told_with_its_path(fields: str, said: str) -> None:
     """Each rule names the field, what is wanted and what was given."""
-    assert [problem.partition(" All there are: ")[0] for problem in problems_of(fields)] == [said]
+    assert [problem.partition(" There are: ")[0] for problem in problems_of(fields)] == [said]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_extenders_manage_extended_resources_only(name: str, valid: bool) -> Non
 def test_a_resource_is_managed_once() -> None:
     """Two extenders cannot manage the same resource."""
     fields = "extenders: [{managedResources: [{name: a.com/x}]}, {managedResources: [{name: a.com/x}]}]"
-    assert [problem.partition(" All there are: ")[0] for problem in problems_of(fields)] == [
+    assert [problem.partition(" There are: ")[0] for problem in problems_of(fields)] == [
         'extenders[1].managedResources[0].name: "a.com/x" is managed by an extender already'
     ]
 
@@ -152,7 +152,7 @@ profiles:
   plugins: {filter: {enabled: [{name: Nope}, {name: ImageLocality}]}, bind: {disabled: [{name: '*'}]}}
   pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]
 """
-    assert [problem.partition(" All there are: ")[0] for problem in problems_of(fields)] == [
+    assert [problem.partition(" There are: ")[0] for problem in problems_of(fields)] == [
         "parallelism: must be greater than 0, not 0",
         "profiles[0].pluginConfig[0].args.hardPodAffinityWeight: must be from 0 to 100, not 101",
         'profiles[0].plugins.filter.enabled[0]: plugin "Nope" does not exist; did you mean "NodeName"?',

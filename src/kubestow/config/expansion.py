@@ -92,7 +92,7 @@ class _Expander:
 
         nearest = get_close_matches(name, self._known, 1, 0.5)
         hint = f'; did you mean "{nearest[0]}"?' if nearest else "."
-        return f'plugin "{name}" does not exist{hint} All there are: kubestow plugin list'
+        return f'plugin "{name}" does not exist{hint} There are: {", ".join(sorted(self._known))}'
 
     def _weights(self, point: str) -> dict[str, int]:
         """The weight given at the point, else at multiPoint; 0 means 1."""
