@@ -225,6 +225,24 @@ def test_body_until_the_connection_closes() -> None:
     run(main())
 
 
+def test_a_connection_for_one_request_is_closed_on_this_side() -> None:
+    """A server that will not take another request need not close it; the client does not leave it behind."""
+    left = asyncio.Event()
+
+    async def last(request: Request, answer: Answer) -> None:
+        answer.raw(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+        await answer.client_left()
+        left.set()
+
+    async def main() -> None:
+        async with serving(last) as server:
+            with opened(server) as channel:
+                await client_of(channel).request("GET", "/a")
+                await asyncio.wait_for(left.wait(), 10)
+
+    run(main())
+
+
 def test_interim_answers_are_passed_over() -> None:
     """A 1xx answer is not the answer."""
 

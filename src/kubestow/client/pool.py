@@ -97,10 +97,13 @@ class Pool:
 
     def put_back(self, connection: Connection) -> None:
         self._busy.discard(connection)
-        if connection.reusable:
-            self._idle.append(connection)
-            if self._sweep is None:
-                self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_stale)
+        if not connection.reusable:
+            # The server may take its time to close it, and nobody else would.
+            connection.close()
+            return
+        self._idle.append(connection)
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_stale)
 
     async def exchange(self, message: Sequence[bytes], deadline: float) -> Response:
         """Send a request when there is room for it, and return the answer; raises TransportError."""
