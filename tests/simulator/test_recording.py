@@ -1,6 +1,7 @@
 """Recordings: what goes into the file, what survives a kill, and that a replay decides as the scheduler did."""
 
 import asyncio
+import gc
 import gzip
 import random
 from pathlib import Path
@@ -184,3 +185,16 @@ def test_replaying_something_else_is_an_error(tmp_path: Path) -> None:
     ran = CliRunner().invoke(main, ["replay", str(tmp_path / "x.yaml")])
     assert ran.exit_code == 1
     assert "kubestow record makes them" in ran.output
+
+
+def test_what_cannot_be_opened_is_one_line(
+    recorded: tuple[Path, dict[str, str]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A recording that is not there; a folder that cannot be made, which leaves nothing running."""
+    ran = CliRunner().invoke(main, ["replay", str(tmp_path / "missing")])
+    assert (ran.exit_code, ran.output) == (1, f"Error: {tmp_path / 'missing'}: No such file or directory\n")
+    (tmp_path / "file").touch()
+    ran = CliRunner().invoke(main, ["replay", str(recorded[0]), "--out", str(tmp_path / "file" / "out")])
+    assert (ran.exit_code, ran.output) == (1, f"Error: {tmp_path / 'file' / 'out'}: Not a directory\n")
+    gc.collect()
+    assert "Task was destroyed" not in caplog.text

@@ -63,6 +63,8 @@ def run(
 
 def replay(file: str, seed: int, out: Path | None, configuration: str | None, plugins: PluginCollection) -> None:
     """Run a recording again; raises SimulateError."""
+    with problems():
+        Path(file).open("rb").close()
     if not is_recording(file):
         raise SimulateError(f"{file}: is not a recording that can be read; kubestow record makes them")
     run((file,), seed, out, configuration, plugins, _DEFAULTS, checked=False)

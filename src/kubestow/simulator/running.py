@@ -54,18 +54,14 @@ def run(
     source: Source, out: Path | None = None, progress: Progress | None = None, name: str = "", **settings: Any
 ) -> Run:
     """Simulate; Ctrl-C ends it early, with what there is until then. Raises ObjectsError, OSError."""
-    simulation = source.simulation(**settings)
-    part = None
-    if out is not None:
+    with source.simulation(**settings) as simulation, _seldom_collecting():
+        if out is None:
+            return _run(source, simulation, None, progress)
         out.mkdir(parents=True, exist_ok=True)
         part = out / f".{DECISIONS}.part"
-    with simulation, _seldom_collecting():
-        if part is None:
-            return _run(source, simulation, None, progress)
         with part.open("wb") as decisions:
             done = _run(source, simulation, decisions.write, progress)
         part.replace(part.with_name(DECISIONS))
-    assert out is not None
     write(done, out, name)
     return done
 
