@@ -103,6 +103,46 @@ def test_a_tie_is_told() -> None:
     assert (decision.choice.reason, sorted(decision.choice.best)) == ("random", ["a", "b", "c"])
 
 
+def test_only_the_best_nodes_are_told_where_few_are_wanted() -> None:
+    """The chosen one first of all, then by score, refused ones last; how many are left out is said."""
+    with harness() as world:
+        for cpu in range(2, 10):
+            world.cluster.add(make_node(f"n{cpu}", cpu=str(cpu)))
+        world.cluster.add(make_pod("p", cpu="3"))
+        world.cluster.add(make_pod("large", cpu="20"))
+        world.run_until_idle()
+        assert world.decisions is not None
+        records = {record.name: record for record in world.decisions}
+        few = {name: tell(record, world.decisions, most=3) for name, record in records.items()}
+        many = tell(records["p"], world.decisions, most=20)
+        whole = tell(records["p"], world.decisions)
+    best = nodes_of(few["p"])
+    assert best == {name: nodes_of(whole)[name] for name in ("n7", "n8", "n9")}
+    assert (few["p"].choice, few["p"].nodesCut) == (whole.choice, 5)
+    assert (many, many.nodesCut) == (whole, 0)
+    refused = nodes_of(few["large"])
+    assert [one.rejected.plugin for one in refused.values() if one.rejected] == ["NodeResourcesFit"] * 3
+    assert few["large"].nodesCut == 5
+
+
+def test_an_only_node_is_told_among_many_that_will_not_do() -> None:
+    """However few nodes are wanted."""
+    with harness() as world:
+        for name in "abcdefgh":
+            world.cluster.add(make_node(name, cpu="8" if name == "h" else "1"))
+        world.cluster.add(make_pod("p", cpu="3"))
+        world.run_until_idle()
+        assert world.decisions is not None
+        (record,) = world.decisions
+        told = tell(record, world.decisions, most=2)
+    assert nodes_of(told)["h"] == schema.NodeResult(unscored=True)
+    (refused,) = (one for one in nodes_of(told).values() if one.rejected)
+    assert refused.rejected == schema.Rejected(
+        "NodeResourcesFit", "UnschedulableAndUnresolvable", ("Insufficient cpu",)
+    )
+    assert told.nodesCut == 6
+
+
 def test_an_only_node_is_not_scored() -> None:
     """It is known to have passed, and no more."""
     with harness() as world:

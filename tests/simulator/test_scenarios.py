@@ -230,7 +230,7 @@ def _folder(scenario: str, out: Path, hash_seed: str) -> dict[str, bytes]:
         capture_output=True,
         env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
     )
-    return {file.name: file.read_bytes() for file in out.iterdir() if file.name != "report.html"}
+    return {file.name: file.read_bytes() for file in out.iterdir()}
 
 
 def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(EXAMPLE)
     first, second = (_folder(str(tmp_path / "s.yaml"), tmp_path / one, one) for one in ("1", "2"))
     assert first == second
-    assert {"results.json", "samples.csv", "decisions.jsonl"} <= first.keys()
+    assert {"report.html", "results.json", "samples.csv", "decisions.jsonl"} <= first.keys()
 
 
 def test_the_command_writes_a_folder(tmp_path: Path) -> None:

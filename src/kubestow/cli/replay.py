@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubestow.cli.decision_nodes_option import decision_nodes_option
 from kubestow.cli.plugin_option import plugin_option
 
 if TYPE_CHECKING:
@@ -20,9 +21,16 @@ if TYPE_CHECKING:
 )
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @click.option("--speed", type=click.Choice(["virtual"]), default="virtual", help="As fast as it can be computed.")
+@decision_nodes_option
 @plugin_option
 def command(
-    file: str, seed: int, out: Path | None, configuration: str | None, speed: str, plugins: "PluginCollection"
+    file: str,
+    seed: int,
+    out: Path | None,
+    configuration: str | None,
+    speed: str,
+    decision_nodes: int,
+    plugins: "PluginCollection",
 ) -> None:
     """Run a recording again: the cluster changes as it did, and the scheduler decides anew."""
     # Imported only now: help and usage errors must not pay for a cluster.
@@ -30,7 +38,7 @@ def command(
 
     del speed
     try:
-        replay(file, seed, out, configuration, plugins)
+        replay(file, seed, out, configuration, plugins, decision_nodes)
     except SimulateError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

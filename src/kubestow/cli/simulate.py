@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubestow.cli.decision_nodes_option import decision_nodes_option
 from kubestow.cli.feature_gates_option import feature_gates_option
 from kubestow.cli.plugin_option import plugin_option
 
@@ -31,6 +32,8 @@ def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> N
 )
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @click.option("--check", "checked", is_flag=True, help="Check invariants at every moment.")
+@click.option("--timings", "timed", is_flag=True, help="Tell how long plugins took on this machine.")
+@decision_nodes_option
 @feature_gates_option("Features of the scheduler to turn on or off, such as those of pod groups.")
 @plugin_option
 def command(
@@ -39,6 +42,8 @@ def command(
     out: Path | None,
     configuration: str | None,
     checked: bool,
+    timed: bool,
+    decision_nodes: int,
     features: "Features",
     plugins: "PluginCollection",
 ) -> None:
@@ -51,7 +56,7 @@ def command(
     from kubestow.cli.simulate_process import SimulateError, run
 
     try:
-        run(scenario, seed, out, configuration, plugins, features, checked=checked)
+        run(scenario, seed, out, configuration, plugins, features, decision_nodes, checked=checked, timed=timed)
     except SimulateError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

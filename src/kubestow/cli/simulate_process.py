@@ -36,8 +36,10 @@ def run(
     configuration: str | None,
     plugins: PluginCollection,
     features: config.Features,
+    decision_nodes: int,
     *,
-    checked: bool,
+    checked: bool = False,
+    timed: bool = False,
 ) -> None:
     """Simulate, and tell what came of it; raises SimulateError."""
     with problems():
@@ -49,11 +51,13 @@ def run(
                 out,
                 progress,
                 name=", ".join(Path(file).name for file in files),
+                decision_nodes=decision_nodes,
                 seed=seed,
                 configuration=chosen,
                 plugin_sources=plugins.sources,
                 features=features,
                 checked=checked,
+                timed=timed,
             )
     for line in summary(done.results):
         click.echo(line)
@@ -61,13 +65,15 @@ def run(
         click.echo(f"Wrote {out / 'report.html'}, results.json, samples.csv and decisions.jsonl.")
 
 
-def replay(file: str, seed: int, out: Path | None, configuration: str | None, plugins: PluginCollection) -> None:
+def replay(
+    file: str, seed: int, out: Path | None, configuration: str | None, plugins: PluginCollection, decision_nodes: int
+) -> None:
     """Run a recording again; raises SimulateError."""
     with problems():
         Path(file).open("rb").close()
     if not is_recording(file):
         raise SimulateError(f"{file}: is not a recording that can be read; kubestow record makes them")
-    run((file,), seed, out, configuration, plugins, _DEFAULTS, checked=False)
+    run((file,), seed, out, configuration, plugins, _DEFAULTS, decision_nodes)
 
 
 def source_of(files: tuple[str, ...]) -> running.Source:

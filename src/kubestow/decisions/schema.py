@@ -197,6 +197,8 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     feasible: int = 0
     nodesDropped: str = ""
     """Why `nodes` is not there, though nodes were evaluated."""
+    nodesCut: int = 0
+    """How many nodes that were evaluated `nodes` leaves out, the best being kept."""
     weights: dict[str, int] = {}
     preFilter: PreFilter = PreFilter()
     nominated: tuple[Nominated, ...] = ()

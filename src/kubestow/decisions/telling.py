@@ -1,6 +1,7 @@
 """A record in words: the JSON schema filled in, when somebody reads it."""
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -18,10 +19,10 @@ _UNEXPLAINED = Rejection(("refused; nobody asked for the reason",))
 _REASONS = ("pdbViolations", "highestPriority", "prioritySum", "victims", "started")
 
 
-def tell(record: Record, recorder: Recorder, *, nodes: bool = True) -> schema.Decision:
-    """A decision, without what is said of single nodes if that is not wanted."""
+def tell(record: Record, recorder: Recorder, *, nodes: bool = True, most: int | None = None) -> schema.Decision:
+    """A decision, without what is said of single nodes if that is not wanted, or of so many: the best of them."""
     details, trace = record.details, record.trace
-    found = node_results(record) if nodes else {}
+    found = node_results(record, most) if nodes else {}
     is_dropped = record.names is None and record.node_count > 0
     return schema.Decision(
         version=schema.VERSION,
@@ -31,6 +32,7 @@ def tell(record: Record, recorder: Recorder, *, nodes: bool = True) -> schema.De
         message=record.message,
         nodes=found if nodes else UNSET,
         nodesDropped=DROPPED if is_dropped else "",
+        nodesCut=0 if most is None or is_dropped else max(record.evaluated - len(found), 0),
         id=record.id,
         uid=record.uid,
         profile=record.profile,
@@ -63,31 +65,41 @@ def tell(record: Record, recorder: Recorder, *, nodes: bool = True) -> schema.De
 # Nodes
 
 
-def node_results(record: Record) -> dict[str, schema.NodeResult]:
-    """What is known of every node that was evaluated, by name."""
+def node_results(record: Record, most: int | None = None) -> dict[str, schema.NodeResult]:
+    """What is known of every node that was evaluated, or of so many, by name."""
     names, trace = record.names, record.trace
     if names is None:
         return {}
     results: dict[str, schema.NodeResult] = {}
     if trace is not None and trace.rows is not None and trace.order is not None:
-        _tell_rows(results, names.of_row, trace)
+        _tell_rows(results, names.of_row, trace, record.node, most)
     for row, rejection in record.refusals or ():
-        if rejection is not None:
-            results[names.of_row[row]] = schema.NodeResult(rejected=schema.Rejected.of(rejection))
+        name = names.of_row[row]
+        if rejection is not None and (name in results or most is None or len(results) < most):
+            results[name] = schema.NodeResult(rejected=schema.Rejected.of(rejection))
     return results
 
 
-def _tell_rows(results: dict[str, schema.NodeResult], names: Sequence[str], trace: Trace) -> None:
+def _tell_rows(
+    results: dict[str, schema.NodeResult], names: Sequence[str], trace: Trace, chosen: str, most: int | None
+) -> None:
     assert trace.rows is not None
     assert trace.order is not None
     layers = [chapter.at(change) for chapter, change, _ in trace.layers]
-    scores = _scores(trace, layers) if trace.is_scored else {}
+    scores = _scores(trace, layers, names, chosen, most) if trace.is_scored else {}
     passed = set(trace.rows.tolist())
     left = passed if trace.left is None else set(trace.left.tolist())
+    # The chosen one has its place, scored or not.
+    room = trace.searched if most is None else most - max(len(scores), 1)
     for row in trace.order[: trace.searched].tolist():
         if row in scores:
-            result = scores[row]
-        elif row in left:
+            results[names[row]] = scores[row]
+            continue
+        if names[row] != chosen:
+            if room <= 0 or (trace.is_scored and row in left):
+                continue
+            room -= 1
+        if row in left:
             result = schema.NodeResult(unscored=True)
         else:
             said = (trace.failed or {}).get(row) if row in passed else layers[-1][row] if layers else None
@@ -104,8 +116,10 @@ def weights(trace: Trace) -> dict[str, int]:
     return found | {scored.plugin: scored.weight for scored in trace.scores}
 
 
-def _scores(trace: Trace, layers: Sequence[Sequence[Any]]) -> dict[int, schema.NodeResult]:
-    """Of the rows that were scored."""
+def _scores(
+    trace: Trace, layers: Sequence[Sequence[Any]], names: Sequence[str], chosen: str, most: int | None
+) -> dict[int, schema.NodeResult]:
+    """Of the rows that were scored; of so many, the chosen one and the best."""
     rows = trace.rows if trace.left is None else trace.left
     assert rows is not None
     numbers = rows.tolist()
@@ -127,11 +141,16 @@ def _scores(trace: Trace, layers: Sequence[Sequence[Any]]) -> dict[int, schema.N
             weighted[scored.plugin] = [score * scored.weight for score in raw[scored.plugin]]
     extended = [0] * len(numbers) if trace.extended is None else trace.extended.tolist()
     weight_of = weights(trace)
+    totals = [sum(parts) for parts in zip(extended, *weighted.values(), strict=True)]
+    told: Iterable[int] = range(len(numbers))
+    if most is not None:
+        # At least two, so that it can be told whether chance decided.
+        told = heapq.nsmallest(max(most, 2), told, key=lambda one: (names[numbers[one]] != chosen, -totals[one]))
     results = {}
-    for position, row in enumerate(numbers):
+    for position in told:
         plugins = {plugin: column[position] for plugin, column in weighted.items()}
-        results[row] = schema.NodeResult(
-            total=sum(plugins.values()) + extended[position],
+        results[numbers[position]] = schema.NodeResult(
+            total=totals[position],
             plugins=plugins,
             raw={plugin: raw[plugin][position] for plugin in plugins},
             normalized={plugin: score // weight_of[plugin] for plugin, score in plugins.items()},

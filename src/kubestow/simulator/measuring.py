@@ -1,26 +1,22 @@
 """What is measured while a simulation runs, in memory that does not grow with the pods that came and went.
 
 Waits are kept in buckets whose bounds grow by two percent, so a percentile is exact to one percent. Samples are taken
-at regular moments from the scheduler's own columns. Decisions are written out at once, if anybody wants them.
+at regular moments from the scheduler's own columns.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cycle.outcome import Failed, Placed
-from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, VERSION, Decision
 from kubestow.model.pod import Pod
 from kubestow.model.requests import CPU as CPU_NAME
 from kubestow.model.requests import MEMORY as MEMORY_NAME
 from kubestow.model.standing import pod_priority
-from kubestow.model.timestamps import format_time
 from kubestow.simulator.simulation import Simulation
 
 _RATIO = math.log(1.02)
@@ -86,13 +82,10 @@ class Sample(NamedTuple):
 class Measures:
     """Watches one simulation from now on."""
 
-    def __init__(
-        self, simulation: Simulation, every: float = 60.0, write: Callable[[bytes], Any] | None = None
-    ) -> None:
-        """`every`: seconds between samples; `write` is given each decision as a line of JSON."""
+    def __init__(self, simulation: Simulation, every: float = 60.0) -> None:
+        """`every`: seconds between samples."""
         self._simulation = simulation
         self._every = every
-        self._write = write
         self.counts: Counter[str] = Counter()
         self.waits = Distribution()
         self.by_priority: dict[int, Distribution] = {}
@@ -105,7 +98,6 @@ class Measures:
         self._asked = np.zeros(2)
         self._order: tuple[tuple[int, int], NDArray[np.intp]] | None = None
         """The rows of nodes by name, and for which layout of the table that is."""
-        self._encode = msgspec.json.Encoder().encode
         simulation.plane.listeners.append(self._changed)
         simulation.on_decision.append(self._decided)
         simulation.at(simulation.time, self._sample)
@@ -141,26 +133,6 @@ class Measures:
             self.counts["preemptions"] += bool(outcome.victims)
             self.counts["victims"] += len(outcome.victims)
             self._reasons[pod.metadata.uid] = ", ".join(sorted(outcome.plugins)) or "no nodes, or an error"
-        if self._write is not None:
-            self._write(self._encode(self._decision(pod, outcome)) + b"\n")
-
-    def _decision(self, pod: Pod, outcome: Placed | Failed) -> Decision:
-        nodes, time = self._simulation.core.cluster.nodes.count, format_time(self._simulation.loop.clock.now())
-        self.counts["decisions"] += 1
-        number, priority, uid = self.counts["decisions"], pod_priority(pod), pod.metadata.uid
-        common: dict[str, Any] = {"version": VERSION, "id": number, "pod": pod.key, "uid": uid, "time": time}
-        common |= {"priority": priority, "nodeCount": nodes, "profile": pod.spec.schedulerName}
-        if isinstance(outcome, Placed):
-            common |= {"evaluated": outcome.evaluated, "feasible": outcome.feasible}
-            return Decision(outcome=SCHEDULED, chosen=outcome.node, message="", **common)
-        return Decision(
-            outcome=UNSCHEDULABLE if outcome.is_rejection else ERROR,
-            chosen=None,
-            message=outcome.message,
-            rejectedBy=tuple(sorted(outcome.plugins)),
-            nominatedNode=outcome.nominated_node or "",
-            **common,
-        )
 
     # Samples
 

@@ -69,9 +69,10 @@ def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, 
         "<h2>How full nodes are, over time</h2>",
         '<p class="note">A row for each node, or for neighbours by name; the darker, the fuller of CPU requests.</p>',
         _heat(times, measures),
-        "<h2>Time in plugins</h2>",
-        '<p class="note">Measured on the machine that simulated, in one cycle of ten; it differs from run to run.</p>',
-        _bars(plugin_seconds),
+        "<h2>Work of plugins</h2>",
+        '<p class="note">How many times a node, or a pod, was judged; equal pods share what was found out.</p>',
+        _bars({name: (count, f"{count:,}") for name, count in results["pluginEvaluations"].items()}),
+        *_times(plugin_seconds),
         _pending(results["pending"]),
         f'<p class="note">Kubestow {escaping.escape(results["kubestow"])}, seed {results["seed"]}.</p>',
     ]
@@ -178,17 +179,26 @@ def _heat(times: Sequence[float], measures: Measures) -> str:
     return f'<svg viewBox="0 0 {_WIDTH} {total + 22:.0f}" role="img">{frame}{"".join(cells)}{label}{end}</svg>'
 
 
-def _bars(spent: dict[str, float]) -> str:
-    """A bar for each plugin."""
-    shown = [(name, seconds) for name, seconds in sorted(spent.items(), key=lambda one: -one[1]) if seconds > 0][:12]
+def _times(plugin_seconds: dict[str, float]) -> list[str]:
+    """Time in plugins, if it was taken."""
+    if not plugin_seconds:
+        return []
+    note = "Measured on the machine that simulated, in one cycle of ten; it differs from run to run."
+    bars = {name: (seconds, f"{seconds * 1000:.1f} ms") for name, seconds in plugin_seconds.items()}
+    return ["<h2>Time in plugins</h2>", f'<p class="note">{note}</p>', _bars(bars)]
+
+
+def _bars(values: dict[str, tuple[float, str]]) -> str:
+    """A bar for each plugin, the longest first: how long it is, and what is written beside it."""
+    shown = [one for one in sorted(values.items(), key=lambda one: (-one[1][0], one[0])) if one[1][0] > 0][:12]
     if not shown:
-        return "<p>No plugin was timed.</p>"
-    most, parts = shown[0][1], []
-    for row, (name, seconds) in enumerate(shown):
-        y, width = row * 20, (_WIDTH - 330) * seconds / most
+        return "<p>No plugin was asked.</p>"
+    most, parts = shown[0][1][0], []
+    for row, (name, (value, label)) in enumerate(shown):
+        y, width = row * 20, (_WIDTH - 330) * value / most
         parts.append(f'<text x="230" y="{y + 14}" text-anchor="end">{escaping.escape(name)}</text>')
         parts.append(f'<rect x="240" y="{y + 3}" width="{max(width, 1):.1f}" height="14" fill="var(--a)" rx="2"/>')
-        parts.append(f'<text x="{246 + width:.1f}" y="{y + 14}">{seconds * 1000:.1f} ms</text>')
+        parts.append(f'<text x="{246 + width:.1f}" y="{y + 14}">{label}</text>')
     return f'<svg viewBox="0 0 {_WIDTH} {len(shown) * 20 + 6}" role="img">{"".join(parts)}</svg>'
 
 

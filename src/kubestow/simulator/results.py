@@ -34,8 +34,17 @@ def results(simulation: Simulation, measures: Measures, *, complete: bool = True
         "waitsByPriority": {str(key): one.summary() for key, one in sorted(measures.by_priority.items())},
         "waitsByReason": {key: one.summary() for key, one in sorted(measures.by_reason.items())},
         "utilisation": _utilisation(measures.samples),
+        "pluginEvaluations": _evaluations(simulation),
         "pending": [{"pod": pod.key, "message": _message(pod)} for pod in waiting[:_LISTED]],
     }
+
+
+def _evaluations(simulation: Simulation) -> dict[str, int]:
+    """How many nodes each plugin judged, filtering and scoring; what pods share was judged once."""
+    found: dict[str, int] = {}
+    for (_point, plugin, _profile), count in simulation.metrics.plugin_evaluations.read().items():
+        found[plugin] = found.get(plugin, 0) + int(count)
+    return dict(sorted(found.items()))
 
 
 def _message(pod: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.simulator import report
+from kubestow.simulator.decision_lines import NODES, RECORD_BYTES, DecisionLines
 from kubestow.simulator.measuring import Measures
 from kubestow.simulator.results import as_csv, as_json, as_parquet, results, write_whole
 from kubestow.simulator.simulation import Simulation
@@ -47,20 +48,29 @@ class Run:
     results: dict[str, Any]
     measures: Measures
     plugin_seconds: dict[str, float]
-    """How long plugins took; of this machine, and so in no file but the report."""
+    """How long plugins took on this machine, if they were timed."""
 
 
 def run(
-    source: Source, out: Path | None = None, progress: Progress | None = None, name: str = "", **settings: Any
+    source: Source,
+    out: Path | None = None,
+    progress: Progress | None = None,
+    name: str = "",
+    decision_nodes: int = NODES,
+    **settings: Any,
 ) -> Run:
     """Simulate; Ctrl-C ends it early, with what there is until then. Raises ObjectsError, OSError."""
-    with source.simulation(**settings) as simulation, _seldom_collecting():
-        if out is None:
-            return _run(source, simulation, None, progress)
+    if out is None:
+        with source.simulation(**settings) as simulation, _seldom_collecting():
+            return _run(source, simulation, progress)
+    with source.simulation(**settings, record_bytes=RECORD_BYTES) as simulation, _seldom_collecting():
+        assert simulation.decisions is not None
         out.mkdir(parents=True, exist_ok=True)
         part = out / f".{DECISIONS}.part"
-        with part.open("wb") as decisions:
-            done = _run(source, simulation, decisions.write, progress)
+        with part.open("wb") as file:
+            decisions = DecisionLines(simulation.decisions, file.write, decision_nodes)
+            done = _run(source, simulation, progress)
+            decisions.finish()
         part.replace(part.with_name(DECISIONS))
     write(done, out, name)
     return done
@@ -81,10 +91,8 @@ def _seldom_collecting() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _run(
-    source: Source, simulation: Simulation, write: Callable[[bytes], Any] | None, progress: Progress | None
-) -> Run:
-    measures = Measures(simulation, source.sample, write)
+def _run(source: Source, simulation: Simulation, progress: Progress | None) -> Run:
+    measures = Measures(simulation, source.sample)
     end = source.duration
     try:
         complete = True
@@ -92,7 +100,7 @@ def _run(
     except KeyboardInterrupt:
         complete = False
     measures.take_sample()
-    return Run(results(simulation, measures, complete=complete), measures, plugin_seconds(simulation))
+    return Run(results(simulation, measures, complete=complete), measures, _plugin_seconds(simulation))
 
 
 def _let_pass(
@@ -111,9 +119,11 @@ def _let_pass(
             progress(simulation.time, end, measures.counts["bound"])
 
 
-def plugin_seconds(simulation: Simulation) -> dict[str, float]:
-    """Seconds spent in each plugin, estimated from the cycles that were timed."""
+def _plugin_seconds(simulation: Simulation) -> dict[str, float]:
+    """Seconds spent in each plugin, in the cycles that were timed."""
     spent: dict[str, float] = {}
+    if not simulation.settings.timed:
+        return spent
     for (_point, plugin, _status), seen in simulation.metrics.plugin_execution_seconds.read().items():
         spent[plugin] = spent.get(plugin, 0.0) + seen.total
     return spent

@@ -41,3 +41,7 @@ class Settings:
     """Whether pods that are bound run and end."""
     checked: bool = False
     """Whether invariants are checked whenever time moves on; costs about as much as the rest."""
+    timed: bool = False
+    """Whether plugins are timed on this machine's clock, which differs from run to run, not in virtual time."""
+    record_bytes: int = 0
+    """How much room there is for `decisions`; without any, none are kept."""

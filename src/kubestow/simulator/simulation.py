@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from kubestow.cycle.outcome import Failed, Placed
+from kubestow.decisions.recorder import Recorder
 from kubestow.model.pod import Pod
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -62,6 +63,8 @@ class Simulation(Contents):
         self.metrics = SchedulerMetrics(features=settings.features)
         self.on_decision: list[Decided] = []
         """Told what the scheduler decided about a pod."""
+        self.decisions = Recorder(loop.clock, settings.record_bytes) if settings.record_bytes else None
+        """What was decided, and why."""
         self.timeline: Timeline[Action] = Timeline() if of is None else of.timeline.copied()
         """What is planned; `at` adds to it."""
         self._timer: asyncio.TimerHandle | None = None
@@ -86,12 +89,13 @@ class Simulation(Contents):
             registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
         outside = Outside(
             self.loop.clock,
-            time.perf_counter,
+            time.perf_counter if settings.timed else self.loop.time,
             random.Random(settings.seed),
             SimulatedApi(self.plane, self.bulk, settings.latencies.request),
             _Silence(),
             self.metrics,
             self._decided,
+            observer=self.decisions,
         )
         configuration = configured(settings.configuration, settings.plugins, settings.features)
         return build_core(configuration, settings.features, registry, outside)

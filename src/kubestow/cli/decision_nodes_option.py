@@ -1,0 +1,12 @@
+"""--decision-nodes, for commands that write decisions.jsonl."""
+
+import click
+
+decision_nodes_option = click.option(
+    "--decision-nodes",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    metavar="COUNT",
+    help="Of how many nodes each decision tells what plugins said, the best first.",
+)

@@ -1,0 +1,44 @@
+"""decisions.jsonl: a line of JSON for each decision of a simulation, once the pod is bound or has failed.
+
+The schema is that of live decisions. Of the nodes that were evaluated the chosen one and the best are told: all of them
+would be megabytes a pod in a large cluster.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubestow.decisions.record import Record
+from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.telling import tell
+
+RECORD_BYTES = 16 * 1024 * 1024
+"""Room for decisions that wait to be written: those whose pods are being bound."""
+NODES = 20
+"""How many nodes a line tells of."""
+
+
+class DecisionLines:
+    """Writes what a recorder hears of."""
+
+    def __init__(self, recorder: Recorder, write: Callable[[bytes], Any], nodes: int) -> None:
+        self._recorder = recorder
+        self._write = write
+        self._nodes = nodes
+        self._encode = msgspec.json.Encoder().encode
+        recorder.listeners.append(self._heard)
+
+    def _heard(self, record: Record) -> None:
+        if record.is_settled:
+            self._tell(record)
+
+    def finish(self) -> None:
+        """The run is over: write what is still being bound."""
+        for record in sorted(self._recorder, key=lambda one: one.id):
+            if not record.is_settled:
+                self._tell(record)
+
+    def _tell(self, record: Record) -> None:
+        decision = tell(record, self._recorder, nodes=self._nodes > 0, most=self._nodes)
+        self._write(self._encode(decision) + b"\n")
