@@ -1,11 +1,14 @@
 """Two configurations on one scenario: what moved, why, and what it did to waits and packing."""
 
+import sys
+from collections import Counter
 from pathlib import Path
 
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from kubestow import __version__
 from kubestow.cli import main
 
 SCENARIO = """apiVersion: kubestow.dev/v1
@@ -41,6 +44,24 @@ profiles:
       disabled: [{name: NodeResourcesBalancedAllocation}]
       enabled: [{name: NodeResourcesBalancedAllocation, weight: 50}]
 """
+PLUGIN = """from kubestow.plugin import PodInfo
+
+
+class Likes:
+    name = "Likes"
+
+    def __init__(self, args, handle):
+        pass
+
+    def score(self, state, pod: PodInfo, node) -> int:
+        return 100 if node.name == "BEST" else 0
+"""
+LIKES = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {multiPoint: {enabled: [{name: Likes, weight: 100}]}}
+"""
 
 
 @pytest.fixture
@@ -66,26 +87,67 @@ def test_a_configuration_does_not_differ_from_itself(folder: Path) -> None:
     assert all(count > 25 for count in found["pods"].values())
 
 
-def test_the_first_decision_that_moved_is_explained(folder: Path) -> None:
-    """Both scores of both nodes, by plugin: under A its node wins, under B the other."""
+def test_every_pod_that_moved_is_explained(folder: Path) -> None:
+    """Grouped by why over all seeds; the first of each group with what both said of both nodes."""
     found = msgspec.json.decode(_compare(folder, "default", "packing.yaml", "-o", "json").output)
-    assert all(len(moved) > 5 for moved in found["moved"].values())
-    for one in found["first"].values():
-        for side in ("a", "b"):
-            scores, node = one[side]["totals"], one["moved"][side]
-            assert scores.keys() == {one["moved"]["a"], one["moved"]["b"]}
-            assert scores[node] == max(scores.values())
-            assert sum(one[side]["plugins"][node].values()) == scores[node]
+    moved = [one for pods in found["moved"].values() for one in pods]
+    assert len(moved) > 15
+    assert Counter(one["why"] for one in moved) == {one["why"]: one["pods"] for one in found["causes"]}
+    by_score = next(one for one in found["causes"] if one["why"] == "NodeResourcesFit scores the nodes otherwise")
+    nodes = {by_score["first"]["a"], by_score["first"]["b"]}
+    for side in ("a", "b"):
+        said, node = by_score[side], by_score["first"][side]
+        assert said["totals"].keys() == nodes
+        assert said["totals"][node] == max(said["totals"].values()) == sum(said["plugins"][node].values())
     assert {one["margin"] is not None for one in found["figures"]} == {True}
 
 
 def test_a_weight_is_visible_as_the_decisions_it_moved(folder: Path) -> None:
-    """The explanation shows the plugin's part under both weights."""
+    """The pods that it moved are counted, and one shows the plugin's part under both weights."""
     ran = _compare(folder, "default", "weight.yaml")
     assert ran.exit_code == 0, ran.output
     lines = ran.output.splitlines()
     assert any("pods were placed differently" in line and not line.split(": ")[1].startswith("0 ") for line in lines)
-    assert any(line.strip().startswith("B scores") and "NodeResourcesBalancedAllocation" in line for line in lines)
+    weight = "weight of NodeResourcesBalancedAllocation: 1 under A, 50 under B"
+    place = next(number for number, line in enumerate(lines) if line.endswith(f" moved: {weight}"))
+    assert any("B scores" in line and "NodeResourcesBalancedAllocation" in line for line in lines[place : place + 6])
+
+
+def test_plugin_files_of_the_two_may_differ(folder: Path) -> None:
+    """Two files with a plugin of the same name: the second likes other nodes."""
+    for name, best in (("old", "node-1"), ("new", "node-2")):
+        (folder / f"{name}.py").write_text(PLUGIN.replace("BEST", best))
+    (folder / "likes.yaml").write_text(LIKES)
+    plugins = ("--plugin-a", str(folder / "old.py"), "--plugin-b", str(folder / "new.py"))
+    ran = _compare(folder, "likes.yaml", "likes.yaml", "-o", "json", *plugins)
+    assert ran.exit_code == 0, ran.output
+    found = msgspec.json.decode(ran.output)
+    first = found["moved"]["1"][0]
+    assert (first["a"], first["b"], first["why"]) == ("node-1", "node-2", "Likes scores the nodes otherwise")
+
+
+def test_a_side_may_run_in_another_interpreter(folder: Path) -> None:
+    """The same version there gives the same decisions; what it says of a wrong file is told."""
+    ran = _compare(folder, "packing.yaml", "packing.yaml", "--python-b", sys.executable)
+    assert ran.exit_code == 0, ran.output
+    assert f"B: {folder / 'packing.yaml'} (kubestow {__version__} of {sys.executable})" in ran.output
+    assert ran.output.count(": 0 of ") == 3
+    ran = _compare(folder, "default", "missing.yaml", "--python-b", sys.executable)
+    assert ran.exit_code == 1
+    assert f"Error: {sys.executable}: {folder / 'missing.yaml'}: cannot be read" in ran.output
+
+
+def test_what_another_version_wrote_otherwise_is_refused(folder: Path) -> None:
+    """Rather than read as something it is not."""
+    fake = folder / "python"
+    fake.write_text(
+        "#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\nmkdir -p $1\n"
+        """echo '{"version": 9, "complete": true, "kubestow": "9"}' > $1/results.json; : > $1/decisions.jsonl\n"""
+    )
+    fake.chmod(0o755)
+    ran = _compare(folder, "default", "default", "--python-b", str(fake))
+    assert ran.exit_code == 1
+    assert "seed-1/b: only results of version 1" in ran.output
 
 
 def test_the_comparison_is_written_as_a_page(folder: Path) -> None:

@@ -1,15 +1,22 @@
-"""`kubestow compare`: two configurations on one scenario or recording."""
+"""`kubestow compare`: two configurations, plugin files or versions on one scenario or recording."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from kubestow.cli.plugin_option import plugin_option
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-if TYPE_CHECKING:
-    from kubestow.plugin.loading import PluginCollection
+
+def _plugin_option(flag: str, text: str) -> Decorator:
+    return click.option(flag, metavar="FILE|MODULE", multiple=True, help=f"{text}; repeatable.")
+
+
+def _python_option(side: str) -> Decorator:
+    text = f"Run {side} with the kubestow of this Python, such as old/bin/python."
+    return click.option(f"--python-{side.lower()}", metavar="PYTHON", help=text)
 
 
 @click.command("compare", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -18,25 +25,41 @@ if TYPE_CHECKING:
 @click.option("--on", "files", metavar="FILE", multiple=True, required=True, help="Scenario or recording; repeatable.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many, from 1 on.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report.html and results.json here."
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report.html, results.json and all runs here."
 )
 @click.option("-o", "--output", type=click.Choice(["json"]), help="JSON instead of words.")
-@plugin_option
+@_plugin_option("--plugin", "Plugins of your own, for both")
+@_plugin_option("--plugin-a", "Plugins for A alone")
+@_plugin_option("--plugin-b", "Plugins for B alone")
+@_python_option("A")
+@_python_option("B")
+@click.option("--feature-gates", metavar="A=true,B=false", multiple=True, help="Features to turn on or off, for both.")
 def command(
-    a: str, b: str, files: tuple[str, ...], seeds: int, out: Path | None, output: str | None,
-    plugins: "PluginCollection",
-) -> None:  # fmt: skip
-    """Run two scheduler configurations on the same thing and tell what differs, and why.
+    a: str,
+    b: str,
+    files: tuple[str, ...],
+    seeds: int,
+    out: Path | None,
+    output: str | None,
+    plugin: tuple[str, ...],
+    plugin_a: tuple[str, ...],
+    plugin_b: tuple[str, ...],
+    python_a: str | None,
+    python_b: str | None,
+    feature_gates: tuple[str, ...],
+) -> None:
+    """Run two schedulers on the same thing and tell what differs, and why.
 
-    CONFIG_A and CONFIG_B are files, or `default`. Plugins of your own are loaded for both; a configuration that does
-    not name them runs without them.
+    CONFIG_A and CONFIG_B are files, or `default`. The two may differ in their configuration, in plugins of your own
+    (which a configuration enables by name), or in the version of kubestow, which another Python may have.
     """
     # Imported only now: help and usage errors must not pay for a cluster.
-    from kubestow.cli.compare_process import run
+    from kubestow.cli.compare_process import Side, run
     from kubestow.cli.simulate_process import SimulateError
 
+    sides = Side(a, (*plugin, *plugin_a), python_a), Side(b, (*plugin, *plugin_b), python_b)
     try:
-        run((a, b), files, seeds, out, plugins, as_json=output is not None)
+        run(sides, files, seeds, out, ",".join(feature_gates), as_json=output is not None)
     except SimulateError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

@@ -12,6 +12,7 @@ import click
 import yaml
 
 from kubestow import config
+from kubestow.cli.counting import tell_count
 from kubestow.cli.simulate_process import SimulateError, load_configuration, problems
 from kubestow.objects.sources import problem_of
 from kubestow.plugin.loading import PluginCollection
@@ -47,7 +48,7 @@ def run(request: Request) -> None:
             points = [
                 Point(fields, scenario, configuration, request.plugins.sources) for fields in _combinations(request)
             ]
-            found = sweep(points, request.out, _executor(request), _tell)
+            found = sweep(points, request.out, _executor(request), tell_count)
         except SweepError as error:
             raise SimulateError(str(error)) from None
         write_whole(request.out / "results.csv", sweep_report.as_csv(found))
@@ -83,7 +84,3 @@ def _executor(request: Request) -> Callable[[], Executor]:
         raise SimulateError(f"--dask {request.dask}: {error}") from None
     # A worker that dies gives its points back; each is tried again elsewhere.
     return partial(client.get_executor, retries=3)
-
-
-def _tell(done: int, points: int) -> None:
-    click.echo(f"\r{done} of {points} simulated", nl=done == points, err=True)

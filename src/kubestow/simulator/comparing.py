@@ -1,25 +1,27 @@
-"""Two schedulers on the same scenario or recording, with several seeds: what moved, why, and what it did to the rest.
+"""Two schedulers on one scenario or recording, with several seeds: what moved, why, and what it did to the rest.
 
-Until the first decision that differs both runs are the same, so for that one the scores of both, on the same cluster,
-say why. Later ones follow from it. Figures are means over the seeds with a 95 % interval of their difference.
+Each run is a folder, as `kubestow simulate --out` writes it: this program may have made it, or another version of it.
+Until the first decision that differs both runs are the same; later ones may differ because of it, so every pod that
+moved is explained by what both schedulers said of both nodes when it was its turn, and pods are grouped by why. Figures
+are means over the seeds with a 95 % interval of their difference.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.outcome import Failed, Placed
-from kubestow.model.pod import Pod
-from kubestow.simulator.measuring import Measures
-from kubestow.simulator.results import results
-from kubestow.simulator.simulation import Simulation
+import msgspec
 
-Make = Callable[[int], tuple[Simulation, float]]
-"""Makes the simulation of a seed, and says how long to run it."""
+from kubestow.decisions import schema
+from kubestow.simulator import results
+from kubestow.simulator.moved import Moved, Scores, scores, why
+from kubestow.simulator.running import DECISIONS
+
+RunSeed = Callable[[int, Path], None]
+"""Simulates with a seed, into a folder."""
 _STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """The 97.5 % point of Student's t for 1, 2, ... degrees of freedom."""
 
@@ -35,6 +37,10 @@ FIGURES: dict[str, Callable[[dict[str, Any]], float]] = {
 }
 
 
+class CompareError(ValueError):
+    """What one side wrote cannot be read."""
+
+
 class Figure(NamedTuple):
     """One figure under both."""
 
@@ -46,22 +52,16 @@ class Figure(NamedTuple):
     """Half of the 95 % interval of the difference; None for a single seed."""
 
 
-class Moved(NamedTuple):
-    """A pod that went elsewhere; an empty node: nowhere."""
+class Cause(NamedTuple):
+    """Pods that moved for the same reason, and the first of them explained."""
 
-    pod: str
-    a: str
-    b: str
-
-
-class Scores(NamedTuple):
-    """What the plugins said of the two nodes, weighted, under one configuration."""
-
-    chosen: str
-    totals: dict[str, int]
-    plugins: dict[str, dict[str, int]]
-    """By node."""
-    message: str = ""
+    why: str
+    pods: int
+    """How many, over all seeds."""
+    seed: int
+    first: Moved
+    a: Scores
+    b: Scores
 
 
 @dataclass
@@ -69,100 +69,96 @@ class Comparison:
     """What came of it."""
 
     seeds: list[int]
+    versions: tuple[str, str] = ("", "")
+    """Of the programs that ran A and B."""
     figures: list[Figure] = field(default_factory=list)
     moved: dict[int, list[Moved]] = field(default_factory=dict)
-    """By seed."""
+    """By seed, in the order in which A decided."""
     pods: dict[int, int] = field(default_factory=dict)
     """How many pods were decided about, by seed."""
-    first: dict[int, tuple[Moved, Scores, Scores]] = field(default_factory=dict)
-    """The first decision that differs, by seed, and both explanations."""
+    causes: list[Cause] = field(default_factory=list)
+    """Over all seeds, the most frequent first."""
+
+
+class _Line(msgspec.Struct):
+    """What is wanted of every decision."""
+
+    version: int
+    pod: str
+    id: int
+    chosen: str | None
 
 
 class _Run:
-    """One run: the first node of every pod, in the order of decisions."""
+    """What one run wrote."""
 
-    def __init__(self, make: Make, seed: int, explain_at: int | None = None, nodes: tuple[str, ...] = ()) -> None:
-        self.decisions: list[tuple[str, str]] = []
-        """Pod and node of each decision."""
-        self.scores: Scores | None = None
-        self._explain_at = explain_at
-        self._nodes = nodes
-        simulation, seconds = make(seed)
-        with simulation:
-            self._simulation = simulation
-            simulation.on_decision.append(self._decided)
-            measures = Measures(simulation)
-            if explain_at is None:
-                simulation.run_for(seconds)
-            else:
-                simulation.run_until(lambda: self.scores is not None, seconds)
-            measures.take_sample()
-            self.results = results(simulation, measures)
+    def __init__(self, folder: Path) -> None:
+        """Raises CompareError, OSError."""
+        self.results = msgspec.json.decode((folder / "results.json").read_bytes())
+        if not self.results.get("complete"):
+            raise KeyboardInterrupt
+        self._path = folder / DECISIONS
+        self.places: dict[str, str] = {}
+        """Where each pod went first, in the order of decisions; nowhere, if it never went anywhere."""
+        self._offsets: dict[str, int] = {}
+        """Where in the file the decision begins."""
+        decoder, offset = msgspec.json.Decoder(_Line), 0
+        found: list[tuple[_Line, int]] = []
+        with self._path.open("rb") as file:
+            for text in file:
+                found.append((decoder.decode(text), offset))
+                offset += len(text)
+        if {one.version for one, _ in found} - {schema.VERSION} or self.results["version"] != results.VERSION:
+            wanted = f"results of version {results.VERSION} and decisions of version {schema.VERSION} are"
+            raise CompareError(f"{folder}: only {wanted} understood; compare with a version that is closer")
+        for line, offset in sorted(found, key=lambda one: one[0].id):
+            if not self.places.get(line.pod):
+                self.places[line.pod], self._offsets[line.pod] = line.chosen or "", offset
 
-    def _decided(self, pod: Pod, outcome: Placed | Failed) -> None:
-        if len(self.decisions) == self._explain_at:
-            self.scores = self._explained(pod, outcome)
-        self.decisions.append((pod.key, outcome.node if isinstance(outcome, Placed) else ""))
-
-    def _explained(self, pod: Pod, outcome: Placed | Failed) -> Scores:
-        if isinstance(outcome, Failed):
-            return Scores("", {}, {}, outcome.message)
-        core = self._simulation.core
-        # As it was before the pod had its place.
-        core.cluster.forget(outcome.pod.uid)
-        try:
-            evaluation = Evaluation(
-                core.profiles[pod.spec.schedulerName], core.cluster, core.queue.nominator, PodInfo(pod)
-            )
-            totals: dict[str, int] = {}
-            plugins: dict[str, dict[str, int]] = {}
-            rows = evaluation.filter() if evaluation.pre_filter() else None
-            if rows is not None and len(rows):
-                added = evaluation.score(rows)
-                for position, row in enumerate(rows):
-                    name = core.cluster.nodes.names[int(row)]
-                    if name in self._nodes:
-                        totals[name] = int(added[position])
-                        plugins[name] = {one.plugin: int(one.weighted[position]) for one in evaluation.scores}
-        finally:
-            core.cluster.assume(outcome.pod, outcome.node)
-        return Scores(outcome.node, totals, plugins)
+    def decision(self, pod: str) -> schema.Decision | None:
+        """The one that gave the pod its node, or the last one that did not; None: there is none."""
+        if pod not in self._offsets:
+            return None
+        with self._path.open("rb") as file:
+            file.seek(self._offsets[pod])
+            return msgspec.json.decode(file.readline(), type=schema.Decision)
 
 
-def compare(make_a: Make, make_b: Make, seeds: list[int]) -> Comparison:
-    """Run both with every seed."""
-    found = Comparison(seeds)
-    trees: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for seed in seeds:
-        a, b = _Run(make_a, seed), _Run(make_b, seed)
+def compare(
+    run_a: RunSeed, run_b: RunSeed, seeds: list[int], folder: Path, tell: Callable[[int, int], None]
+) -> Comparison:
+    """Run both with every seed, into folders in `folder`; raises CompareError, OSError."""
+    found, trees = Comparison(seeds), []
+    causes: dict[str, Cause] = {}
+    for number, seed in enumerate(seeds):
+        runs = []
+        for index, (name, run) in enumerate((("a", run_a), ("b", run_b)), 1):
+            where = folder / f"seed-{seed}" / name
+            run(seed, where)
+            runs.append(_Run(where))
+            tell(2 * number + index, 2 * len(seeds))
+        a, b = runs
+        found.versions = (a.results["kubestow"], b.results["kubestow"])
         trees.append((a.results, b.results))
-        placed_a, placed_b = _places(a.decisions), _places(b.decisions)
-        pods = list(dict.fromkeys([*placed_a, *placed_b]))
+        pods = list(dict.fromkeys([*a.places, *b.places]))
         found.pods[seed] = len(pods)
         found.moved[seed] = [
-            Moved(pod, placed_a.get(pod, ""), placed_b.get(pod, ""))
-            for pod in pods
-            if placed_a.get(pod, "") != placed_b.get(pod, "")
+            _explain(pod, a, b, seed, causes) for pod in pods if a.places.get(pod, "") != b.places.get(pod, "")
         ]
-        index = next(
-            (i for i, (one, two) in enumerate(zip(a.decisions, b.decisions, strict=False)) if one != two), None
-        )
-        if index is not None and a.decisions[index][0] == b.decisions[index][0]:
-            moved = Moved(a.decisions[index][0], a.decisions[index][1], b.decisions[index][1])
-            why = [_Run(make, seed, index, (moved.a, moved.b)).scores for make in (make_a, make_b)]
-            if why[0] is not None and why[1] is not None:
-                found.first[seed] = (moved, why[0], why[1])
+    found.causes = sorted(causes.values(), key=lambda cause: -cause.pods)
     found.figures = [_figure(name, read, trees) for name, read in FIGURES.items()]
     return found
 
 
-def _places(decisions: list[tuple[str, str]]) -> dict[str, str]:
-    """Where each pod went first; nowhere, if it never went anywhere."""
-    found: dict[str, str] = {}
-    for pod, node in decisions:
-        if not found.get(pod):
-            found[pod] = node
-    return found
+def _explain(pod: str, a: _Run, b: _Run, seed: int, causes: dict[str, Cause]) -> Moved:
+    one, two = a.decision(pod), b.decision(pod)
+    moved = Moved(pod, a.places.get(pod, ""), b.places.get(pod, ""), why(one, two))
+    cause = causes.get(moved.why)
+    if cause is None:
+        nodes = (moved.a, moved.b)
+        cause = Cause(moved.why, 0, seed, moved, scores(one, nodes), scores(two, nodes))
+    causes[moved.why] = cause._replace(pods=cause.pods + 1)
+    return moved
 
 
 def _figure(name: str, read: Callable[[dict[str, Any]], float], trees: list[tuple[Any, Any]]) -> Figure:

@@ -3,7 +3,8 @@
 import html
 from typing import Any
 
-from kubestow.simulator.comparing import Comparison, Figure, Moved, Scores
+from kubestow.simulator.comparing import Cause, Comparison, Figure
+from kubestow.simulator.moved import Scores
 from kubestow.simulator.report import page, table
 
 _LISTED = 20
@@ -13,13 +14,14 @@ def as_tree(found: Comparison) -> dict[str, Any]:
     """For results.json."""
     return {
         "seeds": found.seeds,
+        "versions": {"a": found.versions[0], "b": found.versions[1]},
         "figures": [one._asdict() for one in found.figures],
         "pods": {str(seed): count for seed, count in found.pods.items()},
         "moved": {str(seed): [one._asdict() for one in moved] for seed, moved in found.moved.items()},
-        "first": {
-            str(seed): {"moved": moved._asdict(), "a": a._asdict(), "b": b._asdict()}
-            for seed, (moved, a, b) in found.first.items()
-        },
+        "causes": [
+            {**one._asdict(), "first": one.first._asdict(), "a": one.a._asdict(), "b": one.b._asdict()}
+            for one in found.causes
+        ],
     }
 
 
@@ -31,27 +33,41 @@ def _interval(one: Figure) -> str:
 def lines(found: Comparison) -> list[str]:
     """For the terminal."""
     width = max(len(one.name) for one in found.figures)
-    told = [f"{'':{width}}  {'A':>12}  {'B':>12}  B - A (95 %, {len(found.seeds)} seeds)"]
+    told = [f"{'':{width}}  {'A':>12}  {'B':>12}  B - A (95 %, {_seeds(found)})"]
     told += [f"{one.name:{width}}  {one.a:>12.5g}  {one.b:>12.5g}  {_interval(one)}" for one in found.figures]
-    for seed in found.seeds:
-        moved = found.moved[seed]
-        told.append(f"Seed {seed}: {len(moved)} of {found.pods[seed]} pods were placed differently.")
-        if seed in found.first:
-            told += [f"  {line}" for line in why(*found.first[seed])]
+    told += [_moved(found, seed) for seed in found.seeds]
+    for cause in found.causes:
+        told.append(f"{cause.pods} moved: {cause.why}")
+        told += [f"  {line}" for line in example(cause)]
     return told
 
 
-def why(moved: Moved, a: Scores, b: Scores) -> list[str]:
-    """The first decision that differs, explained."""
-    told = [f"First {moved.pod}: A chose {moved.a or 'no node'}, B chose {moved.b or 'no node'}."]
-    for name, scores in (("A", a), ("B", b)):
-        if scores.message:
-            told.append(f"{name}: {scores.message}")
-        for node, total in scores.totals.items():
-            parts = " + ".join(f"{plugin} {score}" for plugin, score in scores.plugins[node].items() if score)
-            told.append(f"{name} scores {node} {total} = {parts or 0}")
-        if len(set(scores.totals.values())) == 1 and len(scores.totals) > 1:
-            told.append(f"{name} has both nodes equal and chose by chance.")
+def _seeds(found: Comparison) -> str:
+    return "one seed" if len(found.seeds) == 1 else f"{len(found.seeds)} seeds"
+
+
+def _moved(found: Comparison, seed: int) -> str:
+    return f"Seed {seed}: {len(found.moved[seed])} of {found.pods[seed]} pods were placed differently."
+
+
+def example(cause: Cause) -> list[str]:
+    """The first of the pods that moved for a reason."""
+    pod, a, b = cause.first.pod, cause.first.a or "no node", cause.first.b or "no node"
+    told = [f"Such as {pod} with seed {cause.seed}: A chose {a}, B chose {b}."]
+    for name, said in (("A", cause.a), ("B", cause.b)):
+        told += [f"{name} {line}" for line in _said(said)]
+    return told
+
+
+def _said(said: Scores) -> list[str]:
+    told = [f"finds none: {said.message}"] if said.message else []
+    for node, total in said.totals.items():
+        parts = " + ".join(f"{plugin} {score}" for plugin, score in said.plugins[node].items() if score)
+        told.append(f"scores {node} {total} = {parts or 0}")
+    if not said.message:
+        told += [f"refuses {node}: {words}" for node, words in said.refused.items()]
+    if len(said.totals) > 1 and len(set(said.totals.values())) == 1:
+        told.append("has both nodes equal and chose by chance.")
     return told
 
 
@@ -60,16 +76,23 @@ def page_of(found: Comparison, title: str) -> str:
     rows = [(one.name, f"{one.a:.5g}", f"{one.b:.5g}", _interval(one)) for one in found.figures]
     parts = [
         f"<h1>{html.escape(title)}</h1>",
-        f"<p>{len(found.seeds)} seeds; the last column is the mean difference with its 95 % interval.</p>",
+        f"<p>{_seeds(found)}; the last column is the mean difference with its 95 % interval.</p>",
         table(("", "A", "B", "B - A"), rows),
+        "<h2>Why pods were placed differently</h2>",
     ]
+    if found.causes:
+        parts.append(table(("why", "pods"), [(one.why, one.pods) for one in found.causes]))
+    else:
+        parts.append("<p>None were.</p>")
+    for cause in found.causes:
+        parts.append(f"<h2>{html.escape(cause.why)}</h2>")
+        parts += [f"<p>{html.escape(line)}</p>" for line in example(cause)]
     for seed in found.seeds:
         moved = found.moved[seed]
-        parts.append(f"<h2>Seed {seed}: {len(moved)} of {found.pods[seed]} pods were placed differently</h2>")
-        if seed in found.first:
-            parts += [f"<p>{html.escape(line)}</p>" for line in why(*found.first[seed])]
+        parts.append(f"<h2>{_moved(found, seed)}</h2>")
         if moved:
-            parts.append(table(("pod", "A", "B"), [(one.pod, one.a or "-", one.b or "-") for one in moved[:_LISTED]]))
+            listed = [(one.pod, one.a or "-", one.b or "-", one.why) for one in moved[:_LISTED]]
+            parts.append(table(("pod", "A", "B", "why"), listed))
         if len(moved) > _LISTED:
             parts.append(f'<p class="note">... and {len(moved) - _LISTED} more</p>')
     return page(html.escape(title), "\n".join(parts))
