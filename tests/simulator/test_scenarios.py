@@ -259,6 +259,17 @@ def test_the_command_writes_a_folder(tmp_path: Path) -> None:
     assert page.count("<svg") >= 6
 
 
+def test_samples_are_written_as_parquet_too(tmp_path: Path) -> None:
+    """With the rows and columns of samples.csv."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: pip install 'kubestow[parquet]'")
+    (tmp_path / "s.yaml").write_text(EXAMPLE)
+    running.run(Prepared(read([str(tmp_path / "s.yaml")])), tmp_path)
+    rows = parquet.read_table(tmp_path / "samples.parquet").to_pylist()
+    lines = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
+    assert [{name: str(value) for name, value in row.items()} for row in rows] == lines
+    assert len(lines) == 121
+
+
 def test_nothing_is_written_for_a_file_that_is_wrong(tmp_path: Path) -> None:
     """One line for each problem, and no folder."""
     (tmp_path / "s.yaml").write_text(HEAD + "  seed: x\n")

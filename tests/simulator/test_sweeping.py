@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubestow.cli import main
-from kubestow.simulator.sweeping import POINTS, SweepError, grid, parse_vary
+from kubestow.simulator.scenario.format import Spec
+from kubestow.simulator.scenario.reading import Scenario
+from kubestow.simulator.sweeping import POINTS, Point, SweepError, grid, parse_vary
 
 SCENARIO = """apiVersion: kubestow.dev/v1
 kind: Scenario
@@ -147,6 +150,32 @@ def test_a_dask_cluster_that_loses_a_worker(scenario: str, tmp_path: Path) -> No
     assert sweep.returncode == 0, output.decode()
     assert _sweep(scenario, here, *vary).exit_code == 0
     assert (there / "results.json").read_bytes() == (here / "results.json").read_bytes()
+
+
+def test_a_ray_cluster_does_what_one_process_does(scenario: str, tmp_path: Path) -> None:
+    """On a real one of this machine, which Ray starts."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'kubestow[ray]'")
+    here, there = tmp_path / "here", tmp_path / "there"
+    vary = ["--vary", f"{COUNT}=2,3,4"]
+    command = [sys.executable, "-m", "kubestow", "sweep", scenario, "--out", str(there), *vary, "--ray", "local"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert _sweep(scenario, here, *vary).exit_code == 0
+    assert (there / "results.json").read_bytes() == (here / "results.json").read_bytes()
+
+
+def test_a_sweep_runs_in_one_place(scenario: str, tmp_path: Path) -> None:
+    """Not on two clusters at once."""
+    ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2", "--ray", "auto")
+    assert ran.exit_code == 1
+    assert "--workers and --ray: a sweep runs in one place" in ran.output
+
+
+def test_a_point_with_another_plugin_is_another_point() -> None:
+    """A sweep that goes on does not take what an earlier version of a plugin came to for its own."""
+    point = Point({"seed": 1}, Scenario(Spec()), "", ("p.py",), ("1",))
+    assert point.id == replace(point).id
+    assert point.id != replace(point, plugin_digests=("2",)).id
 
 
 def _results(out: Path) -> int:

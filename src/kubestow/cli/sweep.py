@@ -31,6 +31,7 @@ _OBJECTIVES = ("wait", "wait95", "pending", "evictions", "fragmentation", "bound
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: one for each core]")
 @click.option("--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://HOST:8786; needs kubestow[dask].")
+@click.option("--ray", metavar="ADDRESS", help="Run on a Ray cluster, such as HOST:6379 or auto; needs kubestow[ray].")
 def command(
     scenario: tuple[str, ...],
     vary: tuple[str, ...],
@@ -43,6 +44,7 @@ def command(
     out: Path,
     workers: int | None,
     dask: str | None,
+    ray: str | None,
 ) -> None:
     """Simulate a scenario with many configurations, seeds or sizes, and tell which did best.
 
@@ -55,7 +57,7 @@ def command(
     from kubestow.cli.sweep_process import Request, run
 
     try:
-        run(Request(scenario, vary, listed, draws, seeds, configuration, plugins, objective, out, workers, dask))
+        run(Request(scenario, vary, listed, draws, seeds, configuration, plugins, objective, out, workers, dask, ray))
     except SimulateError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

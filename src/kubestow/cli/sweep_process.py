@@ -37,6 +37,7 @@ class Request:
     out: Path
     workers: int | None
     dask: str | None
+    ray: str | None
 
 
 def run(request: Request) -> None:
@@ -45,8 +46,10 @@ def run(request: Request) -> None:
         scenario = read(request.scenario)
         configuration = config.dump(load_configuration(request.configuration, request.plugins))
         try:
+            digests = tuple(one.digest for one in request.plugins.loaded)
             points = [
-                Point(fields, scenario, configuration, request.plugins.sources) for fields in _combinations(request)
+                Point(fields, scenario, configuration, request.plugins.sources, digests)
+                for fields in _combinations(request)
             ]
             found = sweep(points, request.out, _executor(request), tell_count)
         except SweepError as error:
@@ -72,15 +75,34 @@ def _combinations(request: Request) -> list[dict[str, Any]]:
 
 
 def _executor(request: Request) -> Callable[[], Executor]:
-    if request.dask is None:
-        return partial(local, request.workers)
+    elsewhere = {"--workers": request.workers, "--dask": request.dask, "--ray": request.ray}
+    chosen = [flag for flag, value in elsewhere.items() if value is not None]
+    if len(chosen) > 1:
+        raise SimulateError(f"{' and '.join(chosen)}: a sweep runs in one place; choose one of them")
+    if request.dask is not None:
+        return _dask(request.dask)
+    return partial(local, request.workers) if request.ray is None else partial(_ray, request.ray)
+
+
+def _dask(address: str) -> Callable[[], Executor]:
     try:
         from distributed import Client
     except ImportError:
         raise SimulateError("--dask needs Dask: pip install 'kubestow[dask]'") from None
     try:
-        client = Client(request.dask, timeout=10)  # type: ignore[no-untyped-call]
-    except OSError as error:
-        raise SimulateError(f"--dask {request.dask}: {error}") from None
+        client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise SimulateError(f"--dask {address}: {error}") from None
     # A worker that dies gives its points back; each is tried again elsewhere.
     return partial(client.get_executor, retries=3)
+
+
+def _ray(address: str) -> Executor:
+    try:
+        from kubestow.simulator.ray_executor import RayExecutor
+    except ImportError:
+        raise SimulateError("--ray needs Ray: pip install 'kubestow[ray]'") from None
+    try:
+        return RayExecutor(address)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise SimulateError(f"--ray {address}: {error}") from None

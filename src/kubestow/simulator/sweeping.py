@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from kubestow import config
+from kubestow import __version__, config
 from kubestow.config import ConfigError
 from kubestow.simulator import running
 from kubestow.simulator.scenario.building import Prepared
@@ -47,11 +47,14 @@ class Point:
     scenario: Scenario
     configuration: str
     plugin_sources: tuple[str, ...] = ()
+    plugin_digests: tuple[str, ...] = ()
+    """Of what is in the sources."""
 
     @property
     def id(self) -> str:
-        """The same for the same fields of the same scenario and configuration."""
-        content = msgspec.json.encode([self.fields, self.configuration, msgspec.to_builtins(self.scenario.spec)])
+        """The same for the same fields of the same scenario, configuration, plugins and version of the program."""
+        run_by = [__version__, self.configuration, self.plugin_sources, self.plugin_digests]
+        content = msgspec.json.encode([self.fields, run_by, msgspec.to_builtins(self.scenario.spec)])
         objects = msgspec.json.encode([self.scenario.objects, self.scenario.changes, self.scenario.traces])
         return hashlib.blake2b(content + objects, digest_size=8).hexdigest()
 
