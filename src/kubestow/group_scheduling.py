@@ -6,6 +6,7 @@ popped member -> the group's other pods, out of the queue -> group cycle -> boun
 
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 
 from kubestow.binding.binder import Attempt
 from kubestow.binding.dispatcher import Dispatcher
@@ -33,11 +34,11 @@ log = get_logger(__name__)
 _RESULTS = {Code.SUCCESS: "scheduled", Code.UNSCHEDULABLE: "unschedulable", Code.ERROR: "error"}
 _PROBLEMS = {Code.SUCCESS: "", Code.UNSCHEDULABLE: UNSCHEDULABLE, Code.ERROR: SCHEDULER_ERROR}
 
-GroupDecided = Callable[[TriedGroup, GroupOutcome, float], None]
-"""Is told what was decided about a group, and in how many seconds."""
+GroupDecided = Callable[[TriedGroup, str, GroupOutcome, int, float], None]
+"""What was decided about a group, by which profile, with how many pods scheduled before, in how many seconds."""
 
 
-def told_to_nobody(_group: TriedGroup, _outcome: GroupOutcome, _seconds: float) -> None:
+def told_to_nobody(_tried: TriedGroup, _profile: str, _outcome: GroupOutcome, _scheduled: int, _seconds: float) -> None:
     """Nobody wants to know."""
 
 
@@ -64,7 +65,7 @@ class GroupScheduling:
         self._metrics = metrics
         self._clock = clock
         self._stopwatch = stopwatch
-        self.decided = decided
+        self._decided = decided
 
     def has(self, pod: Pod) -> bool:
         """Whether a pod belongs to a group."""
@@ -85,8 +86,8 @@ class GroupScheduling:
         namespace, _, name = group_key(popped.pod).partition("/")
         pods = [attempt.queued.info for attempt in attempts]
         group = TriedGroup(namespace, name, self._groups.get(group_key(popped.pod)), pods)
-        start = self._stopwatch()
-        self._conclude(group, attempts, start, self._cycles.run(attempts[0].profile, group))
+        scheduled, start = len(self._groups.members(group.key).scheduled), self._stopwatch()
+        self._conclude(group, attempts, scheduled, start, self._cycles.run(attempts[0].profile, group))
 
     def _together(self, popped: QueuedPod) -> list[QueuedPod]:
         """The pods of the group that wait, the most important first, then in the order they were first tried."""
@@ -97,22 +98,27 @@ class GroupScheduling:
         return sorted(came, key=lambda queued: (-pod_priority(queued.pod), queued.initial_attempt_timestamp or 0.0))
 
     def _conclude(
-        self, group: TriedGroup, attempts: list[Attempt], start: float, outcome: GroupOutcome | Asking[GroupOutcome]
+        self,
+        group: TriedGroup,
+        attempts: list[Attempt],
+        scheduled: int,
+        start: float,
+        outcome: GroupOutcome | Asking[GroupOutcome],
     ) -> None:
         if isinstance(outcome, Asking):
-            self._scheduler.pause(outcome, partial(self._conclude, group, attempts, start))
+            self._scheduler.pause(outcome, partial(self._conclude, group, attempts, scheduled, start))
             return
         seconds = self._stopwatch() - start
         self._metrics.podgroup_scheduling_algorithm_seconds.observe(seconds)
-        self.decided(group, outcome, seconds)
+        self._decided(group, attempts[0].profile.name, outcome, scheduled, seconds)
         if outcome.victims and group.group is not None:
             # Before the pods are back in the queue: while the victims are evicted they are to be held back there.
             preemption = for_group(group.group.metadata.uid, group.pods, outcome.preempting_plugin)
             self._scheduler.evictions.start(preemption, outcome.victims, ())
-        for attempt, of_pod in zip(attempts, outcome.outcomes, strict=True):
+        for attempt, of_pod, trace in zip_longest(attempts, outcome.outcomes, outcome.traces):
             # The share of each: they are not timed one by one.
             self._metrics.scheduling_algorithm_seconds.observe(seconds / len(attempts))
-            self._scheduler.conclude(attempt, of_pod)
+            self._scheduler.conclude(attempt, of_pod, trace)
         self._report(group, outcome, attempts[0].profile.name, self._stopwatch() - start)
 
     def _report(self, group: TriedGroup, outcome: GroupOutcome, profile: str, seconds: float) -> None:

@@ -21,11 +21,13 @@ from kubestow.cluster.events import ASSIGNED_POD_DELETE
 from kubestow.cluster.gate import Gate
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.cycle.trace import Trace
 from kubestow.extenders.extender import Ask, Asking, Call
 from kubestow.framework.handle import Recorder
+from kubestow.framework.placements import TriedGroup
 from kubestow.framework.profile import Profile
 from kubestow.intake import Intake
 from kubestow.model.clock import Clock
@@ -73,6 +75,8 @@ class Observer(Protocol):
 
     is_pending: Callable[[str], bool]
     """Whether a pod, by uid, still has no node; set by whoever knows."""
+    is_group_pending: Callable[[str], bool]
+    """Whether pods of a pod group, by namespace/name, wait; likewise."""
     stopwatch: Callable[[], float]
     """By which the steps of bindings are timed; likewise."""
 
@@ -81,6 +85,11 @@ class Observer(Protocol):
 
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
         """A cycle is over; what it left is to be read at once."""
+
+    def group_decided(
+        self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
+    ) -> None:
+        """The cycle of a pod group is over, of which `scheduled` pods had a node before."""
 
     def step(self, uid: str, step: str, plugin: str, start: float) -> None:
         """A step of a binding is over."""

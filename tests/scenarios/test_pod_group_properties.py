@@ -155,7 +155,7 @@ def counted_and_tried(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[list[t
         rng = random.Random(seed)
         with monkeypatch.context() as patch, SchedulerHarness(features=features(*gates)) as harness:
             if not counts:
-                patch.setattr(pod_group, "count", lambda *_: None)
+                patch.setattr(pod_group, "count", lambda *_, **__: None)
             for number in range(rng.randint(1, 6)):
                 taints = ["closed:NoSchedule"] if rng.random() < 0.2 else []
                 labels = {"rack": f"r{rng.randrange(3)}", "disk": rng.choice(("ssd", "hdd"))}

@@ -143,12 +143,12 @@ class Following:
         return line
 
 
-async def follow(reader: Reader, query: str = "") -> Following:
+async def follow(reader: Reader, query: str = "", page: str = PATH) -> Following:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     following = Following(*await asyncio.open_connection("127.0.0.1", reader.server.port, ssl=context))
-    following.writer.write(f"GET {PATH}?watch=true{query} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+    following.writer.write(f"GET {page}?watch=true{query} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
     await following.until(b"\r\n")
     return following
 

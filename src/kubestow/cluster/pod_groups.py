@@ -41,6 +41,10 @@ class PodGroups:
         """The members of a group."""
         return self._members.get(key) or Members()
 
+    def is_pending(self, key: str) -> bool:
+        """Whether pods of a group wait."""
+        return self.members(key).waiting_to_be_placed > 0
+
     # What happens to members
 
     def add_pending(self, key: str, pod: Pod) -> None:

@@ -3,6 +3,7 @@
 All rows of the table are judged at once. Words, tables and totals by plugin are derived only when asked for.
 """
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
+from kubestow.cycle.outcome import none_available
 from kubestow.cycle.trace import Trace
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse, run_filters
@@ -382,16 +384,14 @@ class Evaluation:
     def message(self, post_filter: str = "") -> str:
         """Why no node will do, in one sentence."""
         count = self.cluster.nodes.count if self.within is None else len(self.within)
-        words = f"0/{count} nodes are available:"
         if self.rejected is not None:
-            words += f" {self.rejected.message}."
-        elif self.verdicts is not None:
-            reasons = self.verdicts.reasons()
-            left_out = count - len(self.verdicts.rows)
+            words = f"0/{count} nodes are available: {self.rejected.message}."
+        else:
+            reasons = Counter[str]() if self.verdicts is None else self.verdicts.reasons()
+            left_out = 0 if self.verdicts is None else count - len(self.verdicts.rows)
             if left_out and self.narrowed_to is not None:
                 reasons[self.left_out_reason] += left_out
-            if reasons:
-                words += f" {', '.join(sorted(f'{n} {reason}' for reason, n in reasons.items()))}."
+            words = none_available(count, reasons)
         return f"{words} {post_filter}" if post_filter else words
 
     @property

@@ -6,9 +6,11 @@ looks at no pods at all or can say how many copies of a pod a node takes, and no
 the plugin that holds gangs back.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
@@ -16,15 +18,17 @@ from kubestow.cluster.state import Cluster
 from kubestow.cluster.whatif import what_if
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import UNSCHEDULABLE_GROUP, Trial
-from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.cycle.outcome import Failed, Outcome, Placed, none_available
 from kubestow.cycle.post_filter import run_post_filter
+from kubestow.cycle.trace import Trace
 from kubestow.extenders.extender import Asking, begin
 from kubestow.framework.filtering import run_filters
 from kubestow.framework.handle import Nominator
-from kubestow.framework.placements import TriedGroup
+from kubestow.framework.placements import Placement, TriedGroup
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.profile import Profile
-from kubestow.framework.results import Code, PluginError, Wait
+from kubestow.framework.results import Code, PluginError, Rejection, Wait
+from kubestow.framework.verdicts import Told, Verdicts
 
 _GANG = "GangScheduling"
 _FEW = 4
@@ -36,12 +40,15 @@ _MOST = 1 << 31
 class GroupCounts:
     """What is plain from counts about a group of equal pods."""
 
-    def __init__(self, group: TriedGroup, evaluation: Evaluation, copies: IntArray, scheduled: int) -> None:
+    def __init__(
+        self, group: TriedGroup, evaluation: Evaluation, copies: IntArray, scheduled: int, *, traces: bool
+    ) -> None:
         self._group = group
         self._evaluation = evaluation
         self._copies = copies
         """By row, how many of the pods it takes."""
         self._scheduled = scheduled
+        self._traces = traces
 
     def fitting(self, rows: IntArray | None) -> int:
         """How many pods of the group would find a node on some rows, or anywhere."""
@@ -53,19 +60,43 @@ class GroupCounts:
         least = 0 if self._group.group is None else self._group.group.min_count
         return fitting > 0 and self._scheduled + fitting >= least
 
-    def refused(self, within: IntArray | None) -> Trial | None:
+    def refused(self, within: IntArray | None, placement: Placement | None) -> Trial | None:
         """What a trial would come to that ends with too few pods placed; None if only a trial can tell."""
         fitting = self.fitting(within)
         outcomes: list[Outcome | None] = []
+        traces: list[Trace | None] = []
         try:
             if fitting:
                 outcomes += [self._waiting()] * fitting
+                traces += self._traced(fitting, self._evaluation, within, placement)
             if fitting < len(self._group.pods):
-                outcomes += [self._failed(within)] * (len(self._group.pods) - fitting)
+                failed, full = self._failed(within)
+                outcomes += [failed] * (len(self._group.pods) - fitting)
+                traces += self._traced(len(self._group.pods) - fitting, full, within, placement)
         except PluginError:
             return None
         told = [outcome for outcome in outcomes if outcome is not None]
-        return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, told) if len(told) == len(outcomes) else None
+        if len(told) < len(outcomes):
+            return None
+        name = "" if placement is None else placement.name
+        return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, told, name, traces=traces)
+
+    def reasons(self, placements: Sequence[Placement]) -> list[tuple[str, ...]]:
+        """What keeps pods from a node in each of some placements, once those that fit there have one."""
+        table, pods = self._evaluation.cluster.nodes, len(self._group.pods)
+        numbers: IntArray = np.zeros(table.size, np.int64)
+        rejections = [Rejection(())]
+        for rejection, positions in self._filled(np.arange(table.size)).kinds():
+            numbers[positions] = len(rejections)
+            rejections.append(rejection)
+        found: list[tuple[str, ...]] = []
+        for placement in placements:
+            counted = Counter[str]()
+            for rejection, many in zip(rejections, np.bincount(numbers[placement.rows]).tolist(), strict=False):
+                counted.update({reason: many for reason in rejection.reasons if many})
+            words = none_available(len(placement.rows), counted)
+            found.append((words,) if self.fitting(placement.rows) < pods else ())
+        return found
 
     def _waiting(self) -> Placed | None:
         """A pod that has found a node and must wait for others."""
@@ -76,24 +107,48 @@ class GroupCounts:
                 return Placed(pod, "", {}, 0, 0, {hook.name: answer.seconds}, answer.reason)
         return None
 
-    def _failed(self, within: IntArray | None) -> Failed | None:
-        """A pod that finds every node full."""
+    def _failed(self, within: IntArray | None) -> tuple[Failed | None, Evaluation]:
+        """A pod that finds every node full, and how it was judged."""
         evaluation, table = self._evaluation, self._evaluation.cluster.nodes
         profile, pod = evaluation.profile, evaluation.pod
-        # Where all rows are looked at, they are numbered as in the table.
-        rows = np.arange(table.size) if within is None else within
-        full = what_if(table, rows)
-        full.add_copies(pod, self._copies[rows])
         tried = evaluation.of(pod, within)
         tried.states, tried.skipped = evaluation.states, evaluation.skipped
-        tried.verdicts = run_filters(profile, tried.states, tried.skipped, pod, full, None)
+        # Where all rows are looked at, they are numbered as in the table.
+        tried.verdicts = self._filled(np.arange(table.size) if within is None else within)
         result = begin(run_post_filter(profile, tried, None))
         if isinstance(result, Asking) or result.nominated_node or result.code is Code.SUCCESS:
-            return None
-        return Failed(Code.UNSCHEDULABLE, tried.message(result.message), frozenset(tried.rejecting_plugins))
+            return None, tried
+        message, plugins = tried.message(result.message), frozenset(tried.rejecting_plugins)
+        return Failed(Code.UNSCHEDULABLE, message, plugins), tried
+
+    def _filled(self, rows: IntArray) -> Verdicts:
+        """What the filters say of rows that have taken all the pods they can."""
+        evaluation = self._evaluation
+        full = what_if(evaluation.cluster.nodes, rows)
+        full.add_copies(evaluation.pod, self._copies[rows])
+        return run_filters(evaluation.profile, evaluation.states, evaluation.skipped, evaluation.pod, full, None)
+
+    def _traced(
+        self, count: int, judged: Evaluation, within: IntArray | None, placement: Placement | None
+    ) -> list[Trace | None]:
+        """What so many cycles would have left that judged nodes like this."""
+        if not self._traces or judged.verdicts is None:
+            return [None] * count
+        verdicts = judged.verdicts
+        if judged is self._evaluation:
+            rows = verdicts.rows if within is None else within
+            passed = rows[self._copies[rows] > 0]
+            trace = Trace(judged, rows, len(rows), passed, verdicts.told())
+        else:
+            rows = verdicts.rows if within is None else within[verdicts.rows]
+            trace = Trace(judged, refused=Told(rows, verdicts.kinds()))
+        trace.group, trace.placement = self._group.key, placement
+        return [replace(trace) for _ in range(count)]
 
 
-def count(profile: Profile, cluster: Cluster, nominator: Nominator, group: TriedGroup) -> GroupCounts | None:
+def count(
+    profile: Profile, cluster: Cluster, nominator: Nominator, group: TriedGroup, *, traces: bool
+) -> GroupCounts | None:
     """Count how many pods of a group the nodes take; None if that cannot be told without trying."""
     pods = group.pods
     if len(pods) < _FEW or nominator.nodes or not cluster.nodes.count or not _are_equal(pods):
@@ -107,7 +162,7 @@ def count(profile: Profile, cluster: Cluster, nominator: Nominator, group: Tried
         # A trial will tell.
         return None
     scheduled = 0 if cluster.groups is None else len(cluster.groups.members(group.key).scheduled)
-    return None if copies is None else GroupCounts(group, evaluation, copies, scheduled)
+    return None if copies is None else GroupCounts(group, evaluation, copies, scheduled, traces=traces)
 
 
 def _are_equal(pods: Sequence[PodInfo]) -> bool:
@@ -130,7 +185,7 @@ def _copies(evaluation: Evaluation) -> IntArray | None:
     if any(hook.copies is None for hook in reading) or evaluation.has_adapting_states:
         return None
     everywhere = slice(0, table.size)
-    verdicts = run_filters(profile, evaluation.states, evaluation.skipped, pod, table, None)
+    verdicts = evaluation.verdicts = run_filters(profile, evaluation.states, evaluation.skipped, pod, table, None)
     if verdicts.failed is not None:
         return None
     copies: IntArray = np.zeros(table.size, np.int64)

@@ -1,10 +1,12 @@
 """What the cycle of a pod group comes to, and what was tried on the way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.cycle.trace import Trace
+from kubestow.framework.placements import TriedGroup
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 
@@ -23,7 +25,7 @@ class Tried:
     placed: int
     """How many of the group's pods found a node there."""
     failures: tuple[str, ...]
-    """What kept the others from it, each message once; empty if that was told from counts and nobody asks."""
+    """What kept the others from it, each message once; empty if all fit, or nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class GroupOutcome:
     nominated: tuple[str, ...] = ()
     """By pod, the node it will have once the victims are gone; empty for none."""
     tried: tuple[Tried, ...] = ()
+    placement: str = ""
+    """The name of the one that was chosen."""
+    traces: Sequence[Trace | None] = ()
+    """By pod, what its cycle left; of those that were not tried, nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class Trial:
     code: Code
     message: str
     outcomes: list[Outcome]
+    placement: str = ""
+    """Its name."""
     waits_for_preemption: bool = False
     preempting: dict[int, Failed] = field(default_factory=dict)
     """By number, pods that are placed as if their victims were gone, and how they failed before."""
@@ -57,6 +65,8 @@ class Trial:
     """Pods that were nominated to a node before they were placed."""
     other_plugins: frozenset[str] = frozenset()
     """Who rejected pods of the group in other trials."""
+    traces: list[Trace | None] = field(default_factory=list)
+    """What the cycles of the pods left."""
 
     @property
     def is_refused(self) -> bool:
@@ -74,9 +84,38 @@ class Trial:
         return frozenset().union(*(one.plugins | one.pending_plugins for one in failed))
 
 
-def waiting_words(placed: Placed) -> str:
+def _waiting_words(placed: Placed) -> str:
     """Why a pod that has found a node must do without it."""
     if not placed.waits:
         return f"{UNSCHEDULABLE_GROUP}, "
     reasons = (UNSCHEDULABLE_GROUP, placed.waits_for, _ASKED_TO_WAIT)
     return ", ".join(reason for reason in reasons if reason)
+
+
+def refused_outcomes(group: GroupOutcome, trial: Trial, tried: TriedGroup) -> list[Outcome]:
+    """What becomes of each pod of a group that is not scheduled."""
+    if group.code is Code.ERROR:
+        failed = Failed(Code.ERROR, group.message)
+        own = dict(enumerate(trial.outcomes))
+        return [
+            outcome if isinstance(outcome := own.get(number), Failed) and not outcome.is_rejection else failed
+            for number in range(len(tried.pods))
+        ]
+    if not trial.outcomes:
+        return [Failed(group.code, group.message) for _ in tried.pods]
+    plugins = trial.plugins | trial.other_plugins
+    return [_of_refused(group, trial, number, plugins) for number in range(len(tried.pods))]
+
+
+def _of_refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozenset[str]) -> Failed:
+    """Whatever may help any pod of the group may help the group."""
+    outcome, preempting = trial.outcomes[number], trial.preempting.get(number)
+    nominated = group.nominated[number] if group.nominated else ""
+    if preempting is not None and group.waits_for_preemption:
+        return preempting
+    if isinstance(outcome, Failed):
+        return replace(outcome, plugins=plugins, nominated_node=nominated or outcome.nominated_node)
+    if group.waits_for_preemption:
+        return Failed(Code.UNSCHEDULABLE, group.message, plugins, nominated_node=nominated or outcome.node)
+    # Who made it wait would be of no help, unless nobody else stands in the way.
+    return Failed(Code.UNSCHEDULABLE, _waiting_words(outcome), plugins or frozenset(outcome.waits))

@@ -1,5 +1,6 @@
 """What a scheduling cycle comes to."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,12 @@ from kubestow.cycle.trace import Trace
 from kubestow.framework.results import Code
 
 NO_NODES = "no nodes available to schedule pods"
+
+
+def none_available(count: int, reasons: Mapping[str, int]) -> str:
+    """That none of so many nodes will do, and for how many of them each reason was given."""
+    counted = ", ".join(sorted(f"{many} {reason}" for reason, many in reasons.items()))
+    return f"0/{count} nodes are available: {counted}." if counted else f"0/{count} nodes are available:"
 
 
 @dataclass(slots=True)

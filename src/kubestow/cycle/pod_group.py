@@ -27,12 +27,13 @@ from kubestow.cycle.group_outcome import (
     GroupOutcome,
     Trial,
     Tried,
-    waiting_words,
+    refused_outcomes,
 )
 from kubestow.cycle.group_preemption import GroupPreemption
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.placement_choice import PlacementScoreError, best_placement
 from kubestow.cycle.scheduling import SchedulingCycles, refusal
+from kubestow.cycle.trace import Trace
 from kubestow.extenders.extender import Asking, Conversation, begin
 from kubestow.framework.handle import Nominator
 from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
@@ -71,7 +72,7 @@ class GroupCycles:
         *,
         explains: bool = False,
     ) -> None:
-        """`explains`: whether it matters what stopped a group in each placement, and not only in the first."""
+        """`explains`: whether it matters what stopped a group in each placement."""
         self._cluster = cluster
         self._cycles = cycles
         self._nominations = nominations
@@ -90,11 +91,14 @@ class GroupCycles:
         except (PlacementError, PlacementScoreError) as error:
             trial, tried = Trial(error.code, str(error), []), ()
         if trial.code is Code.SUCCESS:
-            return GroupOutcome(trial.code, "", self._permitted(profile, trial.outcomes), tried=tried)
-        outcome = GroupOutcome(trial.code, trial.message, [], trial.waits_for_preemption, tried=tried)
+            permitted = self._permitted(profile, trial.outcomes)
+            return GroupOutcome(trial.code, "", permitted, tried=tried, placement=trial.placement, traces=trial.traces)
+        outcome = GroupOutcome(
+            trial.code, trial.message, [], trial.waits_for_preemption, tried=tried, traces=trial.traces
+        )
         if trial.code is Code.UNSCHEDULABLE and self._preempts and not trial.waits_for_preemption:
             outcome = yield from self._preempt(profile, group, outcome)
-        return replace(outcome, outcomes=_refused(outcome, trial, group))
+        return replace(outcome, outcomes=refused_outcomes(outcome, trial, group))
 
     def _decide(self, profile: Profile, group: TriedGroup) -> Conversation[Decision]:
         """The trial that counts: all is taken where the group will do, and nothing where it will not."""
@@ -104,7 +108,7 @@ class GroupCycles:
             return trial, (_tried("", self._cluster.nodes.count, trial),)
         placements = self._placements(profile, group)
         if len(placements) == 1:
-            trial = yield from self._try_one(profile, group, self._within(placements[0]), counts)
+            trial = yield from self._try_one(profile, group, placements[0], counts)
             tried: tuple[Tried, ...] = (_tried(placements[0].name, len(placements[0].rows), trial),)
         else:
             told = None if counts is None else (yield from self._try_by_counts(profile, group, placements, counts))
@@ -120,7 +124,7 @@ class GroupCycles:
         may_preempt_alone = not self._preempts and not constrained and self._has_less_important(group)
         if may_preempt_alone or self._cycles.asks_extenders:
             return None
-        return count(profile, self._cluster, self._nominations, group)
+        return count(profile, self._cluster, self._nominations, group, traces=self._cycles.traces)
 
     def _has_less_important(self, group: TriedGroup) -> bool:
         """Whether a pod runs that one of the group might preempt."""
@@ -128,14 +132,14 @@ class GroupCycles:
         return len(self._cluster.rows_with_less_important(highest)) > 0
 
     def _try_one(
-        self, profile: Profile, group: TriedGroup, within: IntArray | None, counts: GroupCounts | None
+        self, profile: Profile, group: TriedGroup, placement: Placement | None, counts: GroupCounts | None
     ) -> Conversation[Trial]:
-        """Try the group on some rows, or anywhere, unless it is plain that it will not do."""
-        if counts is not None and not counts.is_enough(counts.fitting(within)):
-            refused = counts.refused(within)
+        """Try the group in a placement, or anywhere, unless it is plain that it will not do."""
+        if counts is not None and not counts.is_enough(counts.fitting(self._within(placement))):
+            refused = counts.refused(self._within(placement), placement)
             if refused is not None:
                 return refused
-        trial = yield from self._try(profile, group, within)
+        trial = yield from self._try(profile, group, placement)
         if trial.code is not Code.SUCCESS:
             self._give_back(profile, trial)
         return trial
@@ -147,7 +151,7 @@ class GroupCycles:
         fitting = [counts.fitting(placement.rows) for placement in placements]
         good = [number for number, fits in enumerate(fitting) if counts.is_enough(fits)]
         if not good:
-            trial = counts.refused(placements[0].rows)
+            trial = counts.refused(placements[0].rows, placements[0])
         else:
             candidates = [
                 PlacedPods(
@@ -158,16 +162,13 @@ class GroupCycles:
                 for number in good
             ]
             best = placements[good[best_placement(profile, group, candidates, self._rng)]]
-            trial = yield from self._try(profile, group, self._within(best))
+            trial = yield from self._try(profile, group, best)
             if trial.code is not Code.SUCCESS:
                 self._give_back(profile, trial)
                 return None
         if trial is None:
             return None
-        told = [trial] if not good else []
-        if self._explains:
-            told = [counts.refused(one.rows) or trial for one in placements]
-        failures = [_tried("", 0, one).failures for one in told] + [()] * (len(placements) - len(told))
+        failures = counts.reasons(placements) if self._explains else [()] * len(placements)
         found = zip(placements, fitting, failures, strict=True)
         return trial, tuple(Tried(one.name, len(one.rows), fits, words) for one, fits, words in found)
 
@@ -175,7 +176,7 @@ class GroupCycles:
         """Try the group in one placement after the other, and take the best that will do."""
         trials: list[Trial] = []
         for placement in placements:
-            trial = yield from self._try(profile, group, self._within(placement))
+            trial = yield from self._try(profile, group, placement)
             self._give_back(profile, trial)
             trials.append(trial)
             if trial.code is Code.ERROR:
@@ -193,7 +194,7 @@ class GroupCycles:
 
     def _nodes_of(self, profile: Profile, group: TriedGroup, placement: Placement) -> Sequence[str]:
         """Where pods would be placed within a placement."""
-        trial = begin(self._try(profile, group, self._within(placement)))
+        trial = begin(self._try(profile, group, placement))
         assert not isinstance(trial, Asking), "who asks extenders does not choose by counts"
         self._give_back(profile, trial)
         return [placed.node for placed in trial.placed]
@@ -218,20 +219,22 @@ class GroupCycles:
             raise PlacementError(Code.UNSCHEDULABLE, "no feasible placements found")
         return placements if hook.is_trusted else [_checked(one, everywhere) for one in placements]
 
-    def _within(self, placement: Placement) -> IntArray | None:
+    def _within(self, placement: Placement | None) -> IntArray | None:
         """The rows of a placement; None if they are all there are."""
-        return None if len(placement.rows) == self._cluster.nodes.count else placement.rows
+        return None if placement is None or len(placement.rows) == self._cluster.nodes.count else placement.rows
 
     # Trials
 
     def _try(
-        self, profile: Profile, group: TriedGroup, within: IntArray | None, *, just_whether: bool = False
+        self, profile: Profile, group: TriedGroup, placement: Placement | None, *, just_whether: bool = False
     ) -> Conversation[Trial]:
-        """Take nodes for all pods of a group that find one, on some rows or anywhere."""
-        trial = Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, [])
+        """Take nodes for all pods of a group that find one, in a placement or anywhere."""
+        trial = Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, [], "" if placement is None else placement.name)
+        within = self._within(placement)
         will_do = False
         for number, pod in enumerate(group.pods):
             outcome = yield from self._cycles.attempt(profile, pod, within, just_whether=just_whether)
+            trial.traces.append(None if just_whether else self._traced(group, placement, outcome))
             if isinstance(outcome, Failed) and outcome.nominated_node:
                 # The others are to see it where it will be once its victims are gone.
                 trial.preempting[number] = outcome
@@ -249,6 +252,16 @@ class GroupCycles:
         if trial.preempting:
             return replace(trial, message=WAITS_FOR_PREEMPTION, waits_for_preemption=True)
         return replace(trial, code=Code.SUCCESS, message="")
+
+    def _traced(self, group: TriedGroup, placement: Placement | None, outcome: Outcome) -> Trace | None:
+        """What the cycle of a pod left, to be read when that of the group is over."""
+        trace = self._cycles.trace
+        if trace is not None:
+            trace.group, trace.placement = group.key, placement
+            if isinstance(outcome, Failed) and trace.evaluation.verdicts is not None:
+                # The cycles of the other pods go on with them.
+                trace.refused = trace.evaluation.verdicts.told()
+        return trace
 
     def _hide_nomination(self, trial: Trial, pod: PodInfo) -> None:
         """A pod that has taken a node is nominated no longer."""
@@ -355,32 +368,3 @@ def _placed_pods(placement: Placement, trial: Trial) -> PlacedPods:
 
 def _with_reason(outcome: GroupOutcome, reason: str) -> GroupOutcome:
     return replace(outcome, message=f"{outcome.message}, {reason}")
-
-
-def _refused(group: GroupOutcome, trial: Trial, tried: TriedGroup) -> list[Outcome]:
-    """What becomes of each pod of a group that is not scheduled."""
-    if group.code is Code.ERROR:
-        failed = Failed(Code.ERROR, group.message)
-        own = dict(enumerate(trial.outcomes))
-        return [
-            outcome if isinstance(outcome := own.get(number), Failed) and not outcome.is_rejection else failed
-            for number in range(len(tried.pods))
-        ]
-    if not trial.outcomes:
-        return [Failed(group.code, group.message) for _ in tried.pods]
-    plugins = trial.plugins | trial.other_plugins
-    return [_of_refused(group, trial, number, plugins) for number in range(len(tried.pods))]
-
-
-def _of_refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozenset[str]) -> Failed:
-    """Whatever may help any pod of the group may help the group."""
-    outcome, preempting = trial.outcomes[number], trial.preempting.get(number)
-    nominated = group.nominated[number] if group.nominated else ""
-    if preempting is not None and group.waits_for_preemption:
-        return preempting
-    if isinstance(outcome, Failed):
-        return replace(outcome, plugins=plugins, nominated_node=nominated or outcome.nominated_node)
-    if group.waits_for_preemption:
-        return Failed(Code.UNSCHEDULABLE, group.message, plugins, nominated_node=nominated or outcome.node)
-    # Who made it wait would be of no help, unless nobody else stands in the way.
-    return Failed(Code.UNSCHEDULABLE, waiting_words(outcome), plugins or frozenset(outcome.waits))

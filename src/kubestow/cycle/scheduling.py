@@ -99,7 +99,7 @@ class SchedulingCycles:
         self._next_start = 0
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
         self._extenders: Extenders | None = None
-        self._traces = traces
+        self.traces = traces
         self.trace: Trace | None = None
         """What the last cycle left."""
 
@@ -172,7 +172,7 @@ class SchedulingCycles:
     ) -> tuple[Evaluation, Judge | None]:
         """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
         evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
-        if self._traces:
+        if self.traces:
             self.trace = evaluation.trace = trace = Trace(evaluation)
             if self._extenders is not None:
                 self._extenders.asked = trace.asked

@@ -12,8 +12,9 @@ from msgspec import Struct
 from kubestow.cluster.arrays import IntArray
 from kubestow.cycle.journal import Layer
 from kubestow.extenders.asking import Asked
+from kubestow.framework.placements import Placement
 from kubestow.framework.results import PostFilterResult, Rejection
-from kubestow.framework.verdicts import Verdicts
+from kubestow.framework.verdicts import Told, Verdicts
 
 
 class Scored(NamedTuple):
@@ -38,7 +39,7 @@ class Trace(Struct):
     """How many of them were looked at."""
     rows: IntArray | None = None
     """Those that passed, before extenders were asked."""
-    refused: Verdicts | None = None
+    refused: Verdicts | Told | None = None
     """Why others did not, as far as no layer says it."""
     left: IntArray | None = None
     """What extenders left of those that passed."""
@@ -55,6 +56,10 @@ class Trace(Struct):
     post_filter: PostFilterResult | None = None
     scores: tuple[Scored, ...] = ()
     calls: tuple[Asked, ...] = ()
+    group: str = ""
+    """The pod group that the pod was tried with."""
+    placement: Placement | None = None
+    """Among which nodes; None: all."""
 
     def asked(self, call: Asked) -> None:
         """An extender has answered."""

@@ -9,8 +9,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from kubestow.decisions.groups import GroupRecord
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.schema import Decision, GroupDecision
 from kubestow.decisions.telling import tell
 from kubestow.reporting.logs import get_logger
 
@@ -31,6 +33,7 @@ class DecisionLog:
         self._file: BinaryIO = self._open()
         self._size = 0 if self._path is None else self._path.stat().st_size
         recorder.listeners.append(self.record)
+        recorder.groups.listeners.append(self.record_group)
 
     def _open(self) -> BinaryIO:
         return sys.stdout.buffer if self._path is None else self._path.open("ab", buffering=0)
@@ -39,7 +42,14 @@ class DecisionLog:
         """Write a line, if nothing more will become of the decision."""
         if not record.is_settled:
             return
-        line = msgspec.json.encode(tell(record, self._recorder, nodes=self._nodes)) + b"\n"
+        self._write(tell(record, self._recorder, nodes=self._nodes))
+
+    def record_group(self, record: GroupRecord) -> None:
+        """Write a line about a pod group."""
+        self._write(record.decision)
+
+    def _write(self, decision: Decision | GroupDecision) -> None:
+        line = msgspec.json.encode(decision) + b"\n"
         try:
             if self._path is not None and self._size and self._size + len(line) > self._most:
                 self._rotate(self._path)

@@ -1,9 +1,11 @@
 """Finding decisions: by pod, node, outcome, plugin and time."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from kubestow.decisions import schema
+from kubestow.decisions.groups import GroupRecord, GroupRecords
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.telling import tell
@@ -46,13 +48,48 @@ class Query(NamedTuple):
         )
 
 
-def parse_query(given: Mapping[str, str]) -> Query:
-    """A query from the parameters of a request; raises ValueError with the name of the one that is wrong."""
-    known = Query()
+class GroupQuery(NamedTuple):
+    """The same about pod groups."""
+
+    namespace: str = ""
+    podGroup: str = ""
+    """The name or the uid."""
+    node: str = ""
+    """One that was chosen for a pod of the group, or nominated."""
+    outcome: str = ""
+    plugin: str = ""
+    """One that rejected pods of the group."""
+    since: float = 0.0
+    until: float = float("inf")
+    before: int = 0
+    limit: int = 100
+
+    def matches(self, record: GroupRecord) -> bool:
+        decision = record.decision
+        namespace, _, name = decision.podGroup.partition("/")
+        return (
+            (not self.namespace or namespace == self.namespace)
+            and (not self.podGroup or self.podGroup in (name, decision.uid))
+            and (not self.node or self.node in (*decision.chosen.values(), *decision.nominated.values()))
+            and (not self.outcome or decision.outcome == self.outcome)
+            and (not self.plugin or self.plugin in decision.rejectedBy)
+            and self.since <= record.time <= self.until
+            and (not self.before or record.id < self.before)
+        )
+
+
+AnyQuery = TypeVar("AnyQuery", Query, GroupQuery)
+
+
+def parse_query(given: Mapping[str, str], known: AnyQuery) -> AnyQuery:
+    """A query from the parameters of a request; raises ValueError with the name of the one that is wrong.
+
+    What is not given is as in `known`.
+    """
     fields: dict[str, object] = {}
     for name, text in given.items():
-        if name not in Query._fields:
-            raise ValueError(f"{name}: unknown; there are {', '.join(Query._fields)}")
+        if name not in known._fields:
+            raise ValueError(f"{name}: unknown; there are {', '.join(known._fields)}")
         try:
             fields[name] = _read(text, getattr(known, name))
         except ValueError as error:
@@ -93,3 +130,9 @@ def read(recorder: Recorder, query: Query) -> schema.DecisionList:
     """The same as they are told."""
     items = [tell(record, recorder, nodes=query.nodes) for record in find(recorder, query)]
     return schema.DecisionList(schema.VERSION, items)
+
+
+def read_groups(records: GroupRecords, query: GroupQuery) -> schema.GroupDecisionList:
+    """The same about pod groups."""
+    found = (record.decision for record in records if query.matches(record))
+    return schema.GroupDecisionList(schema.VERSION, list(islice(found, min(query.limit, MOST))))

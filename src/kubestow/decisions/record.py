@@ -55,6 +55,10 @@ class Details:
     narrowed_by: Sequence[str] = ()
     nominated: Sequence[tuple[str, PodInfo]] = ()
     """With the nodes they are nominated to."""
+    group: str = ""
+    """The pod group that the pod was tried with."""
+    placement: tuple[str, int] | None = None
+    """Where the group was tried, and how many nodes that is; None: everywhere."""
 
 
 NO_DETAILS = Details()

@@ -14,9 +14,11 @@ from kubestow.binding.binder import Attempt
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.journal import CHANGE_BYTES
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.trace import Scored, Trace
+from kubestow.decisions.groups import GroupRecords
 from kubestow.decisions.record import (
     BINDING,
     BOUND,
@@ -30,8 +32,9 @@ from kubestow.decisions.record import (
 )
 from kubestow.decisions.refusals import RefusalsKnown
 from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE
+from kubestow.framework.placements import TriedGroup
 from kubestow.framework.results import PluginError, PostFilterResult
-from kubestow.framework.verdicts import Verdicts
+from kubestow.framework.verdicts import Told, Verdicts
 from kubestow.model.clock import Clock
 from kubestow.queue.queued_pod import QueuedPod
 
@@ -46,6 +49,8 @@ _MOST_MOVES = 8
 _FIRST_MOVE = 0
 FIRST_EVENT = UNSCHEDULED_POD_ADD.label
 _MOST_WORDS = 1_024
+_GROUPS_SHARE = 8
+"""Decisions about groups may take up to one part in so many of the room."""
 _COUNTED_AT_ONCE = 16
 """So many records at a time are counted, which takes fewer calls."""
 
@@ -56,11 +61,12 @@ class Recorder:
     """An observer that keeps what it is told."""
 
     is_pending: Callable[[str], bool] = staticmethod(lambda _uid: False)
+    is_group_pending: Callable[[str], bool] = staticmethod(lambda _key: False)
     stopwatch: Callable[[], float] = staticmethod(lambda: 0.0)
 
     def __init__(self, clock: Clock, limit: int = DEFAULT_BYTES) -> None:
         self._now = clock.now
-        self._limit = limit
+        self._room = self._limit = limit
         self.bytes = 0
         """What all records take, about."""
         self._ring: deque[Record] = deque()
@@ -81,6 +87,7 @@ class Recorder:
         self.move_names = [("active", FIRST_EVENT, "")]
         """What the numbers in histories mean: queue, event, plugin."""
         self._move_numbers = {self.move_names[_FIRST_MOVE]: _FIRST_MOVE}
+        self.groups = GroupRecords(clock.now, limit // _GROUPS_SHARE, lambda key: self.is_group_pending(key))
         self.listeners: list[Listener] = []
         """Are told of every record that is new, or has changed since."""
 
@@ -160,6 +167,12 @@ class Recorder:
         for listener in self.listeners:
             listener(record)
 
+    def group_decided(
+        self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
+    ) -> None:
+        self.groups.decided(tried, profile, outcome, scheduled, seconds)
+        self._limit = self._room - self.groups.bytes
+
     def step(self, uid: str, step: str, plugin: str, start: float) -> None:
         record = self._last.get(uid)
         if record is not None:
@@ -205,9 +218,11 @@ class Recorder:
             self._note_nominated(record, evaluation, trace)
         rows = trace.rows
         has_passed = rows is not None and len(rows) > 0
-        verdicts = trace.refused if has_passed else evaluation.verdicts
+        verdicts = trace.refused or (None if has_passed else evaluation.verdicts)
         if verdicts is not None:
             self._note_refusals(record, evaluation, verdicts)
+        if trace.group:
+            self._note_group(record, trace)
         if rows is not None and has_passed:
             record.own_bytes += _TRACE_BYTES
             if evaluation.scores or trace.scores or len(rows) < trace.searched or trace.left is not None:
@@ -220,7 +235,16 @@ class Recorder:
         trace.evaluation = trace.refused = trace.post_filter = None
         record.trace = trace
 
-    def _note_refusals(self, record: Record, evaluation: Evaluation, verdicts: Verdicts) -> None:
+    def _note_group(self, record: Record, trace: Trace) -> None:
+        details = self._own_details(record)
+        details.group = trace.group
+        if trace.placement is not None and trace.placement.name:
+            details.placement = (trace.placement.name, len(trace.placement.rows))
+        if trace.rows is not None and not record.state:
+            # It had found a node, and had to give it back.
+            record.evaluated, record.feasible = trace.searched, len(trace.rows)
+
+    def _note_refusals(self, record: Record, evaluation: Evaluation, verdicts: Verdicts | Told) -> None:
         try:
             record.refusals = self._refusals.of(verdicts)
         except PluginError as error:
@@ -241,10 +265,16 @@ class Recorder:
             record.own_bytes += rows.nbytes
 
     def _note_details(self, record: Record, evaluation: Evaluation) -> None:
-        details = record.details = Details()
+        details = self._own_details(record)
         details.rejected = evaluation.rejected
         details.narrowed_to, details.narrowed_by = evaluation.narrowed_to, tuple(evaluation.narrowed_by)
-        record.own_bytes += _DETAILS_BYTES + 100 * len(details.narrowed_to or ())
+        record.own_bytes += 100 * len(details.narrowed_to or ())
+
+    def _own_details(self, record: Record) -> Details:
+        if record.details is NO_DETAILS:
+            record.details = Details()
+            record.own_bytes += _DETAILS_BYTES
+        return record.details
 
     def _note_post_filter(self, record: Record, result: PostFilterResult) -> None:
         if result.victims or result.weighed is not None:
@@ -265,10 +295,8 @@ class Recorder:
         rows = rows[nominated.are_on(rows)]
         pods = [(table.names[row], pod) for row in rows.tolist() for pod in nominated.pods(row)]
         if pods:
-            if record.details is NO_DETAILS:
-                record.details = Details()
-            record.details.nominated = pods
-            record.own_bytes += _DETAILS_BYTES + _POD_BYTES * len(pods)
+            self._own_details(record).nominated = pods
+            record.own_bytes += _POD_BYTES * len(pods)
 
     def _shared_words(self, words: str) -> str:
         if len(self._words) > _MOST_WORDS:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubestow.framework.results import Rejection
-from kubestow.framework.verdicts import Verdicts
+from kubestow.framework.verdicts import Told, Verdicts
 
 _PASSED = 0
 _WORD_BYTES = 200
@@ -52,7 +52,7 @@ class RefusalsKnown:
         self._known: dict[int, Refusals] = {}
         """By a hash of what they say."""
 
-    def of(self, verdicts: Verdicts) -> Refusals:
+    def of(self, verdicts: Verdicts | Told) -> Refusals:
         """What verdicts say now; raises PluginError where a plugin has no words for it."""
         kinds = verdicts.kinds()
         if self._last is not None and self._last[0] is kinds:

@@ -167,6 +167,15 @@ class Binding(Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
+class Placement(Struct, frozen=True):
+    """Nodes among which all pods of a group were to be placed."""
+
+    name: str
+    """The value of the group's topology key."""
+    nodes: int
+    """How many there are."""
+
+
 class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One scheduling cycle of one pod."""
 
@@ -179,7 +188,7 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     message: str
     """Why no node was found, or could be taken; empty for a pod that has one."""
     nodes: dict[str, NodeResult] | UnsetType = UNSET
-    """The nodes that were evaluated. Others were not: enough had been found before it was their turn."""
+    """The nodes that were evaluated. Others were not, see `preFilter`, `placement` and `feasible` for why."""
     id: int = 0
     """Grows from decision to decision of one scheduler; not there in a dry run."""
     uid: str = ""
@@ -188,6 +197,10 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     seconds: float = 0.0
     """How long deciding took."""
     priority: int = 0
+    podGroup: str = ""
+    """The pod group that the pod was tried with."""
+    placement: Placement | None = None
+    """The only nodes among which the group was tried, when this pod was."""
     rejectedBy: tuple[str, ...] = ()
     """The plugins that kept the pod from some node, or from any."""
     nominatedNode: str = ""
@@ -233,7 +246,20 @@ class GroupDecision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """By pod, its node; empty if the group will not do."""
     message: str
     """Why it will not, as in the group's condition; empty if it will."""
+    id: int = 0
+    """Grows from decision to decision of one scheduler; not there in a dry run."""
+    uid: str = ""
+    profile: str = ""
+    time: str = ""
+    seconds: float = 0.0
+    """How long deciding took."""
+    placement: str = ""
+    """The name of the chosen one."""
     placements: tuple[PlacementResult, ...] = ()
+    members: tuple[str, ...] = ()
+    """The pods that were tried, in this order."""
+    rejectedBy: tuple[str, ...] = ()
+    """The plugins that kept pods of the group from some node."""
     minCount: int = 0
     """How many pods must have a node at once; 0 for a group that is no gang."""
     pods: int = 0
@@ -242,6 +268,10 @@ class GroupDecision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How many have one already."""
     missing: int = 0
     """How many more would have to find a node, in the best of the placements."""
+    victims: tuple[Victim, ...] = ()
+    """Pods that must leave for the group as a whole."""
+    nominated: dict[str, str] = {}
+    """By pod, the node it is to have once they have left."""
 
 
 class DecisionList(Struct, frozen=True):
@@ -249,3 +279,10 @@ class DecisionList(Struct, frozen=True):
 
     version: int
     items: list[Decision]
+
+
+class GroupDecisionList(Struct, frozen=True):
+    """The same about pod groups."""
+
+    version: int
+    items: list[GroupDecision]

@@ -6,6 +6,8 @@ the first is taken.
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.group_outcome import GroupOutcome
@@ -13,17 +15,16 @@ from kubestow.cycle.outcome import Placed
 from kubestow.cycle.pod_group import GroupCycles
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.decisions import schema
-from kubestow.decisions.schema import GroupDecision, PlacementResult
+from kubestow.decisions.group_telling import tell_group
+from kubestow.decisions.schema import GroupDecision
 from kubestow.explaining.world import ExplainError, World
 from kubestow.extenders.extender import Asking
 from kubestow.framework.placements import TriedGroup
-from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key
 from kubestow.model.standing import pod_priority
 
 _ALL_NODES = 100
-_OUTCOMES = {Code.SUCCESS: schema.SCHEDULED, Code.ERROR: schema.ERROR}
 
 
 class GroupRun:
@@ -49,24 +50,12 @@ class GroupRun:
 
     def decision(self) -> GroupDecision:
         """All of it, as JSON has it."""
-        outcome = self.outcome
-        will_do = outcome.code is Code.SUCCESS and not self.lacks
-        least = max(self.group.min_count - self.scheduled, 1)
-        message = f"the gang waits for {self.lacks} more pods to be created" if self.lacks else outcome.message
-        return GroupDecision(
-            version=schema.VERSION,
-            podGroup=self.group.key,
-            outcome=_OUTCOMES.get(outcome.code, schema.UNSCHEDULABLE) if not self.lacks else schema.UNSCHEDULABLE,
-            chosen={one.pod.key: one.node for one in outcome.outcomes if isinstance(one, Placed)} if will_do else {},
-            message=message,
-            placements=tuple(
-                PlacementResult(one.placement, one.nodes, one.placed, one.failures) for one in outcome.tried
-            ),
-            minCount=self.group.min_count,
-            pods=len(self.pods),
-            scheduled=self.scheduled,
-            missing=0 if will_do else max(least - self.best, 0),
-        )
+        decision = tell_group(_to_try(self.group, self.pods), self.outcome, self.scheduled)
+        if not self.lacks:
+            return decision
+        words = f"the gang waits for {self.lacks} more pods to be created"
+        missing = self.group.min_count - self.scheduled - self.best
+        return replace(decision, outcome=schema.UNSCHEDULABLE, chosen={}, placement="", message=words, missing=missing)
 
 
 def tried(world: World, group: PodGroup, pods: Sequence[Pod]) -> GroupOutcome:
@@ -74,13 +63,16 @@ def tried(world: World, group: PodGroup, pods: Sequence[Pod]) -> GroupOutcome:
     profile = world.profile_of(pods[0])
     cycles = SchedulingCycles(world.cluster, world.nominator, _first, _ALL_NODES)
     groups = GroupCycles(world.cluster, cycles, world.nominator, world.features, _First(), explains=True)
-    trial = TriedGroup(group.metadata.namespace, group.metadata.name, group, [PodInfo(pod) for pod in pods])
-    outcome = groups.run(profile, trial)
+    outcome = groups.run(profile, _to_try(group, pods))
     assert not isinstance(outcome, Asking), "extenders are not asked in a dry run"
     for one in reversed(outcome.outcomes):
         if isinstance(one, Placed):
             cycles.give_back(profile, one)
     return outcome
+
+
+def _to_try(group: PodGroup, pods: Sequence[Pod]) -> TriedGroup:
+    return TriedGroup(group.metadata.namespace, group.metadata.name, group, [PodInfo(pod) for pod in pods])
 
 
 class _First:

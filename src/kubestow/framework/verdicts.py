@@ -5,6 +5,7 @@ The first plugin, in order, that refuses a row is the one that is remembered.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,17 @@ from kubestow.framework.caller import worded
 from kubestow.framework.results import Code, Rejection, Rejections
 
 NOBODY = -1
+
+
+class Told(NamedTuple):
+    """Why rows were refused at some moment: what is said of them later does not change it."""
+
+    rows: IntArray
+    distinct: Sequence[tuple[Rejection, IntArray]]
+
+    def kinds(self) -> Sequence[tuple[Rejection, IntArray]]:
+        """As `Verdicts.kinds`."""
+        return self.distinct
 
 
 class Verdicts:
@@ -129,6 +141,10 @@ class Verdicts:
         if self._distinct is None:
             self._distinct = list(self._tell_apart())
         return self._distinct
+
+    def told(self) -> Told:
+        """What is said now."""
+        return Told(self.rows, self.kinds())
 
     def _tell_apart(self) -> Iterator[tuple[Rejection, IntArray]]:
         overridden = None if self._override_of is None else self._override_of != NOBODY

@@ -1,10 +1,15 @@
-"""/debug/decisions: what was decided and why, as lists, by pod, and as a stream of server-sent events."""
+"""/debug/decisions: what was decided and why, as lists, by pod or pod group, and as a stream of server-sent events."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import msgspec
 
-from kubestow.decisions.reading import Query, parse_query, read
+from kubestow.decisions.groups import GroupRecord
+from kubestow.decisions.reading import AnyQuery, GroupQuery, Query, parse_query, read, read_groups
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
 from kubestow.decisions.telling import tell
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError, bad_request
@@ -12,8 +17,13 @@ from kubestow.http.messages import Request, Response, chunk
 from kubestow.server.pages import Stream
 
 PATH = "/debug/decisions"
+GROUPS = "podgroups"
 MOST_FOLLOWERS = 16
 _EVENTS = b"text/event-stream"
+_ONE_OF_GROUPS = 3
+"""The parts of podgroups/NAMESPACE/NAME."""
+
+AnyRecord = TypeVar("AnyRecord", bound=Record | GroupRecord)
 
 
 class DecisionPages:
@@ -21,52 +31,77 @@ class DecisionPages:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._followers: dict[Connection, Query] = {}
+        # Without what is said of nodes: of thousands of decisions a second, that would be too much to say.
+        self._pods = _Followers[Record](recorder.listeners, lambda record: tell(record, recorder, nodes=False))
+        self._groups = _Followers[GroupRecord](recorder.groups.listeners, lambda record: record.decision)
 
     def answer(self, request: Request) -> Response | Stream:
-        """The list, or the decisions about one pod, or a stream; raises ApiError."""
-        rest = request.path.removeprefix(PATH).strip("/")
+        """The list, or the decisions about one pod or group, or a stream; raises ApiError."""
+        parts = [part for part in request.path.removeprefix(PATH).split("/") if part]
         parameters = dict(request.query)
         is_watch = parameters.pop("watch", "false") == "true"
-        try:
-            query = parse_query(parameters)
-        except ValueError as error:
-            raise bad_request(str(error)) from None
-        if rest:
-            namespace, _, pod = rest.partition("/")
-            if not pod or "/" in pod:
-                raise ApiError(404, "NotFound", f"there is no page {request.path}; it is {PATH}/NAMESPACE/POD")
-            query = query._replace(namespace=namespace, pod=pod, nodes=parameters.get("nodes") != "false")
-        if is_watch:
-            return self._follow(query)
-        found = read(self._recorder, query)
-        if rest and not found.items:
-            raise ApiError(404, "NotFound", f"nothing is known about a pod {rest}: it was not tried, or too long ago")
-        return Response(200, msgspec.json.encode(found))
+        if parts[:1] == [GROUPS] and len(parts) in (1, _ONE_OF_GROUPS):
+            groups = _asked(parameters, GroupQuery())
+            if parts[1:]:
+                groups = groups._replace(namespace=parts[1], podGroup=parts[2])
+            if is_watch:
+                return self._groups.follow(groups.matches)
+            return _found(read_groups(self._recorder.groups, groups), "a pod group", parts[1:])
+        if len(parts) not in (0, 2):
+            known = f"{PATH}/NAMESPACE/POD or {PATH}/{GROUPS}/NAMESPACE/NAME"
+            raise ApiError(404, "NotFound", f"there is no page {request.path}; it is {known}")
+        pods = _asked(parameters, Query(nodes=bool(parts)))
+        if parts:
+            pods = pods._replace(namespace=parts[0], pod=parts[1])
+        return self._pods.follow(pods.matches) if is_watch else _found(read(self._recorder, pods), "a pod", parts)
 
-    def _follow(self, query: Query) -> Stream:
-        if len(self._followers) >= MOST_FOLLOWERS:
+
+def _asked(parameters: dict[str, str], known: AnyQuery) -> AnyQuery:
+    try:
+        return parse_query(parameters, known)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+
+
+def _found(found: DecisionList | GroupDecisionList, what: str, name: list[str]) -> Response:
+    if name and not found.items:
+        known = f"nothing is known about {what} {'/'.join(name)}: it was not tried, or too long ago"
+        raise ApiError(404, "NotFound", known)
+    return Response(200, msgspec.json.encode(found))
+
+
+class _Followers(Generic[AnyRecord]):
+    """Those who follow what is new, each as far as it matches what was asked for."""
+
+    def __init__(
+        self, listeners: list[Callable[[AnyRecord], None]], told: Callable[[AnyRecord], Decision | GroupDecision]
+    ) -> None:
+        self._listeners = listeners
+        self._told = told
+        self._matching: dict[Connection, Callable[[AnyRecord], bool]] = {}
+
+    def follow(self, matches: Callable[[AnyRecord], bool]) -> Stream:
+        if len(self._matching) >= MOST_FOLLOWERS:
             raise ApiError(429, "TooManyRequests", f"{MOST_FOLLOWERS} clients follow decisions, which is the limit")
 
         def begin(connection: Connection) -> None:
-            if not self._followers:
-                self._recorder.listeners.append(self._tell)
-            self._followers[connection] = query
+            if not self._matching:
+                self._listeners.append(self._tell)
+            self._matching[connection] = matches
             connection.open_stream(_EVENTS, lambda: self._lost(connection))
 
         return begin
 
     def _lost(self, connection: Connection) -> None:
-        self._followers.pop(connection, None)
-        if not self._followers and self._tell in self._recorder.listeners:
-            self._recorder.listeners.remove(self._tell)
+        self._matching.pop(connection, None)
+        if not self._matching and self._tell in self._listeners:
+            self._listeners.remove(self._tell)
 
-    def _tell(self, record: Record) -> None:
+    def _tell(self, record: AnyRecord) -> None:
         line = b""
-        for connection, query in list(self._followers.items()):
-            if query.matches(record):
-                # Without what is said of nodes: of thousands of decisions a second, that would be too much to say.
-                line = line or event(msgspec.json.encode(tell(record, self._recorder, nodes=False)), record.id)
+        for connection, matches in list(self._matching.items()):
+            if matches(record):
+                line = line or event(msgspec.json.encode(self._told(record)), record.id)
                 connection.write(line)
 
 

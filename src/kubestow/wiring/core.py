@@ -22,7 +22,7 @@ from kubestow.framework.handle import ApiPort, Handle, Recorder
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.registry import Registry
-from kubestow.group_scheduling import GroupScheduling
+from kubestow.group_scheduling import GroupScheduling, told_to_nobody
 from kubestow.intake import Intake
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
@@ -161,7 +161,10 @@ def build_core(
         observer=outside.observer,
     )
     if cluster.groups is not None:
-        group_cycles = GroupCycles(cluster, cycles, nominator, features, outside.rng)
+        observer = outside.observer
+        group_cycles = GroupCycles(cluster, cycles, nominator, features, outside.rng, explains=observer is not None)
+        if observer is not None:
+            observer.is_group_pending = cluster.groups.is_pending
         scheduler.groups = GroupScheduling(
             cluster.groups,
             queue,
@@ -171,6 +174,7 @@ def build_core(
             outside.metrics,
             outside.clock,
             outside.stopwatch,
+            told_to_nobody if observer is None else observer.group_decided,
         )
 
     def use_extenders(configured: Sequence[Extender]) -> None:

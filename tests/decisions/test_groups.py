@@ -1,0 +1,167 @@
+"""What is kept of decisions about pod groups, and what the records of their pods say of nodes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.test_outcomes import decisions, harness, nodes_of
+from kubestow.decisions import schema
+from kubestow.decisions.groups import GroupRecord
+from kubestow.decisions.log import DecisionLog
+from kubestow.decisions.recorder import Recorder
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from scenarios.gangs import add_gang, add_nodes, features
+
+
+def world_of_groups(**options: Any) -> SchedulerHarness:
+    return harness(features=features(), **options)
+
+
+def recorder_of(world: SchedulerHarness) -> Recorder:
+    assert world.decisions is not None
+    return world.decisions
+
+
+def about(world: SchedulerHarness, group: str) -> list[schema.GroupDecision]:
+    """About one group, oldest first."""
+    found = [record.decision for record in recorder_of(world).groups]
+    return [one for one in found if one.podGroup == f"default/{group}"][::-1]
+
+
+@pytest.mark.parametrize("pods", [3, 5], ids=["tried", "counted"])
+def test_a_group_that_is_placed(pods: int) -> None:
+    """Where its pods went, in which placement, and how many each of the placements had room for."""
+    with world_of_groups() as world:
+        add_nodes(world, 4, cpu="2", racks=2)
+        world.cluster.add(make_node("large", cpu="1", labels={"rack": "small"}))
+        add_gang(world, "a", pods, min_count=min(pods, 4), topology_key="rack")
+        world.run_until_idle()
+        (decision,) = about(world, "a")
+        bound = world.bindings
+    assert (decision.version, decision.outcome, decision.message) == (1, "scheduled", "")
+    assert (decision.chosen, decision.placement in ("r0", "r1")) == (bound, True)
+    assert decision.members == tuple(f"default/a{number}" for number in range(pods))
+    assert (decision.minCount, decision.pods, decision.scheduled, decision.missing) == (min(pods, 4), pods, 0, 0)
+    assert {one.name: (one.nodes, one.placed) for one in decision.placements} == {
+        "r0": (2, min(pods, 4)),
+        "r1": (2, min(pods, 4)),
+        "small": (1, 1),
+    }
+    reasons = {one.name: [words.partition(" no new")[0] for words in one.reasons] for one in decision.placements}
+    assert reasons["small"] == ["0/1 nodes are available: 1 Insufficient cpu."]
+    assert bool(reasons["r0"]) == (pods > 4)
+    assert (decision.profile, decision.id, decision.uid != "") == ("default-scheduler", 1, True)
+    assert decision.time.startswith("2026-01-01T00:00:0")
+
+
+@pytest.mark.parametrize("pods", [3, 6], ids=["tried", "counted"])
+@pytest.mark.parametrize("topology_key", ["", "rack"])
+def test_a_group_that_is_refused(pods: int, topology_key: str) -> None:
+    """Every placement says what stopped it, the pods say what each node had against them, and where they were tried."""
+    with world_of_groups() as world:
+        add_nodes(world, 4, cpu="1", racks=2)
+        add_gang(world, "a", pods, cpu="1" if topology_key else "2", topology_key=topology_key)
+        world.run_for(0.5)
+        (decision,), pod_decisions = about(world, "a"), [decisions(world, f"a{number}")[0] for number in range(pods)]
+        condition = world.cluster.conditions("a0")["PodScheduled"]
+    placed = 2 if topology_key else 0
+    assert (decision.outcome, decision.chosen, decision.placement) == ("unschedulable", {}, "")
+    assert (decision.pods, decision.missing) == (pods, pods - placed)
+    assert decision.rejectedBy == ("NodeResourcesFit",)
+    count = 2 if topology_key else 4
+    assert [one.name for one in decision.placements] == (["r0", "r1"] if topology_key else [""])
+    for one in decision.placements:
+        assert (one.nodes, one.placed) == (count, placed)
+        assert one.reasons[0].startswith(f"0/{count} nodes are available: {count} Insufficient cpu.")
+    within = schema.Placement("r0", 2) if topology_key else None
+    for number, of_pod in enumerate(pod_decisions):
+        assert (of_pod.podGroup, of_pod.placement, of_pod.outcome) == ("default/a", within, "unschedulable")
+        nodes = nodes_of(of_pod)
+        assert set(nodes) == ({"n0", "n2"} if topology_key else {"n0", "n1", "n2", "n3"})
+        assert (of_pod.evaluated, of_pod.nodeCount) == (count, 4)
+        refused = [name for name, result in nodes.items() if result.rejected is not None]
+        assert len(refused) == (count if number >= placed else 0 if pods > 3 else number)
+    assert pod_decisions[0].message == condition.message
+
+
+def test_how_nodes_looked_when_a_pod_was_tried() -> None:
+    """A pod of the group that was refused is told what it found then, not what the pods after it left."""
+    with world_of_groups() as world:
+        world.cluster.add(make_node("n", cpu="2", memory="1Gi"))
+        add_gang(world, "a", 1, min_count=4, cpu="4")
+        for name, cpu, memory in (("a1", "1", "64Mi"), ("a2", "4", "64Mi"), ("a3", "1", "2Gi")):
+            world.cluster.add(make_pod(name, cpu=cpu, memory=memory, group="a"))
+        world.run_for(0.5)
+        said = {name: nodes_of(decisions(world, name)[0])["n"] for name in ("a0", "a1", "a2", "a3")}
+    reasons = {name: one.rejected.reasons if one.rejected else () for name, one in said.items()}
+    assert reasons == {
+        "a0": ("Insufficient cpu",),
+        "a1": (),
+        "a2": ("Insufficient cpu",),
+        "a3": ("Insufficient memory",),
+    }
+
+
+def test_a_group_that_preempts() -> None:
+    """Who must go for it, and which node each of its pods will have."""
+    with world_of_groups() as world:
+        add_nodes(world, 2, cpu="1")
+        for number in range(2):
+            world.cluster.add(make_pod(f"low{number}", cpu="1", node=f"n{number}", priority=1))
+        add_gang(world, "a", 2, priority=10)
+        world.run_until_idle()
+        first, *_, last = about(world, "a")
+    assert first.outcome == "unschedulable"
+    assert {one.pod for one in first.victims} == {"default/low0", "default/low1"}
+    assert set(first.nominated) == {"default/a0", "default/a1"}
+    assert (last.outcome, last.chosen) == ("scheduled", first.nominated)
+
+
+def test_pods_that_come_later() -> None:
+    """Those that have a node already count."""
+    with world_of_groups() as world:
+        add_nodes(world, 2, cpu="2")
+        add_gang(world, "a", 3, min_count=2)
+        world.run_until_idle()
+        world.cluster.add(make_pod("late", cpu="9", group="a"))
+        world.run_for(0.5)
+        _, later = about(world, "a")
+    assert (later.outcome, later.scheduled, later.pods, later.missing) == ("unschedulable", 3, 1, 1)
+
+
+def test_room_for_decisions_about_groups() -> None:
+    """They stay within an eighth of the room; the last of each group that waits goes last."""
+    with SchedulerHarness(features=features(), record_bytes=100_000) as world:
+        add_nodes(world, 1, cpu="1")
+        add_gang(world, "stuck", 2)
+        world.run_for(0.5)
+        for number in range(30):
+            add_gang(world, f"g{number}x", 1, cpu="10m")
+        world.run_for(0.5)
+        recorder = recorder_of(world)
+        groups = [record.decision.podGroup for record in recorder.groups]
+        assert recorder.groups.bytes <= 12_500
+        assert recorder.groups.bytes + recorder.bytes <= 100_000
+    assert groups[0] == "default/g29x"
+    assert groups[-1] == "default/stuck"
+    assert len(groups) < 31
+
+
+def test_the_log_has_groups_too(tmp_path: Path) -> None:
+    """As lines of their own, which have a podGroup and no pod."""
+    path = tmp_path / "decisions.jsonl"
+    with world_of_groups() as world:
+        log = DecisionLog(recorder_of(world), str(path), size=1 << 20, backups=1, nodes=False)
+        told: list[GroupRecord] = []
+        recorder_of(world).groups.listeners.append(told.append)
+        add_nodes(world, 2, cpu="2")
+        add_gang(world, "a", 2)
+        world.run_until_idle()
+        log.close()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    (group,) = [line for line in lines if "pod" not in line]
+    assert group["podGroup"] == "default/a"
+    assert group["chosen"] == told[0].decision.chosen
+    assert [line["podGroup"] for line in lines if "pod" in line] == ["default/a"] * 2

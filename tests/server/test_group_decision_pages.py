@@ -1,0 +1,88 @@
+"""/debug/decisions/podgroups: what was decided about pod groups."""
+
+import asyncio
+import json
+
+import pytest
+
+from integration.cluster import eventually
+from kubestow.decisions.recorder import Recorder
+from kubestow.server.decision_pages import GROUPS, PATH, DecisionPages
+from kubestow.testing import SchedulerHarness, make_node
+from scenarios.gangs import add_gang, features
+from server.serving import Setting, served
+from server.test_decision_pages import ask, follow
+
+PAGE = f"{PATH}/{GROUPS}"
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Recorder:
+    """A group that is refused, and placed later; and one that is placed at once."""
+    with SchedulerHarness(record_bytes=1 << 24, features=features()) as world:
+        world.cluster.add(make_node("n1", cpu="2"))
+        add_gang(world, "big", 3)
+        world.run_for(0.5)
+        add_gang(world, "small", 2, cpu="100m")
+        world.run_for(0.5)
+        world.cluster.add(make_node("n2", cpu="8"))
+        world.run_until_idle()
+        assert world.decisions is not None
+        return world.decisions
+
+
+@pytest.fixture
+def setting(recorder: Recorder) -> Setting:
+    return Setting(open_paths=("/*",), below={PATH: DecisionPages(recorder).answer})
+
+
+def test_groups_by_what_is_asked_for(setting: Setting) -> None:
+    """All of them, newest first, and those that a parameter leaves."""
+    expected = {
+        "": ["big", "small", "big"],
+        "?outcome=unschedulable": ["big"],
+        "?node=n2": ["big"],
+        "?plugin=NodeResourcesFit": ["big"],
+        "?podGroup=small&namespace=default": ["small"],
+        "?namespace=other": [],
+        "?before=3&limit=1": ["small"],
+        "/default/big": ["big", "big"],
+        "/default/big?outcome=scheduled": ["big"],
+    }
+    answers = ask(setting, *(f"{PAGE}{query}" for query in expected))
+    for (status, body), names in zip(answers, expected.values(), strict=True):
+        assert (status, body["version"]) == (200, 1)
+        assert [item["podGroup"] for item in body["items"]] == [f"default/{name}" for name in names]
+
+
+def test_groups_that_are_not_known(setting: Setting) -> None:
+    """Not found, in words that say what was looked for; a wrong parameter is named."""
+    unknown, wrong, pod = ask(setting, f"{PAGE}/default/none", f"{PAGE}?nodes=true", f"{PATH}/{GROUPS}/pod")
+    assert (unknown[0], unknown[1]["message"]) == (
+        404,
+        "nothing is known about a pod group default/none: it was not tried, or too long ago",
+    )
+    assert (wrong[0], wrong[1]["message"].startswith("nodes: unknown; there are namespace, podGroup,")) == (400, True)
+    assert "a pod podgroups/pod" in pod[1]["message"]
+
+
+def test_a_stream_of_groups(recorder: Recorder, setting: Setting) -> None:
+    """As with pods; those who follow pods are not told of groups."""
+
+    async def main() -> None:
+        async with served(setting) as reader:
+            groups, pods = await follow(reader, page=f"{PAGE}/default/small"), await follow(reader)
+            for record in list(recorder.groups)[::-1]:
+                for listener in list(recorder.groups.listeners):
+                    listener(record)
+            data = await groups.until(b"data: ")
+            assert json.loads(data.removeprefix(b"data: "))["podGroup"] == "default/small"
+            newest = next(iter(recorder))
+            for listen in list(recorder.listeners):
+                listen(newest)
+            assert await pods.until(b"id: ") == b"id: %d\n" % newest.id
+            for one in (groups, pods):
+                one.writer.transport.abort()
+            await eventually(lambda: not recorder.groups.listeners and not recorder.listeners, 20.0)
+
+    asyncio.run(main())
