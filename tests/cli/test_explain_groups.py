@@ -31,6 +31,7 @@ def workers(group: str, count: int, **spec: Any) -> list[dict[str, Any]]:
     return made
 
 
+INSTEAD = "kubestow explain ml/picky-0 --against NODE"
 RACKS = [*(in_rack(f"a-{number}", "a") for number in range(3)), *(in_rack(f"b-{number}", "b") for number in range(2))]
 
 
@@ -77,7 +78,7 @@ def test_what_is_suggested_for_a_group_was_tried(racks: Files) -> None:
         "topology constraint rack dropped": 4,
         "a node like a-0 added": 4,
         "2 nodes like b-0 added": 4,
-        "request of 6 cpu dropped (of every pod)": 4,
+        "request of cpu lowered from 6 to 4 (of every pod)": 4,
     }
     assert (told["outcome"], told["chosen"], told["missing"]) == ("unschedulable", {}, 1)
     picky = json.loads(racks.explain("podgroup/picky", "-o", "json").output)
@@ -109,6 +110,53 @@ def test_a_pod_of_a_group_points_to_it(racks: Files) -> None:
     assert racks.explain("ml/late-0").output.startswith("Pod ml/late-0 is held back by GangScheduling.\n")
 
 
+def test_requests_are_lowered_as_little_as_is_enough(tmp_path: Path) -> None:
+    """Three pods of a gang on two nodes of 8; where memory allows two on one node only, both limits count."""
+    nodes = [node(f"n-{number}", "8") for number in range(2)]
+    told = json.loads(
+        Files(tmp_path, *nodes, gang("train", 3), *workers("train", 3)).explain("podgroup/train", "-o", "json").output
+    )
+    assert "request of cpu lowered from 6 to 4 (of every pod)" in [one["change"] for one in told["wouldFitIf"]]
+    crowded = [*(node(f"n-{number}", "8") for number in range(2)), *workers("train", 5)]
+    for one in crowded[2:]:
+        one["spec"]["containers"][0]["resources"]["requests"]["memory"] = "4Gi"
+    for one in crowded[:2]:
+        one["status"]["allocatable"]["pods"] = "2" if one["metadata"]["name"] == "n-0" else "3"
+    told = json.loads(Files(tmp_path, *crowded, gang("train", 5)).explain("podgroup/train", "-o", "json").output)
+    (lowered,) = [one["change"] for one in told["wouldFitIf"] if "lowered from 6" in one["change"]]
+    amount = lowered.removeprefix("request of cpu lowered from 6 to ").removesuffix(" (of every pod)")
+    assert 2_600 < int(amount.removesuffix("m")) <= 2_666
+
+
+def test_what_it_would_take_in_another_placement(racks: Files) -> None:
+    """Named by its value, or by a node of it; only what helps there is suggested."""
+    by_value, by_node = (
+        json.loads(racks.explain("podgroup/train", "--against", name, "-o", "json").output) for name in ("b", "b-1")
+    )
+    assert by_value == by_node
+    assert (by_value["against"], [one["name"] for one in by_value["placements"]]) == ("b", ["b"])
+    assert {one["change"] for one in by_value["wouldFitIf"]} == {
+        "minCount lowered from 4 to 2",
+        "2 nodes like b-0 added",
+        "request of cpu lowered from 6 to 4 (of every pod)",
+    }
+    fits = racks.explain("podgroup/pair", "--against", "a").output
+    assert fits.startswith("Pod group ml/pair would fit in a.\n")
+    assert fits.endswith("Note: left to itself it would go to b.\n")
+
+
+def test_a_group_of_a_file_is_tried_as_a_group(racks: Files) -> None:
+    """Its pods take their nodes before the next are tried; a pod by itself is told as such."""
+    items = [gang("new", 2, topology="rack"), *workers("new", 2), pod("alone", "8", "ml")]
+    for one in items:
+        one["metadata"].pop("uid", None)
+    manifest = {"apiVersion": "v1", "kind": "List", "items": items}
+    told = json.loads(racks.explain_pod(manifest, "-o", "json").output)["items"]
+    assert [one.get("pod", one.get("podGroup")) for one in told] == ["ml/new", "ml/alone"]
+    assert (told[0]["chosen"], told[0]["placement"]) == ({"ml/new-0": "b-0", "ml/new-1": "b-1"}, "b")
+    assert told[1]["nodes"]["b-0"]["rejected"]["reasons"] == ["Insufficient cpu"]
+
+
 def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:
     """Nobody waits, nobody knows it, or several are called so."""
     twice = Files(racks.folder, *RACKS, gang("train", 1), gang("train", 1, "other"), gang("empty", 2))
@@ -118,3 +166,23 @@ def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:
         ("train", "pod group train is ambiguous: say which of ml/train, other/train"),
     ):
         assert refused(f"podgroup/{name}", "--cluster", twice.cluster) == [f"Error: {said}"]
+
+
+def test_questions_that_are_not_about_groups_are_one_line(racks: Files) -> None:
+    """It is said what to ask instead."""
+    for group, option, name, said in (
+        ("train", "--against", "z", "z is neither a value of rack, nor a node that has one"),
+        (
+            "picky",
+            "--against",
+            "b-0",
+            f"pod group ml/picky has no topology constraint; ask about a pod of it: {INSTEAD}",
+        ),
+        (
+            "train",
+            "--node",
+            "b-0",
+            "--node is about a pod: ask about one of the group, kubestow explain ml/train-0 --node b-0",
+        ),
+    ):
+        assert refused(f"podgroup/{group}", option, name, "--cluster", racks.cluster) == [f"Error: {said}"]

@@ -70,7 +70,11 @@ class Up:
         """Make a pod that asks for that much."""
         container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
         pod = {"metadata": {"name": name}, "spec": {"containers": [container]}}
-        with self._asking("POST", "/api/v1/namespaces/default/pods", pod) as response:
+        self.create("/api/v1/namespaces/default/pods", pod)
+
+    def create(self, path: str, body: Any) -> None:
+        """Make an object."""
+        with self._asking("POST", path, body) as response:
             assert response.status == 201, response.read()
 
     def pods_when(self, phase: str, count: int) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """The explanation of a pod group as one screen: whether it fits, each placement that was tried, what would help."""
 
 from collections.abc import Iterator
+from itertools import islice
 
-from kubestow.cli.explain_screen import change_lines, examples, row, sentence, title, wrapped
-from kubestow.decisions.schema import SCHEDULED, GroupDecision
+from kubestow.cli.explain_screen import change_lines, examples, row, sentence, title, to_the_second, wrapped
+from kubestow.decisions.schema import ERROR, SCHEDULED, GroupDecision
 from kubestow.explaining.explanation import GroupExplanation
 
 _PLACEMENTS = 8
@@ -14,7 +15,7 @@ def group_lines_of(explanation: GroupExplanation, *, wide: bool = False) -> str:
     """The screen, without a line break at its end."""
     most = None if wide else _PLACEMENTS
     sections = [
-        list(_headline(explanation.decision)),
+        list(_headline(explanation, most)),
         list(_placements(explanation.decision, most)),
         list(_would_fit(explanation, None if wide else _SUGGESTIONS)),
         [line for note in explanation.notes for line in wrapped(f"Note: {note}", "")],
@@ -22,20 +23,35 @@ def group_lines_of(explanation: GroupExplanation, *, wide: bool = False) -> str:
     return "\n\n".join("\n".join(section) for section in sections if section)
 
 
-def _headline(decision: GroupDecision) -> Iterator[str]:
+def _headline(explanation: GroupExplanation, most: int | None) -> Iterator[str]:
+    decision, against = explanation.decision, explanation.against
     bold = {decision.podGroup: {"bold": True}}
     gang = f"{decision.minCount} of its pods must have a node at once" if decision.minCount else "one pod is enough"
+    live = explanation.source == "scheduler"
     if decision.outcome == SCHEDULED:
-        yield from sentence(f"Pod group {decision.podGroup} would fit.", bold | {"would fit": {"fg": "green"}})
+        fits = "was placed" if live else "would fit"
+        where = f" in {decision.placement}" if decision.placement else ""
+        yield from sentence(f"Pod group {decision.podGroup} {fits}{where}.", bold | {fits: {"fg": "green"}})
+    elif decision.outcome == ERROR:
+        yield from sentence(f"Scheduling pod group {decision.podGroup} failed.", bold | {"failed": {"fg": "red"}})
     else:
-        yield from sentence(f"Pod group {decision.podGroup} does not fit.", bold | {"does not fit": {"fg": "red"}})
-        yield from wrapped(decision.message, "  ")
+        fits = "is pending: it does not fit" if live else "does not fit"
+        where = f" in {against}" if against else ""
+        yield from sentence(f"Pod group {decision.podGroup} {fits}{where}.", bold | {"does not fit": {"fg": "red"}})
+    yield from wrapped(decision.message, "  ")
+    if live:
+        yield f"  Tried last at {to_the_second(decision.time)}."
     have = f"{decision.scheduled} {'has' if decision.scheduled == 1 else 'have'} one"
     wait = f"{decision.pods} {'waits' if decision.pods == 1 else 'wait'}"
     missing = f"; {decision.missing} too few" if decision.missing else ""
     yield from wrapped(f"{gang}; {have}, {wait}{missing}.".capitalize(), "  ")
-    for pod, node in decision.chosen.items():
+    for pod, node in islice(decision.chosen.items(), most):
         yield f"    {pod} on {node}"
+    if most is not None and len(decision.chosen) > most:
+        yield f"    and {len(decision.chosen) - most} other pods; see -o wide"
+    if decision.victims:
+        victims = [victim.pod for victim in decision.victims]
+        yield from wrapped(f"Room is made for it: {', '.join(victims[:most])} must go.", "  ")
 
 
 def _placements(decision: GroupDecision, most: int | None) -> Iterator[str]:
@@ -56,7 +72,7 @@ def _placements(decision: GroupDecision, most: int | None) -> Iterator[str]:
 
 def _would_fit(explanation: GroupExplanation, most: int | None) -> Iterator[str]:
     suggestions = explanation.would_fit_if
-    if explanation.decision.outcome == SCHEDULED:
+    if not suggestions and not explanation.is_stuck:
         return
     yield title("Would fit if")
     if not suggestions:

@@ -12,8 +12,9 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import click
 
@@ -23,17 +24,17 @@ from kubestow.cli.explain_group_screen import group_lines_of
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
-from kubestow.decisions.schema import SCHEDULED, Decision
+from kubestow.decisions.schema import SCHEDULED, Decision, GroupDecision
 from kubestow.explaining.dry_run import dry_run, take
 from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
-from kubestow.explaining.group_run import GroupRun
+from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
-from kubestow.explaining.reading import LiveCluster, Reading, SchedulerAddress, recorded
+from kubestow.explaining.reading import LiveCluster, Reading, SchedulerAddress, recorded, recorded_group
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
-from kubestow.model.pod_groups import PodGroup, group_name
+from kubestow.model.pod_groups import PodGroup, group_key, group_name
 from kubestow.objects import Manifest, ObjectsError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.wiring.registry import in_tree_registry
@@ -41,6 +42,9 @@ from kubestow.wiring.registry import in_tree_registry
 _WATCH_SECONDS = 2.0
 _GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
 _CLEAR = "\x1b[2J\x1b[H"
+_FITS_NOW = ("something has changed since: it would fit now, and will be tried again.",)
+
+Known = TypeVar("Known", Decision, GroupDecision)
 
 
 class Request(NamedTuple):
@@ -85,7 +89,7 @@ def explain(request: Request) -> None:
 
 def _form(request: Request, found: Sequence[Explanation | GroupExplanation]) -> str:
     if request.node:
-        alone = [one if isinstance(one, GroupExplanation) else one.about(request.node) for one in found]
+        alone = [one.about(request.node) for one in found]
     if request.output in ("json", "yaml"):
         return explain_forms.written(alone if request.node else found, request.output)
     return "\n\n".join(_screen(request, one) for one in found) + "\n"
@@ -111,9 +115,10 @@ def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
         loaded = objects.decode(objects.read(request.cluster)).objects
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
-    world = _world(request, loaded, with_groups=any(isinstance(obj, PodGroup) for obj in loaded))
+    with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
+    world = _world(request, loaded, with_groups=with_groups)
     if request.group:
-        yield explained_group(GroupRun(world, _named_group(request, world, "")))
+        yield explained_group(GroupRun(world, _named_group(request, world, "")), request.against)
     elif manifests:
         yield from _tried(request, world, pods_in(manifests, world, request.namespace or "default"))
     else:
@@ -126,6 +131,10 @@ def _manifests(request: Request) -> list[Manifest]:
         return objects.read(request.files)
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
+
+
+def _have_groups(manifests: Iterable[Manifest]) -> bool:
+    return any(one.kind == "PodGroup" or b'"schedulingGroup"' in bytes(one.data) for one in manifests)
 
 
 def _world(request: Request, loaded: list[object], *, with_groups: bool) -> World:
@@ -152,14 +161,25 @@ def _features(request: Request, with_groups: bool) -> Features:
     return dataclasses.replace(request.features, **known)
 
 
-def _tried(request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()) -> Iterator[Explanation]:
-    """Pods that do not exist, one after the other, each where it would go before the next is tried."""
+def _tried(
+    request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()
+) -> Iterator[Explanation | GroupExplanation]:
+    """Pods that do not exist, one after the other, each where it would go before the next is tried; groups as such."""
     for pod in pods:
         world.add_pending(pod)
     for pod in pods:
-        run = dry_run(world, world.take_out(pod))
-        yield explained(run, request.against, notes)
-        take(run)
+        group = None if world.cluster.groups is None else world.cluster.groups.group_of(pod)
+        if pod.key not in world.pending:
+            # It went with its group.
+            continue
+        if group is not None:
+            together = GroupRun(world, group)
+            yield explained_group(together, request.against, notes)
+            take_group(together)
+        else:
+            run = dry_run(world, world.take_out(pod))
+            yield explained(run, request.against, notes)
+            take(run)
 
 
 def _named(request: Request, world: World) -> Pod:
@@ -235,16 +255,15 @@ async def _explanations(
     request: Request, access: Access, cluster: LiveCluster, manifests: list[Manifest]
 ) -> Sequence[Explanation | GroupExplanation]:
     if manifests:
-        reading, world = await _read(request, cluster, with_groups=False)
+        reading, world = await _read(request, cluster, with_groups=_have_groups(manifests))
         pods = pods_in(manifests, world, request.namespace or access.namespace or "default")
         return list(_tried(request, world, pods, reading.notes))
     if request.group:
         reading, world = await _read(request, cluster, with_groups=True)
-        group = _named_group(request, world, access.namespace or "default")
-        return [explained_group(GroupRun(world, group), reading.notes)]
+        return [await _live_group(request, access, reading, world)]
     namespace, name = _name_of(request)
     pod = await cluster.pod(namespace or access.namespace or "default", name)
-    decision, notes = await _record(request, access, pod)
+    decision, notes = await _record(request, access, partial(recorded, pod=pod))
     if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
         return [Explanation(decision, "scheduler")]
     reading, world = await _read(request, cluster, with_groups=bool(group_name(pod)))
@@ -252,7 +271,21 @@ async def _explanations(
     run = explained(dry_run(world, world.take_out(pod)), request.against, notes)
     if decision is None or request.against:
         return [run]
+    notes += _FITS_NOW if run.decision.outcome == SCHEDULED else ()
     return [run._replace(decision=decision, source="scheduler", notes=notes)]
+
+
+async def _live_group(request: Request, access: Access, reading: Reading, world: World) -> GroupExplanation:
+    group = _named_group(request, world, access.namespace or "default")
+    decision, notes = await _record(request, access, partial(recorded_group, group=group))
+    waits = any(group_key(pod) == group.key for pod in world.pending.values())
+    if decision is not None and (decision.outcome == SCHEDULED or not waits) and not request.against:
+        return GroupExplanation(decision, "scheduler")
+    run = explained_group(GroupRun(world, group), request.against, notes + reading.notes)
+    if decision is None or request.against:
+        return run
+    notes = run.notes + (_FITS_NOW if run.decision.outcome == SCHEDULED else ())
+    return run._replace(decision=decision, source="scheduler", notes=notes)
 
 
 async def _read(request: Request, cluster: LiveCluster, *, with_groups: bool) -> tuple[Reading, World]:
@@ -263,14 +296,16 @@ async def _read(request: Request, cluster: LiveCluster, *, with_groups: bool) ->
     return reading, world
 
 
-async def _record(request: Request, access: Access, pod: Pod) -> tuple[Decision | None, tuple[str, ...]]:
+async def _record(
+    request: Request, access: Access, ask: Callable[[Access, SchedulerAddress], Awaitable[Known | None]]
+) -> tuple[Known | None, tuple[str, ...]]:
     """What the scheduler has recorded; or nothing, and why."""
     address = request.server
     address = address if address.url else address._replace(url=access.scheduler)
     if not address.url:
         return None, ("no scheduler was asked (--server says where it is); this is a dry run.",)
     try:
-        decision = await recorded(access, address, pod)
+        decision = await ask(access, address)
     except CallError as error:
         if request.server.url:
             raise ExplainError(f"the scheduler at {address.url} does not say: {error}") from None

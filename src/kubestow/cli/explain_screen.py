@@ -86,10 +86,10 @@ def _tries(decision: Decision) -> Iterator[str]:
     queue, binding = decision.queue, decision.binding
     if queue.attempts:
         often = "once," if queue.attempts == 1 else f"{queue.attempts} times, last"
-        yield from wrapped(f"Tried {often} at {_to_the_second(decision.time)}.", "  ")
+        yield from wrapped(f"Tried {often} at {to_the_second(decision.time)}.", "  ")
     for move in queue.history[-_MOVES:] if queue.attempts > 1 else ():
         by = f", by {move.plugin}" if move.plugin else ""
-        yield from wrapped(f"{_to_the_second(move.time)}  {move.queue}: {move.event}{by}", "    ")
+        yield from wrapped(f"{to_the_second(move.time)}  {move.queue}: {move.event}{by}", "    ")
     if binding is not None and binding.state != "bound":
         waits = f" for {', '.join(binding.waitsFor)}" if binding.waitsFor else ""
         yield from wrapped(f"Binding: {binding.state}{waits} {binding.error}".rstrip(), "  ")
@@ -118,8 +118,9 @@ def _looked_at(decision: Decision) -> str:
 
 def _why_not(decision: Decision) -> Iterator[str]:
     groups = _groups(decision)
-    left_out = decision.nodeCount - decision.evaluated
-    if not groups and (not left_out or decision.preFilter.rejected is not None):
+    outside = 0 if decision.placement is None else decision.nodeCount - decision.placement.nodes
+    left_out = decision.nodeCount - decision.evaluated - outside
+    if not groups and not outside and (not left_out or decision.preFilter.rejected is not None):
         return
     yield title("Why not elsewhere" if decision.chosen else "Why not")
     for what, names in groups[:_GROUPS]:
@@ -131,6 +132,13 @@ def _why_not(decision: Decision) -> Iterator[str]:
         by = ", ".join(decision.preFilter.narrowedBy)
         enough = "not looked at: enough others had been found"
         yield from row(left_out, f"{by}: left out before any node was looked at" if by else enough, "")
+    if outside:
+        yield from row(outside, f"not looked at: {_outside(decision)}", "")
+
+
+def _outside(decision: Decision) -> str:
+    where = "" if decision.placement is None else decision.placement.name
+    return f"outside {where}, where its pod group was tried"
 
 
 def _groups(decision: Decision) -> list[tuple[str, list[str]]]:
@@ -286,11 +294,13 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
     yield title(f"Node {name}")
     if result is None:
         by, refused = ", ".join(decision.preFilter.narrowedBy), decision.preFilter.rejected
-        enough = "was not looked at: enough others had been found."
+        enough = "enough others had been found"
+        if decision.placement is not None:
+            enough = _outside(decision) + ("" if decision.evaluated >= decision.placement.nodes else f", or {enough}")
         if refused is not None:
             yield f"  was not looked at: {refused.plugin} refuses the pod wherever it goes."
         else:
-            yield f"  was left out by {by}." if by else f"  {enough}"
+            yield from wrapped(f"was left out by {by}." if by else f"was not looked at: {enough}.", "  ")
     elif result.rejected is not None:
         rejected = result.rejected
         yield f"  refused by {', '.join((rejected.plugin, *rejected.others))} ({rejected.code})"
@@ -350,7 +360,8 @@ def _nodes(count: int) -> str:
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
-def _to_the_second(time: str) -> str:
+def to_the_second(time: str) -> str:
+    """A time, in fewer words."""
     return f"{time.partition('.')[0].removesuffix('Z')}Z"
 
 

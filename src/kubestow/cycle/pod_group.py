@@ -71,8 +71,9 @@ class GroupCycles:
         rng: Rng,
         *,
         explains: bool = False,
+        only: str = "",
     ) -> None:
-        """`explains`: whether it matters what stopped a group in each placement."""
+        """`explains`: whether it matters what stopped a group in each placement. `only`: the one to try, by name."""
         self._cluster = cluster
         self._cycles = cycles
         self._nominations = nominations
@@ -80,6 +81,7 @@ class GroupCycles:
         self._preempts = features.workload_aware_preemption
         self._rng = rng
         self._explains = explains
+        self._only = only
 
     def run(self, profile: Profile, group: TriedGroup) -> GroupOutcome | Asking[GroupOutcome]:
         """Schedule the pods of a group. What fails is an outcome, not an exception."""
@@ -215,6 +217,8 @@ class GroupCycles:
             raise PlacementError(Code.ERROR, str(error.__cause__ or error)) from error
         finally:
             profile.caller.finished("PlacementGenerate", status, start)
+        if self._only:
+            placements = [one for one in placements if one.name == self._only]
         if not placements:
             raise PlacementError(Code.UNSCHEDULABLE, "no feasible placements found")
         return placements if hook.is_trusted else [_checked(one, everywhere) for one in placements]

@@ -38,18 +38,20 @@ def without(pod: Pod, request: Request) -> Change:
 
 def lowered(world: World, pod: Pod, request: Request, nodes: list[str], beside: NominatedBeside | None) -> list[Change]:
     """The pod with as much as the roomiest of the nodes has left."""
-    most = _whole(request.resource, max(free for _, free in _free(world, request.resource, nodes, beside)))
-    if not 0 < most < request.amount:
-        return []
-    less = Request(request.resource, most)
-    said = f"request of {request.resource} lowered from {told(request)} to {told(less)}"
-    size = (request.amount - most) / request.amount
-    return [Change(POD, said, size, pod=_with_request(pod, request, most))]
+    most = whole(request.resource, max(left for _, left in free(world, request.resource, nodes, beside)))
+    return [lowered_to(pod, request, most)] if 0 < most < request.amount else []
+
+
+def lowered_to(pod: Pod, request: Request, amount: int) -> Change:
+    """The pod with less."""
+    said = f"request of {request.resource} lowered from {told(request)} to {told(request._replace(amount=amount))}"
+    size = (request.amount - amount) / request.amount
+    return Change(POD, said, size, pod=_with_request(pod, request, amount))
 
 
 def raised(world: World, request: Request, nodes: list[str], beside: NominatedBeside | None) -> Iterator[Change]:
     """The nodes that lack least, with as much more as they lack."""
-    lacking = sorted((request.amount - free, name) for name, free in _free(world, request.resource, nodes, beside))
+    lacking = sorted((request.amount - left, name) for name, left in free(world, request.resource, nodes, beside))
     for lack, name in lacking[:_NEAREST]:
         node = world.cluster.node(name)
         if node is None or lack <= 0:
@@ -82,12 +84,12 @@ def _is_bytes(resource: str) -> bool:
     return resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-")
 
 
-def _whole(resource: str, amount: int) -> int:
+def whole(resource: str, amount: int) -> int:
     """At most the amount, in a unit that people use."""
     return amount - amount % _MEBI if _is_bytes(resource) and amount > _MEBI else amount
 
 
-def _free(world: World, resource: str, nodes: list[str], beside: NominatedBeside | None) -> list[tuple[str, int]]:
+def free(world: World, resource: str, nodes: list[str], beside: NominatedBeside | None) -> list[tuple[str, int]]:
     """What is left on nodes, with room for the pods that are nominated there."""
     table = world.cluster.nodes
     column = table.resource_index.get(resource)

@@ -49,22 +49,38 @@ class GroupExplanation(NamedTuple):
     """The same about a pod group."""
 
     decision: GroupDecision
+    source: str
     would_fit_if: tuple[GroupSuggestion, ...] = ()
     notes: tuple[str, ...] = ()
+    against: str = ""
+    """The only placement that was tried, if it is about one."""
+    is_stuck: bool = False
+    """Whether changes were looked for, and none was found."""
+
+    def about(self, node: str) -> Self:
+        """Raises ExplainError: what is said of nodes is said to pods."""
+        pod = next(iter(self.decision.members), "NAMESPACE/POD")
+        raise ExplainError(f"--node is about a pod: ask about one of the group, kubestow explain {pod} --node {node}")
 
     def tree(self) -> dict[str, Any]:
         """As JSON has it."""
-        more = {"source": "dry run", "wouldFitIf": self.would_fit_if, "notes": self.notes}
+        more = {"source": self.source, "against": self.against, "wouldFitIf": self.would_fit_if, "notes": self.notes}
         return msgspec.to_builtins(self.decision) | {  # type: ignore[no-any-return]
             name: msgspec.to_builtins(value) for name, value in more.items() if value
         }
 
 
-def explained_group(run: GroupRun, notes: tuple[str, ...] = ()) -> GroupExplanation:
-    """A trial of a pod group, with what would help."""
+def explained_group(run: GroupRun, against: str = "", notes: tuple[str, ...] = ()) -> GroupExplanation:
+    """A trial of a pod group, with what would help; or of one placement, or a node's; raises ExplainError."""
     decision = run.decision()
+    if against:
+        run = run.against(against)
+        elsewhere = decision.placement if decision.placement != run.only else ""
+        notes += (f"left to itself it would go to {elsewhere}.",) if elsewhere else ()
+        decision = run.decision()
     would_fit = () if decision.outcome == SCHEDULED else tuple(group_would_fit_if(run))
-    return GroupExplanation(decision, would_fit, notes)
+    is_stuck = decision.outcome == UNSCHEDULABLE and not would_fit
+    return GroupExplanation(decision, "dry run", would_fit, notes, run.only, is_stuck)
 
 
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:

@@ -30,8 +30,9 @@ _ALL_NODES = 100
 class GroupRun:
     """A group of a world, its pods that wait, and what would become of them."""
 
-    def __init__(self, world: World, group: PodGroup) -> None:
-        """Raises ExplainError for a group of which no pod waits."""
+    def __init__(self, world: World, group: PodGroup, only: str = "") -> None:
+        """`only` is the one placement to try, if not all are; raises ExplainError for a group of which no pod waits."""
+        self.only = only
         self.world = world
         self.group = group
         waiting = [pod for pod in world.pending.values() if group_key(pod) == group.key]
@@ -41,7 +42,23 @@ class GroupRun:
             raise ExplainError(f"pod group {group.key}: none of its pods waits; {self.scheduled} have a node")
         self.lacks = max(0, group.min_count - self.scheduled - len(self.pods))
         """How many pods of a gang have not even been created."""
-        self.outcome = tried(world, group, self.pods)
+        self.outcome = tried(world, group, self.pods, only)
+
+    def against(self, name: str) -> "GroupRun":
+        """The same in one placement only, or in that of a node; raises ExplainError if there is none."""
+        key, pod = self.group.topology_key, self.pods[0]
+        if not key:
+            instead = f"kubestow explain {pod.key} --against NODE"
+            raise ExplainError(
+                f"pod group {self.group.key} has no topology constraint; ask about a pod of it: {instead}"
+            )
+        nodes = [node for node in self.world.cluster.nodes.nodes if node is not None]
+        values = {node.metadata.labels.get(key, "") for node in nodes if node.metadata.name == name}
+        values = values or {name} & {node.metadata.labels.get(key, "") for node in nodes}
+        value = values.pop() if values else ""
+        if not value:
+            raise ExplainError(f"{name} is neither a value of {key}, nor a node that has one")
+        return GroupRun(self.world, self.group, value)
 
     @property
     def best(self) -> int:
@@ -58,17 +75,29 @@ class GroupRun:
         return replace(decision, outcome=schema.UNSCHEDULABLE, chosen={}, placement="", message=words, missing=missing)
 
 
-def tried(world: World, group: PodGroup, pods: Sequence[Pod]) -> GroupOutcome:
-    """What the cycle of the group comes to; raises ExplainError if nobody schedules its pods."""
+def tried(world: World, group: PodGroup, pods: Sequence[Pod], only: str = "") -> GroupOutcome:
+    """What the cycle of the group comes to, in one placement only if one is named.
+
+    Raises ExplainError if nobody schedules its pods.
+    """
     profile = world.profile_of(pods[0])
     cycles = SchedulingCycles(world.cluster, world.nominator, _first, _ALL_NODES)
-    groups = GroupCycles(world.cluster, cycles, world.nominator, world.features, _First(), explains=True)
+    groups = GroupCycles(world.cluster, cycles, world.nominator, world.features, _First(), explains=True, only=only)
     outcome = groups.run(profile, _to_try(group, pods))
     assert not isinstance(outcome, Asking), "extenders are not asked in a dry run"
     for one in reversed(outcome.outcomes):
         if isinstance(one, Placed):
             cycles.give_back(profile, one)
     return outcome
+
+
+def take_group(run: GroupRun) -> None:
+    """Put the pods where they would go, and leave out those that would go nowhere."""
+    chosen = run.decision().chosen
+    for pod in run.pods:
+        info, node = run.world.take_out(pod), chosen.get(pod.key)
+        if node is not None:
+            run.world.cluster.assume(info.placed_on(node), node)
 
 
 def _to_try(group: PodGroup, pods: Sequence[Pod]) -> TriedGroup:

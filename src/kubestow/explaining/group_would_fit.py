@@ -1,7 +1,8 @@
 """What would have to change for a pod group to fit: single changes, each made in the world and the whole group tried.
 
-Of the group: a lower minCount, no topology constraint. Of its pods, all alike, and of nodes: whatever would help the
-first of them by itself. Of the cluster: as few more nodes of a kind as are enough.
+Of the group: a lower minCount, no topology constraint. Of its pods, if they are alike: a request lowered as little as
+is enough. Of pods and nodes: whatever would help the first pod by itself. Of the cluster: as few more nodes of a kind
+as are enough.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from kubestow.explaining.changes import CLUSTER, POD, Change, changed
+from kubestow.explaining import amounts
+from kubestow.explaining.amounts import Request
+from kubestow.explaining.changes import CLUSTER, POD, Change, changed, opened
 from kubestow.explaining.cluster_changes import nodes_added
 from kubestow.explaining.group_run import GroupRun, tried
 from kubestow.explaining.would_fit import Search
@@ -21,6 +24,8 @@ from kubestow.model.topology import HOSTNAME_LABEL
 
 GROUP = "group"
 _MOST_OF_PODS = 12
+_MANY = " (of every pod)"
+_HALVINGS = 12
 _MOST_KINDS = 4
 _MOST_PODS_TRIED = 30_000
 
@@ -62,14 +67,56 @@ class _Search:
             return
         if group.topology_key:
             yield _of_group(group, f"topology constraint {group.topology_key} dropped", 0.6, schedulingConstraints=None)
-        for found in Search(run.world, run.pods[0]).ranked()[:_MOST_OF_PODS]:
-            if found.change.pod is None or _are_alike(run.pods):
-                many = " (of every pod)" if found.change.side == POD and len(run.pods) > 1 else ""
-                yield found.change._replace(words=f"{found.change.words}{many}")
+        for change in self._of_pods():
+            many = _MANY if change.side == POD and len(run.pods) > 1 else ""
+            yield change._replace(words=f"{change.words}{many}")
         trials = 2 * len(run.pods).bit_length() + 1
         for change in list(nodes_added(run.world))[:_MOST_KINDS]:
             if self._left >= trials * len(run.pods):
                 yield from self._enough_nodes(change)
+
+    def _of_pods(self) -> Iterator[Change]:
+        run, first = self._run, self._run.pods[0]
+        are_alike = _are_alike(run.pods)
+        requests = amounts.requests_of(first)
+        of_requests = {amounts.without(first, request).words for request in requests}
+        for found in Search(run.world, first).ranked()[:_MOST_OF_PODS]:
+            if found.change.pod is None or (are_alike and found.change.words not in of_requests):
+                yield found.change
+        for request in requests if are_alike else ():
+            yield from self._enough_less(request)
+
+    def _enough_less(self, request: Request) -> Iterator[Change]:
+        """The most of a resource that each pod may ask for: as free room tells it, or else halfway again and again."""
+        run, first = self._run, self._run.pods[0]
+        dropped = amounts.without(first, request)
+        if not self.placed(dropped):
+            return
+        least = max(run.group.min_count - run.scheduled, 1)
+        rooms = self._free_by_placement(request.resource, opened(run.world, first, dropped))
+        most = max((_largest_share(room, least, request.amount) for room in rooms), default=0)
+        low, high, amount, found = 0, most + 1, most, dropped
+        for _ in range(_HALVINGS):
+            amount = amounts.whole(request.resource, amount)
+            if not low < amount < min(high, request.amount):
+                break
+            change = amounts.lowered_to(first, request, amount)
+            if self.placed(change):
+                low, found = amount, change
+            else:
+                high = amount
+            amount = (low + high) // 2
+        yield found
+
+    def _free_by_placement(self, resource: str, nodes: list[str]) -> Iterator[list[int]]:
+        world, key = self._run.world, self._run.group.topology_key
+        rooms: dict[str, list[int]] = {}
+        for name, left in amounts.free(world, resource, nodes, None) if nodes else ():
+            node = world.cluster.node(name)
+            value = node.metadata.labels.get(key, "") if node is not None and key else ""
+            rooms.setdefault(value, []).append(left)
+        only = self._run.only
+        return (room for value, room in rooms.items() if (bool(value) or not key) and only in ("", value))
 
     def _enough_nodes(self, one: Change) -> Iterator[Change]:
         """The fewest nodes of a kind that let the group in: twice as many each time, then halfway between."""
@@ -99,7 +146,7 @@ class _Search:
         pods = run.pods if change.pod is None else [replace(pod, spec=change.pod.spec) for pod in run.pods]
         group = next((obj for obj in change.objects if isinstance(obj, PodGroup)), run.group)
         with changed(run.world, change):
-            outcome = tried(run.world, group, pods)
+            outcome = tried(run.world, group, pods, run.only)
         will_do = outcome.code is Code.SUCCESS and group.min_count <= run.scheduled + len(pods)
         return max((one.placed for one in outcome.tried), default=0) if will_do else 0
 
@@ -110,6 +157,18 @@ def _of_group(group: PodGroup, words: str, size: float, **spec: object) -> Chang
 
 def _are_alike(pods: list[Pod]) -> bool:
     return all(pod.spec == pods[0].spec for pod in pods)
+
+
+def _largest_share(room: list[int], least: int, most: int) -> int:
+    """The largest share, up to some amount, of which free room on nodes holds so many; 0 if there is none."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(max(left, 0) // middle for left in room) >= least:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _copy(node: Node, number: int) -> Node:

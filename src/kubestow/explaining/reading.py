@@ -5,7 +5,7 @@ a note says so; without nodes there is nothing to say.
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -16,17 +16,21 @@ from kubestow.client.lists import Lister
 from kubestow.client.resources import NODES, POD_GROUPS, PODS, WATCHED, Resource
 from kubestow.client.tls import TlsSettings
 from kubestow.config import Features
-from kubestow.decisions.schema import Decision, DecisionList
+from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
 from kubestow.explaining.world import ExplainError
 from kubestow.model import codec
 from kubestow.model.failures import CallError, ForbiddenError, NotFoundError
+from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod
+from kubestow.model.pod_groups import PodGroup
 from kubestow.model.workloads import PriorityClass
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 
 _PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", PriorityClass)
 _SECONDS = 30.0
+
+Answer = TypeVar("Answer")
 
 
 class Reading(NamedTuple):
@@ -101,6 +105,23 @@ class SchedulerAddress(NamedTuple):
 
 async def recorded(access: Access, scheduler: SchedulerAddress, pod: Pod) -> Decision | None:
     """The last decision that a scheduler has recorded about a pod; raises CallError if it does not answer."""
+    found = await _recorded(access, scheduler, _path_of(pod.metadata), DecisionList)
+    items = [] if found is None else found.items
+    return next((item for item in items if item.uid in ("", pod.metadata.uid)), None)
+
+
+async def recorded_group(access: Access, scheduler: SchedulerAddress, group: PodGroup) -> GroupDecision | None:
+    """The same about a pod group."""
+    found = await _recorded(access, scheduler, f"podgroups/{_path_of(group.metadata)}", GroupDecisionList)
+    items = [] if found is None else found.items
+    return next((item for item in items if item.uid in ("", group.metadata.uid)), None)
+
+
+def _path_of(meta: ObjectMeta) -> str:
+    return f"{quote(meta.namespace, safe='')}/{quote(meta.name, safe='')}"
+
+
+async def _recorded(access: Access, scheduler: SchedulerAddress, path: str, kind: type[Answer]) -> Answer | None:
     tls = access.tls
     if scheduler.insecure or scheduler.ca_file:
         tls = TlsSettings(
@@ -115,13 +136,11 @@ async def recorded(access: Access, scheduler: SchedulerAddress, pod: Pod) -> Dec
     channel = open_channel(there, most_requests=1, clock=WallClock())
     try:
         client = ApiClient(channel, user_agent=user_agent("explain"), seconds=_SECONDS)
-        namespace, name = quote(pod.metadata.namespace, safe=""), quote(pod.metadata.name, safe="")
-        answer = await client.request("GET", f"/debug/decisions/{namespace}/{name}?limit=1")
-        items = msgspec.json.decode(answer.body, type=DecisionList).items
+        answer = await client.request("GET", f"/debug/decisions/{path}?limit=1")
+        return msgspec.json.decode(answer.body, type=kind)
     except NotFoundError:
         return None
     except msgspec.DecodeError as error:
         raise ExplainError(f"{scheduler.url}: the answer is not a list of decisions: {error}") from None
     finally:
         await channel.closed()
-    return next((item for item in items if item.uid in ("", pod.metadata.uid)), None)
