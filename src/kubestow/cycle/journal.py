@@ -51,6 +51,10 @@ class Chapter:
         """What is said from now on is another chapter."""
         self._after = self._after.copy()
 
+    def last(self, row: int) -> Said:
+        """What was said of a row after the last change."""
+        return self._after[row]
+
     def at(self, change: int) -> list[Said]:
         """What was said of each row when there were so many changes."""
         said = self._after.copy()

@@ -8,6 +8,7 @@ from kubestow.decisions import schema
 from kubestow.decisions.groups import GroupRecord, GroupRecords
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.refused import RefusedNode
 from kubestow.decisions.telling import tell
 from kubestow.model.timestamps import parse_time
 
@@ -25,9 +26,11 @@ class Query(NamedTuple):
     """The name or the uid."""
     node: str = ""
     """The one that was chosen, or nominated."""
+    refusedNode: str = ""
+    """One that was refused, whether or not another was chosen."""
     outcome: str = ""
     plugin: str = ""
-    """One that rejected the pod, or whose permission is missing."""
+    """One that rejected the pod, or whose permission is missing; of a node that was refused, who refused it."""
     since: float = 0.0
     until: float = float("inf")
     before: int = 0
@@ -36,16 +39,22 @@ class Query(NamedTuple):
     nodes: bool = False
     """Whether what is said of single nodes is wanted, too."""
 
-    def matches(self, record: Record) -> bool:
+    def matches(self, record: Record, refused: RefusedNode | None = None) -> bool:
+        """Whoever asks about many records has `refused` remember what it has found out about the node."""
         return (
             (not self.namespace or record.namespace == self.namespace)
             and (not self.pod or self.pod in (record.name, record.uid))
             and (not self.node or self.node in (record.node, record.nominated_node))
             and (not self.outcome or record.outcome == self.outcome)
-            and (not self.plugin or self.plugin in record.plugins or self.plugin in record.waits)
+            and (not self.plugin or self.refusedNode or self.plugin in record.plugins or self.plugin in record.waits)
             and self.since <= record.time <= self.until
             and (not self.before or record.id < self.before)
+            and (not self.refusedNode or self._is_refused(record, refused or RefusedNode(self.refusedNode)))
         )
+
+    def _is_refused(self, record: Record, node: RefusedNode) -> bool:
+        by = node.by(record)
+        return by is not None and (not self.plugin or self.plugin in by)
 
 
 class GroupQuery(NamedTuple):
@@ -81,11 +90,20 @@ class GroupQuery(NamedTuple):
 AnyQuery = TypeVar("AnyQuery", Query, GroupQuery)
 
 
-def parse_query(given: Mapping[str, str], known: AnyQuery) -> AnyQuery:
+def parse_query(given: Mapping[str, str], *, nodes: bool = False) -> Query:
     """A query from the parameters of a request; raises ValueError with the name of the one that is wrong.
 
-    What is not given is as in `known`.
+    `nodes` is what counts if they say nothing about it.
     """
+    return _parsed(given, Query(nodes=nodes))
+
+
+def parse_group_query(given: Mapping[str, str]) -> GroupQuery:
+    """The same about pod groups."""
+    return _parsed(given, GroupQuery())
+
+
+def _parsed(given: Mapping[str, str], known: AnyQuery) -> AnyQuery:
     fields: dict[str, object] = {}
     for name, text in given.items():
         if name not in known._fields:
@@ -117,13 +135,9 @@ def _read(text: str, default: object) -> object:
 
 def find(recorder: Recorder, query: Query) -> Iterator[Record]:
     """The newest first, at most as many as are wanted."""
-    left = min(query.limit, MOST_WITH_NODES if query.nodes else MOST)
-    for record in recorder:
-        if query.matches(record):
-            yield record
-            left -= 1
-            if not left:
-                return
+    refused = RefusedNode(query.refusedNode)
+    found = (record for record in recorder if query.matches(record, refused))
+    return islice(found, min(query.limit, MOST_WITH_NODES if query.nodes else MOST))
 
 
 def read(recorder: Recorder, query: Query) -> schema.DecisionList:

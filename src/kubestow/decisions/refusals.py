@@ -34,6 +34,14 @@ class Refusals:
         """In bytes, about."""
         return self._rows.nbytes + self._numbers.nbytes + _WORD_BYTES * len(self._words)
 
+    def of(self, row: int) -> Rejection | None:
+        """The refusal of a row; None: it passed, or was not judged."""
+        position = int(np.searchsorted(self._rows, row))
+        if position == len(self._rows) or self._rows[position] != row:
+            return None
+        number = int(self._numbers[position])
+        return None if number == _PASSED else self._words[number - 1]
+
     def __len__(self) -> int:
         """How many rows were judged."""
         return len(self._rows)

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kubestow.decisions.groups import GroupRecord
-from kubestow.decisions.reading import AnyQuery, GroupQuery, Query, parse_query, read, read_groups
+from kubestow.decisions.reading import parse_group_query, parse_query, read, read_groups
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
@@ -40,8 +40,14 @@ class DecisionPages:
         parts = [part for part in request.path.removeprefix(PATH).split("/") if part]
         parameters = dict(request.query)
         is_watch = parameters.pop("watch", "false") == "true"
+        try:
+            return self._answer(request.path, parts, parameters, is_watch)
+        except ValueError as error:
+            raise bad_request(str(error)) from None
+
+    def _answer(self, path: str, parts: list[str], parameters: dict[str, str], is_watch: bool) -> Response | Stream:
         if parts[:1] == [GROUPS] and len(parts) in (1, _ONE_OF_GROUPS):
-            groups = _asked(parameters, GroupQuery())
+            groups = parse_group_query(parameters)
             if parts[1:]:
                 groups = groups._replace(namespace=parts[1], podGroup=parts[2])
             if is_watch:
@@ -49,18 +55,11 @@ class DecisionPages:
             return _found(read_groups(self._recorder.groups, groups), "a pod group", parts[1:])
         if len(parts) not in (0, 2):
             known = f"{PATH}/NAMESPACE/POD or {PATH}/{GROUPS}/NAMESPACE/NAME"
-            raise ApiError(404, "NotFound", f"there is no page {request.path}; it is {known}")
-        pods = _asked(parameters, Query(nodes=bool(parts)))
+            raise ApiError(404, "NotFound", f"there is no page {path}; it is {known}")
+        pods = parse_query(parameters, nodes=bool(parts))
         if parts:
             pods = pods._replace(namespace=parts[0], pod=parts[1])
         return self._pods.follow(pods.matches) if is_watch else _found(read(self._recorder, pods), "a pod", parts)
-
-
-def _asked(parameters: dict[str, str], known: AnyQuery) -> AnyQuery:
-    try:
-        return parse_query(parameters, known)
-    except ValueError as error:
-        raise bad_request(str(error)) from None
 
 
 def _found(found: DecisionList | GroupDecisionList, what: str, name: list[str]) -> Response:

@@ -1,0 +1,53 @@
+"""Whether a node was refused in a decision, and by whom, without telling of all the others.
+
+Many records are looked through for one node: what they share, names and journals, is searched once.
+"""
+
+from bisect import bisect_left
+
+from kubestow.cycle.journal import Said
+from kubestow.cycle.trace import Trace
+from kubestow.decisions.record import Names, Record
+from kubestow.framework.results import Rejection
+
+
+class RefusedNode:
+    """Looks for one node in records that stay as they are meanwhile."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._rows: dict[int, int | None] = {}
+        self._changes: dict[int, list[int]] = {}
+        """Of chapters, by identity: which of the changes are about the node."""
+
+    def by(self, record: Record) -> tuple[str, ...] | None:
+        """The plugins that refused it, none if they are not known; None if it was not refused."""
+        row = None if record.names is None else self._row(record.names)
+        if row is None:
+            return None
+        rejection = None if record.refusals is None else record.refusals.of(row)
+        if rejection is not None:
+            return rejection.plugins
+        trace = record.trace
+        if trace is None or trace.order is None or trace.rows is None:
+            return None
+        if row not in trace.order[: trace.searched] or row in (trace.rows if trace.left is None else trace.left):
+            return None
+        said = (trace.failed or {}).get(row) if row in trace.rows else self._said(trace, row)
+        return said.plugins if isinstance(said, Rejection) else ()
+
+    def _row(self, names: Names) -> int | None:
+        key = id(names)
+        if key not in self._rows:
+            self._rows[key] = names.of_row.index(self._node) if self._node in names.of_row else None
+        return self._rows[key]
+
+    def _said(self, trace: Trace, row: int) -> Said:
+        if not trace.layers:
+            return None
+        chapter, change, _ = trace.layers[-1]
+        key = id(chapter)
+        if key not in self._changes:
+            self._changes[key] = [number for number, (changed, _) in enumerate(chapter.changes) if changed == row]
+        later = self._changes[key][bisect_left(self._changes[key], change) :]
+        return chapter.changes[later[0]][1] if later else chapter.last(row)
