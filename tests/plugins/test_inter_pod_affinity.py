@@ -226,6 +226,23 @@ def test_changes_can_bring_a_topology_key_that_nobody_used() -> None:
     assert refusals_for(plugin, cluster, after, info) == {"a2": EXISTING_ANTI}
 
 
+def test_changes_that_come_to_the_same_share_a_state() -> None:
+    """A pod that leaves its zone is like any other of that zone; nodes with the same state are judged together."""
+    placed = {name: pod(f"web-{name}", {"app": "web"}, on=name) for name in ("a1", "a2", "b1")}
+    cluster = two_zones(*placed.values())
+    plugin, info = plugin_for(cluster), PodInfo(pod("waiting", affinity=away(term())))
+    state: Any = plugin.pre_filter(info)
+    after = {
+        name: plugin.with_changes(state, info, [Change(PodInfo(gone), cluster.nodes.row_of[name], added=False)])
+        for name, gone in placed.items()
+    }
+    assert after["a1"] is after["a2"]
+    assert after["a1"] is not after["b1"]
+    again: Any = plugin.pre_filter(info)
+    gone = Change(PodInfo(placed["a1"]), cluster.nodes.row_of["a1"], added=False)
+    assert plugin.with_changes(again, info, [gone]) is not after["a1"]
+
+
 def test_a_what_if_is_judged_by_the_domains_of_the_cluster() -> None:
     """A copied row gets the verdict that its domain has in the whole cluster."""
     cluster = two_zones()

@@ -35,6 +35,8 @@ _WORDS = {
 }
 
 _MOST_NAMESPACE_SELECTORS = 1_000
+_MOST_SHIFTS = 64
+"""Each may be as large as the cluster has nodes."""
 
 CountsByKey = dict[str, CountArray]
 """Pods by label value id, for each topology key."""
@@ -79,6 +81,8 @@ class InterPodAffinity:
         self._args = args
         self._cluster = handle.cluster
         self._selected_namespaces: dict[Selector, tuple[int, frozenset[str]]] = {}
+        self._shifts_of: FilterState | None = None
+        self._known_shifts: dict[Hashable, FilterState] = {}
 
     def requeue_on(self) -> Sequence[Registration]:
         return registrations()
@@ -193,13 +197,26 @@ class InterPodAffinity:
                     objecting.add(term.topology_key, change)
         if not (near.amounts or away.amounts or objecting.amounts):
             return state
-        return self._state(
-            pod,
-            demands,
-            near.applied_to(state.near),
-            away.applied_to(state.away),
-            objecting.applied_to(state.objecting),
-        )
+        return self._shifted(state, pod, near, away, objecting)
+
+    def _shifted(
+        self, state: FilterState, pod: PodInfo, near: "_Shifts", away: "_Shifts", objecting: "_Shifts"
+    ) -> FilterState:
+        """A state with other counts; the very same for the same shifts, as what happens on one node is often like what
+        happens on others."""
+        if self._shifts_of is not state or len(self._known_shifts) >= _MOST_SHIFTS:
+            self._shifts_of, self._known_shifts = state, {}
+        key = (near.key, away.key, objecting.key)
+        found = self._known_shifts.get(key)
+        if found is None:
+            found = self._known_shifts[key] = self._state(
+                pod,
+                state.demands,
+                near.applied_to(state.near),
+                away.applied_to(state.away),
+                objecting.applied_to(state.objecting),
+            )
+        return found
 
     def filter_rows(self, state: FilterState, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         kinds: IntArray | None = None
@@ -262,6 +279,11 @@ class _Shifts:
         domain = int(self._cluster.nodes.labels.column(key).ids[change.row])
         if domain != ABSENT:
             self.amounts[key, domain] = self.amounts.get((key, domain), 0) + (1 if change.added else -1)
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal changes."""
+        return frozenset(self.amounts.items())
 
     def applied_to(self, counts: CountsByKey) -> CountsByKey:
         shifted = dict(counts)

@@ -91,9 +91,13 @@ class Search:
             if victims is None:
                 return
         trials = set_up(self._cycle, self._table, victims, adapting)
-        refused = FirstLook(victims, trials).refused()
+        look = FirstLook(victims, trials)
+        refused = look.refused()
         self._reprieve(victims, trials, ~refused, adapting)
         self._findings.note_refused(victims.rows[refused])
+        if adapting:
+            # To ask again what states come to costs far more than the words.
+            self._note_reasons(victims.rows, look)
 
     def _reprieve(
         self, victims: PotentialVictims, trials: Sequence[Trial], fits: BoolArray, adapting: Sequence[str]
@@ -156,8 +160,11 @@ class Search:
         if len(rows):
             victims = potential_victims(self._ranking, rows, self._priority)
             trials = set_up(self._cycle, self._table, victims, adapting_to(self._cycle, victims))
-            for reasons, refused in FirstLook(victims, trials).reasons():
-                self._findings.note_reasons(rows[refused], reasons)
+            self._note_reasons(rows, FirstLook(victims, trials))
+
+    def _note_reasons(self, rows: IntArray, look: FirstLook) -> None:
+        for reasons, refused in look.reasons():
+            self._findings.note_reasons(rows[refused], reasons)
 
 
 def _likely(wanted: int, found: int, tried: int) -> int:
