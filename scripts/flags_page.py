@@ -19,8 +19,8 @@ All flags of kube-scheduler v1.36, with its names, types and defaults, and those
 - Lists are separated by commas and add up when the flag is repeated; of other flags the last one counts.
 - With `--config` the deprecated flags are ignored but for those about a Policy, which wins over profiles and extenders
   in the file; the flags about leader election win over the file.
-- Flags without effect are accepted, so that the command line of kube-scheduler can be taken over; with `-v=1` the log
-  names those that were given.
+- Flags without effect are accepted, so that the command line of kube-scheduler can be taken over; at the start the log
+  warns of those that were given, and says why. [Compared with kube-scheduler](kube-scheduler.md) has them flag by flag.
 - An unknown flag or a bad value is told with the flag's name, and the exit code is 1.
 """
 

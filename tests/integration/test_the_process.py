@@ -114,6 +114,17 @@ def test_it_stops_in_good_order(plane: Running, start: Callable[..., Process]) -
     assert "Requested to terminate, exiting" in scheduler.said()
 
 
+def test_it_stops_in_good_order_without_an_election(start: Callable[..., Process]) -> None:
+    """Exit code 0 as well: it was asked to stop, and has. Flags without effect are told at the start."""
+    scheduler = start("--leader-elect=false", "--http2-max-streams-per-connection=7")
+    until(lambda: "Starting Kubernetes Scheduler" in scheduler.said(), scheduler)
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.ended() == 0
+    told = next(line for line in scheduler.said().splitlines() if "Flag has no effect" in line)
+    assert "--http2-max-streams-per-connection" in told
+    assert "only HTTP/1.1 is served" in told
+
+
 def _hanging_binding(client: Client) -> None:
     """A pod whose volume nobody will ever provision."""
     client.create(

@@ -14,6 +14,7 @@ from cryptography import x509
 from kubestow import config
 from kubestow.client.reviews import AccessReviewStatus, ReviewedUser, TokenReviewStatus
 from kubestow.config import Features
+from kubestow.model.pod import Pod
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.server.authentication import Authenticator, FrontProxies
 from kubestow.server.authorization import Authorizer
@@ -61,6 +62,8 @@ class Setting:
     open_paths: tuple[str, ...] = ("/healthz", "/livez", "/readyz")
     verbosities: list[int] = field(default_factory=list)
     below: dict[str, Page] = field(default_factory=dict)
+    pods: tuple[Pod, ...] = ()
+    leads: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Answer:
     status: int
     text: str
     content_type: str
+    raw: bytes
 
 
 class Reader:
@@ -94,7 +98,8 @@ class Reader:
         try:
             connection.request(method, path, body or None, headers)
             response = connection.getresponse()
-            return Answer(response.status, response.read().decode(), response.getheader("Content-Type") or "")
+            raw = response.read()
+            return Answer(response.status, raw.decode(errors="replace"), response.getheader("Content-Type") or "", raw)
         finally:
             connection.close()
 
@@ -110,6 +115,8 @@ async def served(setting: Setting) -> AsyncIterator[Reader]:
         setting.health,
         setting.ready,
         setting.verbosities.append,
+        lambda: setting.pods,
+        lambda: setting.leads,
         setting.below,
     )
     reviews: Any = setting.reviews

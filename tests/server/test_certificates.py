@@ -110,6 +110,8 @@ def test_another_certificate_for_another_name(tmp_path: Path) -> None:
         (ServerTls(cert_dir="/proc/nowhere"), "--cert-dir: cannot use /proc/nowhere"),
         (ServerTls(min_version="TLS1"), "--tls-min-version: 'TLS1' is none of VersionTLS10"),
         (ServerTls(cipher_suites=("TLS_NOPE",)), "--tls-cipher-suites: none of TLS_NOPE"),
+        (ServerTls(curves=(29, 23)), r"--tls-curve-preferences: must be one of 23 \(prime256v1\), "),
+        (ServerTls(curves=(4588,)), "--tls-curve-preferences: must be one of 23"),
     ],
 )
 def test_settings_that_cannot_be_used_name_the_flag(settings: ServerTls, words: str) -> None:
@@ -127,6 +129,32 @@ def test_the_oldest_version_and_the_ciphers() -> None:
     assert context.minimum_version is ssl.TLSVersion.TLSv1_3
     older = [cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
     assert older == ["ECDHE-RSA-AES128-GCM-SHA256"]
+
+
+def _agree(server: ssl.SSLContext, curve: str) -> bool:
+    """Whether a client that knows one key exchange mechanism comes to terms with a server."""
+    client = ssl.create_default_context()
+    client.check_hostname = False
+    client.verify_mode = ssl.CERT_NONE
+    client.set_ecdh_curve(curve)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
+    for _ in range(4):
+        for end in ends:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            except ssl.SSLError:
+                return False
+    return True
+
+
+def test_the_key_exchange() -> None:
+    """Is the one that the flag names, and no other."""
+    context = ServerContexts(ServerTls(curves=(24,)), HOSTS).context
+    assert _agree(context, "secp384r1")
+    assert not _agree(context, "prime256v1")
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,58 @@
 import asyncio
 import json
 
+import pytest
+import yaml
+
 from kubestow.config import Features
+from kubestow.model import codec
+from kubestow.model.pod import Pod
 from server.serving import Answer, Setting, served
+
+MANIFESTS = """
+- metadata: {name: p1, namespace: default}
+  spec:
+    nodeName: n1
+    schedulerName: default-scheduler
+    priority: 0
+    initContainers:
+      - {name: i, resources: {requests: {cpu: "2"}}}
+      - {name: s, restartPolicy: Always, resources: {requests: {cpu: 100m}}}
+    containers:
+      - name: a
+        resources:
+          requests: {cpu: 500m, memory: 1Gi, example.com/gpu: 1}
+          limits: {memory: 2Gi, example.com/gpu: 1}
+      - {name: b, resources: {requests: {cpu: 250m}}}
+    overhead: {memory: 1Gi, ephemeral-storage: 100m}
+- metadata: {name: p3, namespace: default}
+  spec:
+    schedulerName: other
+    resources: {requests: {cpu: "3"}, limits: {cpu: "4"}}
+    containers:
+      - name: a
+        resources: {limits: {cpu: 1, hugepages-2Mi: 4Mi}, requests: {cpu: 1, hugepages-2Mi: 4Mi, memory: 128M}}
+- metadata: {name: done, namespace: default}
+  spec: {nodeName: n1, containers: [{name: a, resources: {requests: {cpu: 1}}}]}
+  status: {phase: Succeeded}
+"""
+PODS = tuple(codec.decode(Pod, json.dumps(manifest).encode()) for manifest in yaml.safe_load(MANIFESTS))
+_P1 = 'namespace="default",node="n1",pod="p1",priority="0"'
+_P3 = 'namespace="default",node="",pod="p3",priority=""'
+_HERE, _THERE = 'scheduler="default-scheduler"', 'scheduler="other"'
+RESOURCES = f"""
+kube_pod_resource_limit{{{_P3},resource="cpu",{_THERE},unit="cores"}} 4
+kube_pod_resource_limit{{{_P3},resource="hugepages-2Mi",{_THERE},unit="bytes"}} 4.194304e+06
+kube_pod_resource_limit{{{_P1},resource="example.com/gpu",{_HERE},unit=""}} 1
+kube_pod_resource_limit{{{_P1},resource="memory",{_HERE},unit="bytes"}} 3.221225472e+09
+kube_pod_resource_request{{{_P3},resource="cpu",{_THERE},unit="cores"}} 3
+kube_pod_resource_request{{{_P3},resource="hugepages-2Mi",{_THERE},unit="bytes"}} 4.194304e+06
+kube_pod_resource_request{{{_P3},resource="memory",{_THERE},unit="bytes"}} 1.28e+08
+kube_pod_resource_request{{{_P1},resource="cpu",{_HERE},unit="cores"}} 2
+kube_pod_resource_request{{{_P1},resource="ephemeral-storage",{_HERE},unit="bytes"}} 0.1
+kube_pod_resource_request{{{_P1},resource="example.com/gpu",{_HERE},unit=""}} 1
+kube_pod_resource_request{{{_P1},resource="memory",{_HERE},unit="bytes"}} 2.147483648e+09
+"""
 
 
 def _setting(**fields: object) -> Setting:
@@ -40,7 +90,8 @@ def test_health_checks_are_metrics_of_their_own() -> None:
             return before.text, (await reader.get("/metrics/slis")).text
 
     before, after = asyncio.run(main())
-    assert before == ""
+    assert "kubernetes_healthcheck" not in before
+    assert "process_start_time_seconds" in before
     assert 'kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1\n' in after
 
 
@@ -64,6 +115,17 @@ def test_flags_as_text_and_as_json() -> None:
     answer = _ask("/flagz", headers={"Accept": "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"})
     shown = json.loads(answer.text)
     assert (shown["kind"], shown["apiVersion"], shown["flags"]["v"]) == ("Flagz", "config.k8s.io/v1beta1", "4")
+    assert answer.content_type == "application/json;g=config.k8s.io;v=v1beta1;as=Flagz"
+    answer = _ask("/flagz", headers={"Accept": "application/yaml;v=v1alpha1;g=config.k8s.io;as=Flagz"})
+    assert yaml.safe_load(answer.text)["apiVersion"] == "config.k8s.io/v1alpha1"
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/json;v=v9;g=config.k8s.io;as=Flagz", "image/png"])
+def test_forms_that_there_are_not(accept: str) -> None:
+    """The answer names those that there are."""
+    answer = _ask("/flagz", headers={"Accept": accept})
+    assert answer.status == 406
+    assert "text/plain" in json.loads(answer.text)["message"]
 
 
 def test_the_status() -> None:
@@ -74,7 +136,21 @@ def test_the_status() -> None:
     answer = _ask("/statusz", headers={"Accept": "application/json; v=v1beta1; g=config.k8s.io; as=Statusz"})
     shown = json.loads(answer.text)
     assert shown["startTime"] == "2027-01-15T08:00:00Z"
-    assert "/healthz" in shown["paths"]
+    assert shown["binaryVersion"] == "1.36.4"
+    assert shown["emulationVersion"] == "1.36"
+    assert shown["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/version"]
+
+
+def test_what_pods_ask_for() -> None:
+    """As kube-scheduler adds it up and writes it: sidecars, init containers, the pod as a whole, limits, units."""
+    page = _ask("/metrics/resources", _setting(pods=PODS)).text
+    assert [line for line in page.splitlines() if not line.startswith("#")] == RESOURCES.strip().splitlines()
+
+
+def test_only_the_leader_tells_what_pods_ask_for() -> None:
+    """So that nothing is counted twice."""
+    answer = _ask("/metrics/resources", _setting(pods=PODS, leads=False))
+    assert (answer.status, answer.text) == (200, "")
 
 
 def test_pages_behind_feature_gates() -> None:

@@ -16,7 +16,7 @@ _ONE_VERSION = "there is one version of Kubernetes here, and nothing to emulate"
 
 
 class Flag(NamedTuple):
-    """One flag. `ignored` says why a flag that is accepted has no effect."""
+    """One flag. `ignored` says why a flag that is accepted has no effect, `differs` in what its effect differs."""
 
     name: str
     type: FlagType
@@ -24,6 +24,7 @@ class Flag(NamedTuple):
     help: str
     ignored: str = ""
     short: str = ""
+    differs: str = ""
 
     @property
     def parameter(self) -> str:
@@ -49,7 +50,8 @@ def _deprecated(text: str) -> str:
 
 GROUPS: dict[str, tuple[Flag, ...]] = {
     "Misc": (
-        Flag("config", types.STRING, "", "The configuration file (KubeSchedulerConfiguration, YAML or JSON)."),
+        Flag("config", types.STRING, "", "The configuration file (KubeSchedulerConfiguration, YAML or JSON).",
+             differs="a changed file is taken over without a restart, unless --reload=off"),
         Flag("master", types.STRING, "", "The address of the API server; wins over the one in the kubeconfig."),
         Flag("write-config-to", types.STRING, "", "Write the configuration to this file, complete, and exit."),
     ),
@@ -82,8 +84,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "nothing."),
         Flag("tls-cert-file", types.STRING, "", "The certificate for HTTPS (PEM, followed by its authorities)."),
         Flag("tls-cipher-suites", types.STRINGS, (), "The cipher suites up to TLS 1.2, by their IANA names."),
-        Flag("tls-curve-preferences", types.INT32_SLICE, (), "The key exchange mechanisms, as numbers of Go's.",
-             "Python cannot choose among them"),
+        Flag("tls-curve-preferences", types.INT32_SLICE, (), "The key exchange mechanism, as Go's number: 23, 24, 25 "
+             "or 29.", differs="only one may be given, and none with ML-KEM: Python's ssl cannot be told more"),
         Flag("tls-min-version", types.STRING, "", "The oldest TLS version served: VersionTLS10 to VersionTLS13."),
         Flag("tls-private-key-file", types.STRING, "", "The private key of --tls-cert-file."),
         Flag("tls-sni-cert-key", types.NAMED_CERT_KEY, (), "Another certificate and key, for clients that ask for one "
@@ -122,7 +124,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("contention-profiling", types.BOOL, True, _deprecated("Profile waiting for locks."), "there are no locks"),
         Flag("kube-api-burst", types.INT32, 100, _deprecated("Requests to the API server in a burst.")),
         Flag("kube-api-content-type", types.STRING, "application/vnd.kubernetes.protobuf",
-             _deprecated("The format of requests."), "requests and answers are JSON"),
+             _deprecated("The format of requests."), "requests and answers are JSON, which decodes faster here"),
         Flag("kube-api-qps", types.FLOAT32, 50.0, _deprecated("Requests to the API server in a second.")),
         Flag("kubeconfig", types.STRING, "", _deprecated("The kubeconfig: where the API server is and who we are.")),
         Flag("pod-max-in-unschedulable-pods-duration", types.DURATION, Duration(300 * _SECOND), "DEPRECATED. How long "
@@ -133,7 +135,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "policy.cfg; wins over --policy-config-file."),
         Flag("policy-configmap-namespace", types.STRING, "kube-system", "DEPRECATED. The namespace of "
              "--policy-configmap."),
-        Flag("profiling", types.BOOL, True, _deprecated("Serve /debug/flags/v, which changes the verbosity of logs.")),
+        Flag("profiling", types.BOOL, True, _deprecated("Serve /debug/pprof, and /debug/flags/v, which changes the "
+             "verbosity of logs."), differs="profile, heap and goroutine, of Python code, in pprof's format"),
         Flag("use-legacy-policy-config", types.BOOL, False, "DEPRECATED. Take the Policy from --policy-config-file "
              "even if --policy-configmap is given."),
     ),
@@ -152,7 +155,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     "Feature gate": (
         Flag("emulated-version", types.STRINGS, (), "The version to do as.", _ONE_VERSION),
         Flag("feature-gates", types.FEATURE_GATES, (), "Features to turn on or off: A=true,B=false; a name may be "
-             "preceded by kube:. May be repeated."),
+             "preceded by kube:. May be repeated.", differs="gates that concern no scheduler change nothing"),
         Flag("min-compatibility-version", types.STRINGS, (), "The oldest version to work with.", _ONE_VERSION),
     ),
     "Metrics": (
@@ -161,7 +164,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("allow-metric-labels-manifest", types.STRING, "", "A file that says the same."),
         Flag("disabled-metrics", types.STRINGS, (), "Metrics that are not served, by their full names."),
         Flag("show-hidden-metrics-for-version", types.STRING, "", "The previous minor version, to serve what it "
-             "served and this one hides."),
+             "served and this one hides.", differs="no metric is hidden"),
     ),
     "Logs": (
         Flag("log-flush-frequency", types.DURATION, Duration(5 * _SECOND), "How often collected log lines are "
@@ -177,10 +180,12 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("logging-format", types.STRING, "text", "text or json."),
         Flag("v", types.LEVEL, 0, "How much is told: 0 the most important, 2 changes, 3 and 4 decisions, 5 all.",
              short="v"),
-        Flag("vmodule", types.MODULES, (), "More from some modules: pattern=N,pattern=N."),
+        Flag("vmodule", types.MODULES, (), "More from some modules: pattern=N,pattern=N.",
+             differs="patterns match the names of Python modules"),
     ),
     "Global": (
-        Flag("version", types.VERSION, "", "Tell the version and exit; --version=raw tells all about it."),
+        Flag("version", types.VERSION, "", "Tell the version and exit; --version=raw tells all about it.",
+             differs="names Kubestow's version, too"),
     ),
 }  # fmt: skip
 

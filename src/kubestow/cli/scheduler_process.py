@@ -128,7 +128,7 @@ def _tell_flags(flags: Flags) -> None:
         log.info(line, v=1)
     for name in sorted(flags.given):
         if FLAGS[name].ignored:
-            log.info("Flag has no effect", v=1, flag=f"--{name}", reason=FLAGS[name].ignored)
+            log.warning("Flag has no effect", flag=f"--{name}", reason=FLAGS[name].ignored)
 
 
 class _Process:

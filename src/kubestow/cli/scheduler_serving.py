@@ -31,6 +31,7 @@ def serving_of(flags: Flags, listening: Listening, set_verbosity: Callable[[int]
             sni=flags["tls-sni-cert-key"],
             min_version=flags["tls-min-version"],
             cipher_suites=flags["tls-cipher-suites"],
+            curves=flags["tls-curve-preferences"],
         ),
         authentication_kubeconfig=flags["authentication-kubeconfig"],
         authorization_kubeconfig=flags["authorization-kubeconfig"],

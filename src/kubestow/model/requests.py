@@ -12,12 +12,12 @@ Scoring pretends that a container without a request for CPU or memory wants a li
 Sums are exact, in nano-units, and rounded up once at the end.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 
 from kubestow.model.label_syntax import key_problems
 from kubestow.model.meta import Base, ResourceList
-from kubestow.model.pod import Container, ContainerStatus, Pod
+from kubestow.model.pod import Container, ContainerStatus, Pod, ResourceRequirements
 from kubestow.model.quantity import INT64_MAX, NANO_PER_MILLI, NANO_PER_UNIT, milli, millis_up, nano, units_up, value
 
 CPU = "cpu"
@@ -172,6 +172,27 @@ def _requests_of_many(pod: Pod, rules: RequestRules) -> PodRequests:
     )
 
 
+def declared_requests(pod: Pod) -> Nanos:
+    """What the pod's spec asks for, of every resource it names, whatever its status says; raises QuantityError."""
+    return _declared(pod, lambda resources: resources.requests)
+
+
+def declared_limits(pod: Pod) -> Nanos:
+    """What the pod's spec is limited to, as `declared_requests`; overhead adds only to what is limited."""
+    return _declared(pod, lambda resources: resources.limits, only_present=True)
+
+
+def _declared(pod: Pod, field: Callable[[ResourceRequirements], ResourceList], *, only_present: bool = False) -> Nanos:
+    spec = pod.spec
+    inits = [(_nanos(field(c.resources)), is_sidecar(c)) for c in spec.initContainers]
+    total = _add_up([_nanos(field(c.resources)) for c in spec.containers], inits, {})
+    if spec.resources is not None:
+        total.update(_of_whole_pod(field(spec.resources)))
+    overhead = _nanos(spec.overhead)
+    _add(total, {name: amount for name, amount in overhead.items() if not only_present or total.get(name)})
+    return total
+
+
 def is_sidecar(container: Container) -> bool:
     """Whether an init container keeps running beside the others."""
     return container.restartPolicy == "Always"
@@ -218,16 +239,17 @@ def _pod_level(pod: Pod, rules: RequestRules, refused: bool) -> Nanos:
     """The requests of the pod as a whole."""
     if not rules.pod_level or pod.spec.resources is None:
         return {}
-    wanted = {
-        name: nano(raw)
-        for name, raw in pod.spec.resources.requests.items()
-        if name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES)
-    }
+    wanted = _of_whole_pod(pod.spec.resources.requests)
     used = pod.status.resources
     if used is None or not rules.status or not rules.pod_level_status:
         return wanted
     held = _largest(wanted, used.requests, pod.status.allocatedResources, refused)
     return {name: held.get(name, 0) for name in wanted}
+
+
+def _of_whole_pod(resources: ResourceList) -> Nanos:
+    """Those resources that a pod as a whole can have."""
+    return {name: nano(raw) for name, raw in resources.items() if name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES)}
 
 
 def _largest(wanted: Nanos, used: ResourceList, allocated: ResourceList | None, refused: bool) -> Nanos:

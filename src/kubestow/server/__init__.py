@@ -4,7 +4,7 @@
     tls             the certificate it shows, made where there is none, read again when it changes
     authentication  who asks: a front proxy's word, a client certificate, a token that the API server knows
     authorization   who may read: some paths everybody, the others who the API server allows
-    pages           which path is what; health, zpages: those pages that take some making
+    pages           which path is what; health, zpages, profiling (pprof), resource_metrics: those that take some making
 
 Promise: nothing served changes what the scheduler does, save the verbosity of its log.
 """

@@ -1,8 +1,9 @@
 """Which path is what."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 import msgspec
 import yaml
@@ -12,15 +13,19 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request, Response
+from kubestow.model.pod import Pod
 from kubestow.reporting.build import BuildInfo
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.health import HealthMetrics
 from kubestow.server import zpages
 from kubestow.server.health import TEXT, Check, HealthPage
+from kubestow.server.resource_metrics import ResourceMetrics
 
 Stream = Callable[[Connection], None]
 """An answer that goes on; is told where to."""
-Page = Callable[[Request], Response | Stream]
+PROFILING = "/debug/pprof"
+Answer = Response | Stream | Awaitable[Response]
+Page = Callable[[Request], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,9 @@ class Subject:
     health_checks: tuple[Check, ...]
     ready_checks: tuple[Check, ...]
     set_verbosity: Callable[[int], None]
+    pods: Callable[[], Iterable[Pod]]
+    """All that are known, whoever schedules them."""
+    leads: Callable[[], bool]
     below: Mapping[str, Page] = field(default_factory=dict)
     """Pages of others, by the path that they and all paths below them have."""
 
@@ -46,9 +54,12 @@ class Pages:
         self._subject = subject
         self._now = now
         self._started = now()
+        resources = ResourceMetrics(subject.pods, subject.leads)
+        self._below_paths = dict(subject.below)
         self._pages: dict[str, Page] = {
             "/configz": lambda _: Response(200, self._configz()),
             "/metrics": lambda request: _metrics(subject.metrics, request),
+            "/metrics/resources": lambda request: _metrics(resources, request),
             "/metrics/slis": lambda request: _metrics(subject.metrics.health, request),
             "/version": lambda _: Response(200, _version()),
         }
@@ -65,13 +76,14 @@ class Pages:
             self._pages["/statusz"] = self._statusz
         if subject.configuration().enableProfiling:
             self._taking["/debug/flags/v"] = self._set_verbosity
+            self._below_paths[PROFILING] = lambda request: self._profiling(request)
 
     @property
     def paths(self) -> list[str]:
         """Every path that is served."""
-        return sorted(self._pages.keys() | self._taking.keys() | self._subject.below.keys())
+        return sorted(self._pages.keys() | self._taking.keys() | self._below_paths.keys())
 
-    def answer(self, request: Request) -> Response | Stream:
+    def answer(self, request: Request) -> Answer:
         """The page of a path; raises ApiError where there is none."""
         path = request.path
         if request.method in ("GET", "HEAD"):
@@ -88,7 +100,7 @@ class Pages:
         raise ApiError(404, "NotFound", f"there is no page {path}; there are: {' '.join(self.paths)}")
 
     def _below(self, path: str) -> Page | None:
-        for above, page in self._subject.below.items():
+        for above, page in self._below_paths.items():
             if path == above or path.startswith(f"{above}/"):
                 return page
         return None
@@ -102,7 +114,15 @@ class Pages:
             self._pages[f"/{page.name}/{check.name}"] = lambda _, check=check: page.answer_check(check)  # type: ignore[misc]
 
     def _statusz(self, request: Request) -> Response:
-        return zpages.statusz(request, self._started, self._now(), self.paths)
+        listed = [path for path in self.paths if path.count("/") == 1 and path != "/statusz"]
+        return zpages.statusz(request, self._started, self._now(), listed)
+
+    @cached_property
+    def _profiling(self) -> Page:
+        # Imported only now: few ever ask.
+        from kubestow.server.profiling import Profiling
+
+        return Profiling().answer
 
     def _set_verbosity(self, request: Request) -> Response:
         text = request.body.decode("ascii", "replace").strip()
@@ -123,6 +143,6 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _metrics(metrics: Metrics | HealthMetrics, request: Request) -> Response:
+def _metrics(metrics: Metrics | HealthMetrics | ResourceMetrics, request: Request) -> Response:
     body, content_type = metrics.render(request.header(b"accept"))
     return Response(200, body, content_type=content_type.encode())

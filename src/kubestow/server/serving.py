@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,6 +97,8 @@ class SecureServer:
             user = await self.authenticator.user_of(request, connection)
             await self.authorizer.check(user, request)
             answer = self.pages.answer(request)
+            if isinstance(answer, Awaitable):
+                answer = await answer
             if not isinstance(answer, Response):
                 answer(connection)
                 return

@@ -21,6 +21,8 @@ VERSIONS = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
+CURVES = {23: "prime256v1", 24: "secp384r1", 25: "secp521r1", 29: "X25519"}
+"""Key exchange mechanisms by Go's numbers, which are TLS' own."""
 _OPENSSL_WORDS = {"AES_128": "AES128", "AES_256": "AES256", "CHACHA20_POLY1305_SHA256": "CHACHA20-POLY1305"}
 _ALWAYS_ON = "TLS_AES_", "TLS_CHACHA20_"
 """How the suites of TLS 1.3 begin, which cannot be chosen."""
@@ -40,6 +42,7 @@ class ServerTls:
     sni: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     min_version: str = ""
     cipher_suites: tuple[str, ...] = ()
+    curves: tuple[int, ...] = ()
     client_authorities: bytes = b""
     """PEM of all authorities whose certificates clients may show."""
 
@@ -90,6 +93,8 @@ class ServerContexts:
                 context.set_ciphers(":".join(_openssl_name(suite) for suite in chosen))
             except ssl.SSLError:
                 raise TlsError(f"--tls-cipher-suites: none of {', '.join(chosen)} is known here") from None
+        if settings.curves:
+            context.set_ecdh_curve(_curve(settings.curves))
         if settings.client_authorities:
             context.verify_mode = ssl.CERT_OPTIONAL
             context.load_verify_locations(cadata=settings.client_authorities.decode("ascii"))
@@ -135,6 +140,13 @@ class ServerContexts:
         context = self._by_name.get(asked) or self._by_name.get(wildcard)
         if context is not None:
             connection.context = context
+
+
+def _curve(wanted: tuple[int, ...]) -> str:
+    if len(wanted) > 1 or wanted[0] not in CURVES:
+        known = ", ".join(f"{number} ({name})" for number, name in CURVES.items())
+        raise TlsError(f"--tls-curve-preferences: must be one of {known}: Python's ssl can be told no more")
+    return CURVES[wanted[0]]
 
 
 def _openssl_name(suite: str) -> str:

@@ -1,13 +1,15 @@
-"""/flagz and /statusz: as text for people, as JSON for who asks for the kind by name in the Accept header."""
+"""/flagz and /statusz: as text for people; as JSON or YAML for who asks for the kind by name in the Accept header."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import yaml
 
+from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request, Response
-from kubestow.reporting.build import BuildInfo
+from kubestow.reporting.build import KUBERNETES, BuildInfo
 from kubestow.server.health import TEXT
 
 COMPONENT = "kube-scheduler"
@@ -15,54 +17,63 @@ _WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
     "for debugging purposes only."
 )
-_VERSION = "config.k8s.io/v1beta1"
+_GROUP = "config.k8s.io"
+_VERSION, _OLD_VERSION = "v1beta1", "v1alpha1"
+_FORMATS = ("application/json", "application/yaml")
 
 
 def flagz(request: Request, flags: Mapping[str, str]) -> Response:
     """The value of every flag."""
-    if _wants(request, "Flagz"):
-        return _json("Flagz", {"flags": dict(flags)})
-    lines = "".join(f"{name}={value}\n" for name, value in sorted(flags.items()))
-    return Response(200, f"\n{COMPONENT} flagz\n{_WARNING}\n\n{lines}".encode(), content_type=TEXT)
+    lines = [f"{name}={value}" for name, value in sorted(flags.items())]
+    return _answer(request, "Flagz", lines, {"flags": dict(flags)})
 
 
 def statusz(request: Request, started: float, now: float, paths: Sequence[str]) -> Response:
     """Which version runs, since when, and what it serves."""
     build = BuildInfo()
-    version = f"{build.major}.{build.minor}"
+    emulated = f"{build.major}.{build.minor}"
     start = datetime.fromtimestamp(started, UTC)
     uptime = int(now - started)
-    if _wants(request, "Statusz"):
-        return _json(
-            "Statusz",
-            {
-                "startTime": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "uptimeSeconds": uptime,
-                "goVersion": build.go_version,
-                "binaryVersion": version,
-                "emulationVersion": version,
-                "paths": list(paths),
-            },
-        )
     minutes, seconds = divmod(uptime, 60)
     hours, minutes = divmod(minutes, 60)
     lines = [
         f"Started: {start.strftime('%a %b %d %H:%M:%S UTC %Y')}",
         f"Up: {hours} hr {minutes:02d} min {seconds:02d} sec",
         f"Go version: {build.go_version}",
-        f"Binary version: {version}",
-        f"Emulation version: {version}",
+        f"Binary version: {KUBERNETES}",
+        f"Emulation version: {emulated}",
         f"Paths: {' '.join(paths)}",
     ]
-    text = "\n".join(lines)
-    return Response(200, f"\n{COMPONENT} statusz\n{_WARNING}\n\n{text}\n".encode(), content_type=TEXT)
+    fields = {
+        "startTime": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "uptimeSeconds": uptime,
+        "goVersion": build.go_version,
+        "binaryVersion": KUBERNETES,
+        "emulationVersion": emulated,
+        "paths": list(paths),
+    }
+    return _answer(request, "Statusz", lines, fields)
 
 
-def _wants(request: Request, kind: str) -> bool:
-    accept = request.header(b"accept")
-    return any("application/json" in part and f"as={kind}" in part for part in accept.replace(" ", "").split(","))
+def _answer(request: Request, kind: str, lines: list[str], fields: dict[str, Any]) -> Response:
+    """In the first form that the Accept header names and that there is; raises ApiError where there is none."""
+    accept = request.header(b"accept").replace(" ", "") or "*/*"
+    for part in accept.split(","):
+        form, *parameters = part.split(";")
+        settings = dict(parameter.partition("=")[::2] for parameter in parameters)
+        if form in ("*/*", "text/*", "text/plain"):
+            text = "\n".join((f"\n{COMPONENT} {kind.lower()}", _WARNING, "", *lines, ""))
+            return Response(200, text.encode(), content_type=TEXT)
+        wanted = (settings.get("g"), settings.get("as"))
+        if form in _FORMATS and wanted == (_GROUP, kind) and settings.get("v") in (_VERSION, _OLD_VERSION):
+            return _structured(kind, form, settings["v"], fields)
+    raise ApiError(406, "NotAcceptable", f"only these are served: text/plain, and {' and '.join(_FORMATS)} with "
+                   f";v={_VERSION};g={_GROUP};as={kind}")  # fmt: skip
 
 
-def _json(kind: str, fields: dict[str, Any]) -> Response:
-    body = {"kind": kind, "apiVersion": _VERSION, "metadata": {"name": COMPONENT}, **fields}
-    return Response(200, msgspec.json.encode(body))
+def _structured(kind: str, form: str, version: str, fields: dict[str, Any]) -> Response:
+    body = {"kind": kind, "apiVersion": f"{_GROUP}/{version}", "metadata": {"name": COMPONENT}, **fields}
+    written = msgspec.json.encode(body) if form == _FORMATS[0] else yaml.safe_dump(body).encode()
+    old = f'299 - "This version of the {kind.lower()} endpoint is deprecated; use {_VERSION}"'
+    warning = (("Warning", old),) if version == _OLD_VERSION else ()
+    return Response(200, written, f"{form};g={_GROUP};v={version};as={kind}".encode(), warning)

@@ -148,13 +148,15 @@ class LiveScheduler:
         )
         self.informers = Informers(clients.watches, chance.random)
         stores = watch_everything(self.informers, core.intake, options.features, whole_kinds(configuration.extenders))
+        self.pods = pods = stores[PODS.name].objects.values
+        """All that are known, whoever schedules them."""
         self.reloader = None
         if options.reload is not None:
             self.reloader = Reloader(
                 core,
                 Setup(configuration, options.registry, options.reload.plugins),
                 partial(asyncio.to_thread, options.reload.load),
-                lambda: stores[PODS.name].objects.values(),
+                pods,
                 lambda kind, reason, what: events.announce(self._speaker, lock, what, reason=reason, kind=kind),
                 metrics.reload,
                 self.extenders,

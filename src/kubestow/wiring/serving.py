@@ -94,6 +94,8 @@ class Serving:
                 sync_check(live.synced.is_set, live.informers.unsynced),
             ),
             options.set_verbosity,
+            live.pods,
+            lambda: live.leads,
             {} if live.decisions is None else _decision_pages(live.decisions),
         )
 

@@ -3,6 +3,7 @@
 from kubestow.reporting.metrics import exposition
 from kubestow.reporting.metrics.instruments import STABLE, Counter, Gauge
 from kubestow.reporting.metrics.options import MetricOptions
+from kubestow.reporting.metrics.process import add_start_time
 from kubestow.reporting.metrics.registry import Registry
 
 
@@ -22,6 +23,8 @@ class HealthMetrics:
                 "name status type",
             )
         )
+
+        add_start_time(self.registry)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The page, and its Content-Type."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from kubestow.reporting.metrics.instruments import RAW, Counter, Gauge, Key
+from kubestow.reporting.metrics.instruments import ALPHA, RAW, Counter, Gauge, Key
 from kubestow.reporting.metrics.registry import Registry
 
 _STAT = {"utime": 11, "stime": 12, "starttime": 19, "vsize": 20, "rss": 21}
@@ -31,6 +31,13 @@ def add_process_metrics(registry: Registry, proc: Path = Path("/proc")) -> None:
         ("process_network_transmit_bytes_total", "Bytes sent.", lambda: reader.network("OutOctets")),
     ):
         registry.add(Counter(name, RAW, text)).watch(_source(read))
+
+
+def add_start_time(registry: Registry, proc: Path = Path("/proc")) -> None:
+    """Take only when the process started."""
+    if (proc / "self/stat").exists():
+        text = "When the process started, in seconds since the epoch."
+        registry.add(Gauge("process_start_time_seconds", ALPHA, text)).watch(_source(_Proc(proc).start_time))
 
 
 def _source(read: Callable[[], float]) -> Callable[[], dict[Key, float]]:

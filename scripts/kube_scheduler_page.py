@@ -1,0 +1,95 @@
+"""Write docs/reference/kube-scheduler.md: flag by flag, endpoint by endpoint, what is the same and what differs."""
+
+from pathlib import Path
+
+from kubestow.cli.scheduler_flags import GROUPS, Flag
+
+PAGE = Path(__file__).parents[1] / "docs/reference/kube-scheduler.md"
+OWN_GROUPS = ("Plugin", "Decision", "Tracing")
+"""Of flags that kube-scheduler does not have."""
+LEGACY = ("policy-config-file", "policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config")
+
+SAME = "same"
+ENDPOINTS = {
+    "/healthz": (SAME, "`leaderElection` where there is an election, else `ping`"),
+    "/livez": (SAME, "`ping`"),
+    "/readyz": (SAME, "`leaderElection`, `shutdown`, `sched-handler-sync`"),
+    "/metrics": (SAME, "[metrics](metrics.md): names, types, labels, buckets; no `go_...` metrics"),
+    "/metrics/resources": (SAME, "requests and limits of every pod; empty unless this instance leads"),
+    "/metrics/slis": (SAME, "results of health checks"),
+    "/configz": (SAME, "the configuration in use, complete; after a reload the new one"),
+    "/flagz": (SAME, "text; JSON and YAML as `Flagz` of config.k8s.io/v1beta1 and v1alpha1"),
+    "/statusz": (SAME, "text; JSON and YAML as `Statusz`; `goVersion` has the interpreter's version"),
+    "/debug/flags/v": (SAME, "PUT of a number sets the verbosity of the log"),
+    "/debug/pprof": (
+        "differs",
+        "`profile`, `heap` and `goroutine` (tasks, threads) in pprof's format, 55 s at most; no others, which are Go's",
+    ),
+    "/version": ("own", "the version, as Kubernetes components tell it"),
+    "/debug/decisions": ("own", "[every decision and why](decisions.md)"),
+}
+"""By path: how it compares, and what is there."""
+
+INTRODUCTION = """\
+# Compared with kube-scheduler
+
+<!-- Written by scripts/kube_scheduler_page.py; change it or src/kubestow/cli/scheduler_flags.py and run it again. -->
+
+What the program does as kube-scheduler v1.36 does, and where it differs. Decisions are the same; the
+[plugins](plugins/README.md) say what each contributes.
+
+## Endpoints
+
+Served over HTTPS on `--secure-port`, to whom the API server allows to read the path; the health pages are open to all.
+Answers are HTTP/1.1. A path that does not exist is answered with 404 as there, in JSON that names the paths there are.
+
+| path | compared | what |
+|---|---|---|
+"""
+
+PROCESS = """
+## The process
+
+| | kube-scheduler | Kubestow |
+|---|---|---|
+| SIGTERM or SIGINT while leader election is on | exit code 0 | exit code 0 |
+| the same with `--leader-elect=false` | exit code 1 | **exit code 0**: it was asked to stop, and has |
+| a second signal | exit code 1 at once | the same |
+| the lease is lost | exit code 1, `Leaderelection lost` | the same |
+| bad flags or configuration | exit code 1 | the same, all faults at once |
+| bindings under way when it stops | left to their fate | up to 10 seconds to finish |
+| the lease when it stops | released | released once all bindings have ended |
+| SIGHUP | ends it | reloads configuration and plugins |
+| SIGUSR2 | tells the log what it knows, and compares that with the API server | the same |
+
+## Flags
+
+`same`: does what it does there. `no effect`: accepted, and the log says why at the start. `own`: not there.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    rows = "".join(f"| `{path}` | {compared} | {what} |\n" for path, (compared, what) in ENDPOINTS.items())
+    return INTRODUCTION + rows + PROCESS + "".join(_table(group, flags) for group, flags in GROUPS.items())
+
+
+def compared(group: str, flag: Flag) -> tuple[str, str]:
+    """How a flag compares, and why."""
+    if group in OWN_GROUPS:
+        return "own", ""
+    if flag.name in LEGACY:
+        return "own", "kube-scheduler had it up to v1.22"
+    if flag.ignored:
+        return "no effect", flag.ignored
+    return ("differs", flag.differs) if flag.differs else (SAME, "")
+
+
+def _table(group: str, flags: tuple[Flag, ...]) -> str:
+    lines = ["", f"### {group}", "", "| flag | compared | why |", "|---|---|---|"]
+    lines += [f"| `--{flag.name}` | {' | '.join(compared(group, flag))} |" for flag in flags]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,61 @@
+"""docs/reference/kube-scheduler.md: it says what is, of every flag and of every endpoint."""
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from kubestow.cli.scheduler_flags import FLAGS
+from project_scripts import ROOT, load_script
+from server.serving import Setting, served
+
+script = load_script("kube_scheduler_page")
+REFERENCE = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance").parent / "reference"
+with_reference = pytest.mark.skipif(
+    not (REFERENCE / "flags.txt").exists(), reason=f"no flags of kube-scheduler at {REFERENCE}/flags.txt"
+)
+
+
+def _recorded() -> dict[str, tuple[str, str]]:
+    """Type and default of every flag of kube-scheduler, as its help shows them."""
+    found = {}
+    for line in (REFERENCE / "flags.txt").read_text().splitlines():
+        if line.startswith("-"):
+            words, _, default = line.partition(" default=")
+            *_, name, kind = words.split()
+            found[name.removeprefix("--")] = (kind, default)
+    return found
+
+
+def test_the_page_is_current() -> None:
+    """Run scripts/kube_scheduler_page.py to write it anew."""
+    assert script.PAGE.read_text() == script.page()
+
+
+@with_reference
+def test_every_flag_of_kube_scheduler_is_there() -> None:
+    """With its type and default; the page tells of exactly these that kube-scheduler has them."""
+    recorded = _recorded()
+    assert recorded.pop("help") == ("bool", "")
+    mine = {flag.name: (flag.type.name or "bool", flag.shown_default) for flag in FLAGS.values()}
+    assert {name: mine[name] for name in recorded} == recorded
+    own = {
+        flag.name
+        for group, flags in script.GROUPS.items()
+        for flag in flags
+        if script.compared(group, flag)[0] == "own"
+    }
+    assert own == mine.keys() - recorded.keys()
+
+
+def test_every_endpoint_is_there() -> None:
+    """Those that are served and those that are told are the same."""
+
+    async def paths() -> list[str]:
+        async with served(Setting()) as reader:
+            return reader.server.pages.paths
+
+    mine = {path for path in asyncio.run(paths()) if not re.fullmatch(r"/(healthz|livez|readyz)/.*", path)}
+    assert mine | {"/debug/decisions"} == script.ENDPOINTS.keys()
