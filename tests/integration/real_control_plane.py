@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -217,7 +218,14 @@ class RealControlPlane:
         self.call("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
 
 
-def assets() -> Path | None:
-    """Where etcd and kube-apiserver are, or None."""
-    named = os.environ.get("KUBEBUILDER_ASSETS")
-    return Path(named) if named else None
+def folders() -> list[Path]:
+    """Where etcd and kube-apiserver are, of one version or of several."""
+    return [Path(name) for name in os.environ.get("KUBEBUILDER_ASSETS", "").split(os.pathsep) if name]
+
+
+def needs_version(assets: Path, minor: int, what: str) -> None:
+    """Skip what an older server does not serve."""
+    told = subprocess.run([assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True).stdout
+    found = int(told.split(".")[1])
+    if found < minor:
+        pytest.skip(f"kube-apiserver v1.{found} has no {what}; v1.{minor} is the first")

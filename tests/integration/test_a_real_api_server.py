@@ -17,12 +17,9 @@ import pytest
 import yaml
 
 from integration.cluster import node, pod, priority_class
-from integration.real_control_plane import PATIENCE, RealControlPlane, assets, free_port, token_of, until
+from integration.real_control_plane import PATIENCE, RealControlPlane, free_port, token_of, until
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(assets() is None, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"),
-]
+pytestmark = pytest.mark.real
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -39,10 +36,8 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
-    found = assets()
-    assert found is not None
-    running = RealControlPlane(found, tmp_path_factory.mktemp("real"))
+def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
+    running = RealControlPlane(assets, tmp_path_factory.mktemp("real"))
     yield running
     running.close()
 

@@ -1,6 +1,7 @@
 """Claims at a real kube-apiserver, which checks what is written: allocated, reserved, freed, raced for, made."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,19 +18,21 @@ from integration.device_manifests import (
     devices_of,
     reserved_for,
 )
-from integration.real_control_plane import RealControlPlane, assets, until
+from integration.real_control_plane import RealControlPlane, needs_version, until
 from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
 
 __all__ = ["plane", "start"]
 """Fixtures."""
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(assets() is None, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"),
-]
+pytestmark = pytest.mark.real
 
 Start = Callable[..., Scheduler]
 RESOURCE = "example.com/gpu"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _new_enough(assets: Path) -> None:
+    needs_version(assets, 34, "resource.k8s.io/v1")
 
 
 @pytest.fixture(autouse=True)

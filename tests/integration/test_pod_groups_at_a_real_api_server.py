@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from integration.real_control_plane import RealControlPlane, RefusedError, assets, until
+from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 from integration.test_a_real_api_server import Scheduler, start
 from project_scripts import load_script
 from test_conformance import CASES
@@ -25,7 +26,6 @@ SLOW_SECONDS = 20.0
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.skipif(assets() is None, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"),
     pytest.mark.skipif(not FILE.exists(), reason=f"no recorded cases at {FILE}; name their folder in CONFORMANCE"),
 ]
 
@@ -34,12 +34,11 @@ GATES = ",".join(f"{gate}=true" for gate in GANG.GATES.split())
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
+def plane(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
     """With everything on that has to do with pod groups."""
-    found = assets()
-    assert found is not None
+    needs_version(assets, 36, "pod groups")
     flags = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
-    running = RealControlPlane(found, tmp_path_factory.mktemp("groups"), *flags)
+    running = RealControlPlane(assets, tmp_path_factory.mktemp("groups"), *flags)
     for name, value in GANG.PRIORITIES.items():
         running.create(GANG.PATHS["PriorityClass"], {"metadata": {"name": name}, "value": value})
     yield running

@@ -5,6 +5,9 @@ clock when it last saw the lease change, and takes it over only when it has not 
 leader renews; when it could not for the renew deadline, which is shorter than the lease's duration, or sees another
 holder, it stops at once, before anyone else may begin. A leader that stops in good order keeps renewing until its work
 has ended, then releases the lease, so that the next one need not wait.
+
+In a coordinated election (see `candidate`) the API server writes the holder into the lease. Nobody takes it then; who
+is named renews it, until the server names another as the one to come.
 """
 
 import asyncio
@@ -56,7 +59,10 @@ class Elector:
         random: Callable[[], float],
         announce: Callable[[LeaseLock, str], None],
         metrics: ClientMetrics | None = None,
+        coordinated: bool = False,
     ) -> None:
+        """`coordinated`: the API server chooses the leader."""
+        self._coordinated = coordinated
         self._lock = lock
         self._terms = terms
         self._clock = clock
@@ -141,13 +147,16 @@ class Elector:
             try:
                 async with asyncio.timeout(self._terms.renew_deadline):
                     while not await self._try():
-                        if not self.leads:
+                        if not self.leads or self._observed.preferred:
                             break
                         await asyncio.sleep(self._terms.retry)
             except TimeoutError:
                 log.error("Failed to renew lease", lock=str(self._lock), seconds=self._terms.renew_deadline)
                 return
             self._report_leader()
+            if self._observed.preferred:
+                log.info("Term of the lease has ended", lock=str(self._lock), next=self._observed.preferred)
+                return
             if not self.leads:
                 log.error("Lost lease", lock=str(self._lock), to=self.leader or "nobody")
                 return
@@ -162,7 +171,7 @@ class Elector:
                 if held.holder != self._lock.identity:
                     return
                 now = format_micro_time(self._clock.now())
-                released = Record("", 1, now, now, held.transitions)
+                released = Record("", 1, now, now, held.transitions, held.strategy)
                 await self._lock.update(released)
         except (CallError, TimeoutError) as error:
             log.error("Failed to release lease", err=error, lock=str(self._lock))
@@ -174,7 +183,7 @@ class Elector:
         started = self._loop.time()
         now = format_micro_time(self._clock.now())
         mine = Record(self._lock.identity, int(self._terms.lease), now, now, 0)
-        if self.leads and self._is_valid(started):
+        if self.leads and self._is_valid(started) and not self._coordinated:
             try:
                 return await self._take(mine, self._observed, started)
             except CallError as error:
@@ -182,7 +191,7 @@ class Elector:
         try:
             found = await self._lock.read()
         except NotFoundError:
-            return await self._create(mine, started)
+            return not self._coordinated and await self._create(mine, started)
         except CallError as error:
             log.error("Error retrieving lease", err=error, lock=str(self._lock))
             return False
@@ -191,6 +200,8 @@ class Elector:
             self._observe(found)
         if found.holder and not self.leads and self._is_valid(started):
             log.info("Lease is held and has not expired", v=4, lock=str(self._lock), holder=found.holder)
+            return False
+        if self._coordinated and (not self.leads or found.preferred or not self._is_valid(started)):
             return False
         if self.leads:
             self._metrics.slow_renewals.inc(self._lock.name)
@@ -211,7 +222,8 @@ class Elector:
 
     async def _take(self, mine: Record, found: Record, started: float) -> bool:
         if self.leads:
-            taken = Record(mine.holder, mine.seconds, found.acquired, mine.renewed, found.transitions)
+            strategy = found.strategy if self._coordinated else ""
+            taken = Record(mine.holder, mine.seconds, found.acquired, mine.renewed, found.transitions, strategy)
         else:
             taken = Record(mine.holder, mine.seconds, mine.acquired, mine.renewed, found.transitions + 1)
         await self._lock.update(taken)

@@ -19,6 +19,10 @@ class Record(Struct, frozen=True):
     acquired: str = ""
     renewed: str = ""
     transitions: int = 0
+    strategy: str = ""
+    """How the API server chooses the holder, where it does."""
+    preferred: str = ""
+    """Whom the API server has chosen to come next; the holder's term is over then."""
 
 
 class LeaseLock:
@@ -52,6 +56,8 @@ class LeaseLock:
             acquired=spec.get("acquireTime") or "",
             renewed=spec.get("renewTime") or "",
             transitions=spec.get("leaseTransitions") or 0,
+            strategy=spec.get("strategy") or "",
+            preferred=spec.get("preferredHolder") or "",
         )
 
     async def create(self, record: Record) -> None:
@@ -76,10 +82,12 @@ class LeaseLock:
 
 
 def _spec(record: Record) -> dict[str, Any]:
+    chosen = {"strategy": record.strategy} if record.strategy else {}
     return {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": record.seconds,
-        "acquireTime": record.acquired,
+        "acquireTime": record.acquired or None,
         "renewTime": record.renewed,
         "leaseTransitions": record.transitions,
+        **chosen,
     }

@@ -121,6 +121,15 @@ class Requests:
     async def put_lease(self, namespace: str, name: str, lease: Body) -> dict[str, Any]:
         return await self._object(dict[str, Any], "PUT", _leases(namespace, f"/{name}"), lease)
 
+    async def get_lease_candidate(self, namespace: str, name: str) -> dict[str, Any]:
+        return await self._object(dict[str, Any], "GET", _lease_candidates(namespace, f"/{name}"))
+
+    async def create_lease_candidate(self, namespace: str, candidate: Body) -> None:
+        await self._send("POST", _lease_candidates(namespace), candidate)
+
+    async def put_lease_candidate(self, namespace: str, name: str, candidate: Body) -> None:
+        await self._send("PUT", _lease_candidates(namespace, f"/{name}"), candidate)
+
     # Who may read what we serve.
 
     async def review_token(self, token: str) -> TokenReviewStatus:
@@ -159,3 +168,7 @@ def _resource_claims(namespace: str, rest: str = "") -> str:
 
 def _leases(namespace: str, rest: str = "") -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{rest}"
+
+
+def _lease_candidates(namespace: str, rest: str = "") -> str:
+    return f"/apis/coordination.k8s.io/v1beta1/namespaces/{namespace}/leasecandidates{rest}"

@@ -12,6 +12,7 @@ import gc
 from dataclasses import dataclass, field
 
 from kubestow.binding.dispatcher import Dispatcher
+from kubestow.client.candidate import Candidate
 from kubestow.client.election import Elector
 from kubestow.client.events import EventRecorder
 from kubestow.client.informers import Informers
@@ -50,6 +51,8 @@ class Lifecycle:
     recorder: PodRecorder
     elector: Elector | None
     may_write: Permission
+    candidate: Candidate | None
+    """Where the API server chooses the leader."""
     delays_watching: bool
     """Whether nothing is watched before the lease is held."""
     synced: asyncio.Event = field(default_factory=asyncio.Event)
@@ -60,6 +63,8 @@ class Lifecycle:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.events.run(), name="write events")
+                if self.candidate is not None:
+                    tasks.create_task(self.candidate.run(), name="stand for election")
                 if not self.delays_watching:
                     await self._watch(tasks)
                 if self.elector is None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubestow.client.access import Access
+from kubestow.client.candidate import Candidate
 from kubestow.client.election import Elector, Terms
 from kubestow.client.events import EventRecorder
 from kubestow.client.informers import Informers
@@ -175,6 +176,7 @@ class LiveScheduler:
             events=events,
             recorder=recorder,
             elector=self.elector,
+            candidate=self._candidate(lock, clock),
             may_write=may_write,
             delays_watching=electing and configuration.delayCacheUntilActive,
         )
@@ -196,6 +198,14 @@ class LiveScheduler:
             random=chance,
             announce=lambda held, what: events.announce(self._speaker, held, what),
             metrics=self.metrics.client,
+            coordinated=self.options.features.coordinated_leader_election,
+        )
+
+    def _candidate(self, lock: LeaseLock, clock: Clock) -> Candidate | None:
+        if self.elector is None or not self.options.features.coordinated_leader_election:
+            return None
+        return Candidate(
+            self.clients.leases, lock, clock, self.options.configuration.leaderElection.retryPeriod.seconds
         )
 
     @property

@@ -1,0 +1,87 @@
+"""Standing for a coordinated election: the API server chooses the leader among those who have a LeaseCandidate.
+
+A candidate says which version it is. The server asks all candidates of a lease whether they are still there, by a
+pingTime later than their renewTime; who answers with a new renewTime may be chosen, and the server writes its name into
+the lease. A candidate that is not asked answers every five minutes, since one that is silent for long is removed.
+"""
+
+import asyncio
+
+from kubestow.client.leases import LeaseLock
+from kubestow.client.requests import Requests
+from kubestow.model.clock import Clock
+from kubestow.model.failures import CallError, NotFoundError
+from kubestow.model.timestamps import format_micro_time
+from kubestow.reporting.build import KUBERNETES, BuildInfo
+from kubestow.reporting.logs import get_logger
+
+log = get_logger(__name__)
+
+STRATEGY = "OldestEmulationVersion"
+RENEW_SECONDS = 300.0
+
+
+class Candidate:
+    """One contender, by the identity that it has in its lock."""
+
+    def __init__(self, requests: Requests, lock: LeaseLock, clock: Clock, pause: float) -> None:
+        """`pause` is the time between two looks at what the server asks."""
+        self._requests = requests
+        self._lock = lock
+        self._clock = clock
+        self._pause = pause
+        self._loop = asyncio.get_running_loop()
+        self._renewed_at = float("-inf")
+        self._problem = ""
+
+    async def run(self) -> None:
+        """Stand for election until cancelled."""
+        while True:
+            try:
+                await self._look()
+                self._problem = ""
+            except CallError as error:
+                if str(error) != self._problem:
+                    # It is said once: without an answer nobody is elected, and nothing else can be done here.
+                    log.error("Unable to stand for election", err=error, lease=str(self._lock), **_advice(error))
+                self._problem = str(error)
+            await asyncio.sleep(self._pause)
+
+    async def _look(self) -> None:
+        namespace, name = self._lock.namespace, self._lock.identity
+        now = format_micro_time(self._clock.now())
+        try:
+            found = await self._requests.get_lease_candidate(namespace, name)
+        except NotFoundError:
+            await self._requests.create_lease_candidate(namespace, self._new(now))
+            log.info("Created lease candidate", v=2, lease=str(self._lock), candidate=name)
+        else:
+            spec = found.get("spec") or {}
+            is_asked = (spec.get("pingTime") or "") > (spec.get("renewTime") or "")
+            if not is_asked and self._loop.time() < self._renewed_at + RENEW_SECONDS:
+                return
+            candidate = {**found, "spec": {**spec, "renewTime": now}}
+            await self._requests.put_lease_candidate(namespace, name, candidate)
+        self._renewed_at = self._loop.time()
+
+    def _new(self, now: str) -> dict[str, object]:
+        build = BuildInfo()
+        return {
+            "kind": "LeaseCandidate",
+            "apiVersion": "coordination.k8s.io/v1beta1",
+            "metadata": {"name": self._lock.identity, "namespace": self._lock.namespace},
+            "spec": {
+                "leaseName": self._lock.name,
+                "binaryVersion": KUBERNETES,
+                "emulationVersion": f"{build.major}.{build.minor}.0",
+                "strategy": STRATEGY,
+                "renewTime": now,
+            },
+        }
+
+
+def _advice(error: CallError) -> dict[str, str]:
+    if not isinstance(error, NotFoundError):
+        return {}
+    serve = "--feature-gates=CoordinatedLeaderElection=true --runtime-config=coordination.k8s.io/v1beta1=true"
+    return {"advice": f"start kube-apiserver v1.33 or newer with {serve}, or turn the gate off here"}

@@ -1,0 +1,18 @@
+"""What tests marked `real` run against: every folder that KUBEBUILDER_ASSETS names."""
+
+from pathlib import Path
+
+import pytest
+
+from integration.real_control_plane import folders
+
+FOLDERS: list[Path | None] = [*folders()] or [None]
+
+
+@pytest.fixture(scope="session", params=FOLDERS, ids=lambda folder: folder.name if folder else "none")
+def assets(request: pytest.FixtureRequest) -> Path:
+    """A folder with etcd and kube-apiserver."""
+    if request.param is None:
+        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
+    found: Path = request.param
+    return found
