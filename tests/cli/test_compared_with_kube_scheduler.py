@@ -1,21 +1,14 @@
 """docs/reference/kube-scheduler.md: it says what is, of every flag and of every endpoint."""
 
 import asyncio
-import os
 import re
-from pathlib import Path
-
-import pytest
 
 from kubestow.cli.scheduler_flags import FLAGS
-from project_scripts import ROOT, load_script
+from project_scripts import load_script
+from reference import REFERENCE, with_reference
 from server.serving import Setting, served
 
 script = load_script("kube_scheduler_page")
-REFERENCE = Path(os.environ.get("CONFORMANCE") or ROOT.parent / "shared" / "conformance").parent / "reference"
-with_reference = pytest.mark.skipif(
-    not (REFERENCE / "flags.txt").exists(), reason=f"no flags of kube-scheduler at {REFERENCE}/flags.txt"
-)
 
 
 def _recorded() -> dict[str, tuple[str, str]]:

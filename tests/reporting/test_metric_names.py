@@ -1,5 +1,6 @@
 """Metrics have the names, types, labels, buckets and levels of kube-scheduler's."""
 
+import ast
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ import pytest
 from kubestow.config.features import Features
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.instruments import Family, Histogram, Numbers
+from reference import REFERENCE, with_reference
 from reporting.everything import FEATURES, everything_happens
 
 TABLE = Path(__file__).with_name("expected_metrics.txt")
@@ -78,6 +80,17 @@ def test_everything_is_fed() -> None:
     assert shown(page.decode()) == expected()
     assert unfed == NEVER_FED.keys()
     assert health == [True, True, True]
+
+
+@with_reference
+def test_the_table_has_what_a_kube_scheduler_served() -> None:
+    """Type, labels and buckets of everything that one was seen to serve, but for what Go says of itself."""
+    mine = expected()
+    seen = {}
+    for line in (REFERENCE / "metrics.txt").read_text().splitlines()[1:]:
+        name, kind, labels, buckets = re.fullmatch(r"(\S+) (\S+) labels=(\[.*?\])(?: buckets=(.*))?", line).groups("[]")  # type: ignore[union-attr]
+        seen[name] = (kind, tuple(ast.literal_eval(labels)), tuple(ast.literal_eval(buckets)))
+    assert {name: (mine[name].kind, mine[name].labels, mine[name].buckets) for name in seen} == seen
 
 
 @pytest.mark.parametrize(
