@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/.tools/kubectl:$(PATH)
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 
-.PHONY: help up test kubectl check fmt conformance bench docs lock clean
+.PHONY: help up test kubectl check fmt conformance bench docs lock image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -45,6 +45,10 @@ bench: $(VENV)/.dev ## measure
 lock: $(VENV)/bin/python ## compile requirements/*.txt from pyproject.toml again
 	$(UV) pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 pyproject.toml -o requirements/run.txt
 	$(UV) pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
+
+image: $(VENV)/.dev ## build the container image without a registry, and try it (needs buildah and mmdebstrap, as root)
+	deploy/build-image localhost/kubestow
+	KUBESTOW_IMAGE=localhost/kubestow $(BIN)/pytest -q tests/packages/test_image.py
 
 clean: ## remove what the other targets made
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

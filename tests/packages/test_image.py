@@ -1,0 +1,74 @@
+"""The container image as deploy/build-image makes it: run without rights, on a root that cannot be written."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apiserver.running import TOKEN, Running
+from integration.cluster import PODS, node, pod
+from integration.real_control_plane import until
+from kubestow.apiserver import Options
+from reference import ROOT
+
+IMAGE = os.environ.get("KUBESTOW_IMAGE", "")
+with_image = pytest.mark.skipif(not IMAGE, reason="`make image` builds one and sets KUBESTOW_IMAGE; needs buildah")
+READ_ONLY = """
+mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && mount -t tmpfs tmpfs "$0/tmp" && cat >"$0/tmp/kubeconfig" &&
+chmod 644 "$0/tmp/kubeconfig" && exec chroot --userspec=65532:65532 "$0" \\
+/usr/bin/env -i PATH=/opt/kubestow/bin:/usr/bin "$@"
+"""
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """The image's files."""
+    container = subprocess.run(["buildah", "from", IMAGE], capture_output=True, text=True, check=True).stdout.strip()
+    mounted = subprocess.run(["buildah", "mount", container], capture_output=True, text=True, check=True).stdout.strip()
+    yield Path(mounted)
+    subprocess.run(["buildah", "rm", container], capture_output=True, check=True)
+
+
+def test_both_ways_lead_to_the_same() -> None:
+    """The Dockerfile and the script agree on user, port, command, environment, packages and places."""
+    docker = (ROOT / "deploy/Dockerfile").read_text()
+    script = (ROOT / "deploy/build-image").read_text()
+    for word in (
+        *("65532:65532", "10259", "kubestow", "scheduler", "/opt/kubestow/lib", "requirements/run.txt", "bookworm"),
+        *("PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PATH=/opt/kubestow/bin:/usr/bin:/bin", "--only-binary"),
+        *(
+            "python3-minimal",
+            "libpython3-stdlib",
+            "libstdc++6",
+            "ca-certificates",
+            "--require-hashes",
+            "deploy/kubestow",
+        ),
+    ):
+        assert word in docker, word
+        assert word in script, word
+
+
+@with_image
+def test_it_schedules_without_rights_on_a_root_that_cannot_be_written(root: Path) -> None:
+    """As user 65532, with nothing to write to but /tmp."""
+    plane = Running(Options(token=TOKEN, controllers=False, kubelets=False))
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    client.create(PODS, pod("p"))
+    command = ["unshare", "-m", "sh", "-c", READ_ONLY, str(root), "kubestow", "scheduler"]
+    flags = ["--kubeconfig=/tmp/kubeconfig", "--secure-port=0"]
+    with subprocess.Popen([*command, *flags], stdin=subprocess.PIPE) as scheduler:
+        assert scheduler.stdin is not None
+        scheduler.stdin.write(plane.control_plane.kubeconfig_path.read_bytes())
+        scheduler.stdin.close()
+        until(lambda: scheduler.poll() is not None or client.get(f"{PODS}/p")["spec"].get("nodeName"))
+        assert scheduler.poll() is None
+        status = Path(f"/proc/{scheduler.pid}/status").read_text()
+        scheduler.terminate()
+    client.close()
+    plane.stop()
+    assert "\nUid:\t65532\t65532\t65532\t65532\n" in status
+    assert scheduler.returncode == 0
