@@ -100,6 +100,7 @@ def test_an_established_kind_is_served_and_described(plane: Running) -> None:
     described = schemas["com.example.stable.v1.CronTab"]
     assert described["properties"]["spec"]["properties"]["schedule"]["description"] == "When."
     assert described["x-kubernetes-group-version-kind"][0]["kind"] == "CronTab"
+    assert described["properties"]["apiVersion"]["description"]
     assert "com.example.stable.v1.CronTab" in client.get("/openapi/v2")["definitions"]
     client.create(CRONTABS, crontab("a", ports=[{"name": "web", "port": 80}]))
     client.create(CRONTABS, crontab("b", image="other"))

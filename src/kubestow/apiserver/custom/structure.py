@@ -9,6 +9,11 @@ from kubestow.apiserver.schema.types import SCALARS, Field, ListOf, MapOf, Repor
 Object = dict[str, Any]
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _ALWAYS = frozenset(("apiVersion", "kind", "metadata"))
+_WORDS = {
+    "apiVersion": "APIVersion defines group and version of this object's kind.",
+    "kind": "Kind is what this object is.",
+    "metadata": "Standard object's metadata: name, labels and bookkeeping.",
+}
 _KEEPS = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _ANYTHING = MapOf(SCALARS["any"])
@@ -35,8 +40,8 @@ class Custom(Struct):
         self.closed = not schema.get(_KEEPS)
         self.fields = _fields(schema)
         for name in ("apiVersion", "kind"):
-            self.fields[name] = Field(name, SCALARS["string"])
-        self.fields["metadata"] = Field("metadata", structs()[_META])
+            self.fields[name] = Field(name, SCALARS["string"], description=_WORDS[name])
+        self.fields["metadata"] = Field("metadata", structs()[_META], description=_WORDS["metadata"])
 
     def check(self, value: Any, path: str, report: Report) -> None:
         """Drops unknown fields; types and bounds of the others are judged once defaults are set."""

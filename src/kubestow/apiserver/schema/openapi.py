@@ -10,6 +10,7 @@ from kubestow.apiserver.schema.types import Choice, Field, ListOf, MapOf, Scalar
 from kubestow.apiserver.store.records import encode
 
 Object = dict[str, Any]
+_KIND = "x-kubernetes-group-version-kind"
 _REF = "#/components/schemas/"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 _VERBS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete"}
@@ -71,12 +72,17 @@ def _version_three(resources: tuple[Resource, ...]) -> bytes:
 
 
 def _version_two(resources: tuple[Resource, ...]) -> bytes:
+    """Of objects that keep what nobody knows, this version says nothing more."""
+    schemas = _schemas(resources)
+    for name, schema in schemas.items():
+        if schema.get("x-kubernetes-preserve-unknown-fields"):
+            schemas[name] = {"type": "object", _KIND: schema[_KIND]}
     text = encode(
         {
             "swagger": "2.0",
             "info": {"title": "Kubernetes", "version": "v1.36.4"},
             "paths": _paths(resources, ""),
-            "definitions": _schemas(resources),
+            "definitions": schemas,
         }
     )
     return text.replace(_REF.encode(), b"#/definitions/")
@@ -132,7 +138,7 @@ def _schemas(resources: Any) -> Object:
             continue
         schemas[struct.openapi_name] = schema = _struct(struct)
         if struct.openapi_name in kinds:
-            schema["x-kubernetes-group-version-kind"] = kinds[struct.openapi_name]
+            schema[_KIND] = kinds[struct.openapi_name]
         for field in struct.fields.values():
             waiting.extend(_inner(field.type))
     return schemas

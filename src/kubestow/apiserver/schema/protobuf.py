@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from struct import unpack
 from typing import Any
 
 import msgspec
@@ -29,7 +30,8 @@ class ProtobufError(ValueError):
 
 
 Numbers = dict[int, tuple[str, str]]
-"""For each number the field and its mark: `~` when zero means not given, `+` for the type of a part put in place."""
+"""For each number the field and its mark: `~` when zero means not given, `+` for the type of a part put in place, `|`
+for a truth value or another of the same type."""
 
 
 @cache
@@ -45,8 +47,8 @@ def _numbers() -> dict[str, Numbers]:
             numbers: Numbers = {}
             for entry in entries:
                 field, _, number = entry.partition("=")
-                mark = "+" if field.startswith("+") else "~" if field.endswith("~") else ""
-                part = field.strip("+~")
+                mark = "+" if field.startswith("+") else field[-1] if field[-1] in "~|" else ""
+                part = field.strip("+~|")
                 if mark == "+" and "." not in part:
                     part = f"{group}.{part}"
                 numbers[int(number)] = (part, mark)
@@ -91,6 +93,9 @@ def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, d
         if mark == "+":
             _read_into(obj, struct, name, _as_bytes(value), depth + 1)
             continue
+        if mark == "|":
+            obj[name] = _either(struct, _as_bytes(value), depth)
+            continue
         kind = struct.fields[name].type
         if isinstance(kind, ListOf):
             items = obj.setdefault(name, [])
@@ -105,6 +110,13 @@ def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, d
             item = _value(kind, value, depth)
             if item is not None and item != "" and (item or mark != "~"):
                 obj[name] = item
+
+
+def _either(struct: Struct, data: bytes, depth: int) -> Any:
+    """A truth value or an object, whichever a part holds."""
+    held = [value for _, _, value in _fields(data)]
+    objects = [value for value in held if isinstance(value, bytes)]
+    return _value(struct, objects[0], depth) if objects else any(held)
 
 
 def _entry(kind: Type, data: bytes, depth: int) -> tuple[str, Any]:
@@ -132,6 +144,8 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
     if kind.name == "bool":
         return bool(_as_int(value))
     data = _as_bytes(value)
+    if kind.name == "number":
+        return _number(data)
     if kind.name == "bytes":
         return base64.b64encode(data).decode()
     if kind.name in ("time", "microtime"):
@@ -150,6 +164,13 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
         except msgspec.DecodeError as error:
             raise ProtobufError("a free-form part of it is not JSON") from error
     return _text(data)
+
+
+def _number(data: bytes) -> float:
+    if len(data) != 8:
+        raise ProtobufError("a number in it is not eight bytes long")
+    number: float = unpack("<d", data)[0]
+    return int(number) if number.is_integer() else number
 
 
 def _time(data: bytes, *, micro: bool) -> str | None:
