@@ -64,6 +64,21 @@ def test_without_completions_the_first_success_decides(world: World) -> None:
     assert len(world.all("pods")) == 3
 
 
+def test_a_job_adopts_what_it_selects_and_lets_go_of_the_rest(world: World) -> None:
+    """A pod that lost its owner is taken back; one that lost its labels goes untracked, and another takes its place."""
+    world.create(JOBS, "j", job({"run-seconds": "inf"}, parallelism=2, completions=2))
+    world.run(5)
+    lost, strange = (one["metadata"]["name"] for one in world.all("pods"))
+    world.update("pods", lost, lambda one: one["metadata"].pop("ownerReferences"))
+    world.update("pods", strange, lambda one: one["metadata"].pop("labels"))
+    world.run(5)
+    owned = [one for one in world.all("pods") if one["metadata"].get("ownerReferences")]
+    assert len(owned) == 2
+    assert lost in [one["metadata"]["name"] for one in owned]
+    assert all("finalizers" in one["metadata"] for one in owned)
+    assert "finalizers" not in world.get("pods", strange)["metadata"]
+
+
 def test_a_job_gives_up_after_enough_failures(world: World) -> None:
     """It waits longer after each: 10, 20, 40 seconds."""
     world.create(JOBS, "j", job({"exit-code": "3"}, backoffLimit=3))

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 
 from kubestow.apiserver.controllers import job_groups
 from kubestow.apiserver.controllers import job_policies as policies
+from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Object, set_condition
 from kubestow.apiserver.controllers.job_state import SUCCESS, TRACKING, JobState, Outcome, finish_time, look
 from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
-from kubestow.apiserver.controllers.queue import KeysOf, owners_in
+from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -36,7 +37,7 @@ class Jobs:
         self._in_groups = in_groups
         self._pods = pods
         self._api = pods.api
-        self._owners = owners_in(pods.api.store, _JOBS)
+        self._adoption = Adoption(pods.api, _JOBS, "pods")
         self._backoff: dict[str, tuple[int, float]] = {}
 
     def sources(self) -> dict[str, KeysOf]:
@@ -45,7 +46,7 @@ class Jobs:
 
     def _of_job(self, change: Change) -> Iterable[Key]:
         record = change.record
-        yield record.namespace, record.name
+        yield from self._adoption.of_owner(change)
         if change.type == "DELETED":
             self._backoff.pop(record.uid, None)
             for pod in self._api.owned(record.uid, "pods"):
@@ -53,8 +54,8 @@ class Jobs:
 
     def _of_pod(self, change: Change) -> Iterable[Key]:
         record = change.record
-        owners = [*self._owners(change)]
-        if not owners and change.type != "DELETED" and TRACKING.encode() in record.body:
+        owners = [*self._adoption.of_owned(change)]
+        if not (owners and record.owners) and change.type != "DELETED" and TRACKING.encode() in record.body:
             owners.append((f"{_ORPHAN}{record.namespace}", record.name))
         return owners
 
@@ -68,6 +69,7 @@ class Jobs:
         job = self._api.read(_JOBS, *key)
         if job is None or finish_time(job) or job["spec"].get("managedBy", _MANAGER) != _MANAGER:
             return None
+        self._adoption.settle(self._api.store.by_uid[job["metadata"]["uid"]][1])
         return self._sync(job)
 
     def _sync(self, job: Object) -> float | None:
