@@ -120,8 +120,8 @@ def test_all_that_is_wrong_is_named(client: Client) -> None:
         "metadata.name",
         "spec.containers[0].name",
         "spec.containers[0].image",
-        "spec.nodeSelector",
         "spec.restartPolicy",
+        "spec.nodeSelector",
     ]
     assert refused["message"].startswith(
         'Pod "bad_name" is invalid: [metadata.name: Invalid value: "bad_name": a lower'

@@ -55,7 +55,7 @@ def test_a_missing_namespace_is_named(client: Client) -> None:
 
 
 def test_an_update_of_an_old_version_conflicts(client: Client) -> None:
-    """Optimistic concurrency: the version sent must be the current one."""
+    """Optimistic concurrency: the version sent must be the current one; 0 stands for any."""
     created = client.create(NODES, {"metadata": {"name": "n"}})
     created["metadata"]["labels"] = {"a": "b"}
     status, updated = client.call("PUT", f"{NODES}/n", created)
@@ -63,6 +63,8 @@ def test_an_update_of_an_old_version_conflicts(client: Client) -> None:
     assert int(updated["metadata"]["resourceVersion"]) > int(created["metadata"]["resourceVersion"])
     status, body = client.call("PUT", f"{NODES}/n", created)
     assert (status, body["reason"]) == (409, "Conflict")
+    created["metadata"]["resourceVersion"] = "0"
+    assert client.call("PUT", f"{NODES}/n", created)[0] == 200
 
 
 def test_an_update_that_changes_nothing_is_no_write(client: Client) -> None:

@@ -120,7 +120,7 @@ def test_a_pod_that_is_going_is_not_bound(client: Client) -> None:
         ({"tolerations": None}, False),
         ({"schedulingGates": [{"name": "new"}]}, False),
         ({"activeDeadlineSeconds": 5}, True),
-        ({"terminationGracePeriodSeconds": 5}, True),
+        ({"terminationGracePeriodSeconds": 5}, False),
     ],
 )
 def test_what_an_update_may_change(client: Client, change: dict[str, Any], accepted: bool) -> None:

@@ -162,7 +162,7 @@ def test_a_rule_for_one_version_is_about_the_others(client: Client) -> None:
     guard = policy("object.spec.targetCPUUtilizationPercentage < 90", matchConstraints={"resourceRules": [rule]})
     enforce(client, guard)
     metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 95}}
-    scaler = {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3}
+    scaler = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 3}
     scaler["metrics"] = [{"type": "Resource", "resource": metric}]
     path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
     status, refused = client.call("POST", path, {"metadata": {"name": "a"}, "spec": scaler})

@@ -154,8 +154,8 @@ def test_a_service_on_nodes_has_a_port_there(client: Client) -> None:
         (f"{CORE}/pods", {"spec": {**pod()["spec"], "nodeName": "No_Name"}}, "spec.nodeName"),
         (
             f"{CORE}/pods",
-            {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"gpu": 1}}}]}},
-            "spec.containers[0].resources.requests[gpu]",
+            {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"a.b/gpu": 1}}}]}},
+            "spec.containers[0].resources.limits",
         ),
     ],
 )
@@ -195,8 +195,12 @@ def test_what_volumes_were_made_by_stays(
 
 
 def test_a_claim_may_grow_and_find_its_volume(client: Client) -> None:
-    """The size, and what was left open."""
+    """What was left open, and once it is bound the size."""
     path = f"{CORE}/persistentvolumeclaims"
     client.create(path, {"metadata": {"name": "o"}, "spec": CLAIM})
-    grown = {"resources": {"requests": {"storage": "2Gi"}}, "volumeName": "v", "storageClassName": "s"}
+    grown = {"resources": {"requests": {"storage": "2Gi"}}}
+    assert client.call("PATCH", f"{path}/o", {"spec": grown}, content_type="application/merge-patch+json")[0] == 422
+    found = {"volumeName": "v", "storageClassName": "s"}
+    assert contains(client.patch(f"{path}/o", {"spec": found})["spec"], found)
+    client.patch(f"{path}/o/status", {"status": {"phase": "Bound"}})
     assert contains(client.patch(f"{path}/o", {"spec": grown})["spec"], grown)

@@ -8,7 +8,7 @@ from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.objects.intent import Intent, internal
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.resources import BY_STORAGE
-from kubestow.apiserver.rules.cluster import SERVICE_ADDRESS, SERVICES
+from kubestow.apiserver.rules.services import SERVICE_ADDRESS, SERVICES
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITIES = {

@@ -178,7 +178,7 @@ HOOK = [{**CONTAINERS[0], "lifecycle": {"preStop": {"sleep": {"seconds": 10}}}}]
         ({"stop-seconds": "100"}, {"terminationGracePeriodSeconds": 5}, {}, 5),
         ({"stop-seconds": "100"}, {}, {"grace_seconds": 3}, 3),
         ({"stop-seconds": "2"}, {"containers": HOOK}, {}, 12),
-        ({"stop-seconds": "2"}, {"containers": HOOK, "terminationGracePeriodSeconds": 4}, {}, 4),
+        ({"stop-seconds": "2"}, {"containers": HOOK}, {"grace_seconds": 4}, 4),
         ({}, {}, {"grace_seconds": 0}, 0),
     ],
 )

@@ -6,7 +6,7 @@ from kubestow.apiserver.printing.columns import Titled, at, count, printed
 from kubestow.apiserver.rules import access, admission, names
 
 _ASKED = ("create",)
-_ANY_NAME = Rules(valid_name=names.path_segment)
+_ROLE = Rules(validate=access.validate_role, valid_name=names.path_segment)
 _BINDING = Rules(access.default_binding, validate=access.validate_binding, validate_update=access.keep_role,
                  valid_name=names.path_segment)  # fmt: skip
 _SUBJECTS: tuple[Titled, ...] = (
@@ -23,8 +23,8 @@ KINDS = (
     Resource("authorization.k8s.io/v1", "LocalSubjectAccessReview localsubjectaccessreviews", verbs=_ASKED),
     Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview selfsubjectaccessreviews", cluster=True, verbs=_ASKED),
     Resource("authorization.k8s.io/v1", "SelfSubjectRulesReview selfsubjectrulesreviews", cluster=True, verbs=_ASKED),
-    Resource("rbac.authorization.k8s.io/v1", "Role roles", rules=_ANY_NAME),
-    Resource("rbac.authorization.k8s.io/v1", "ClusterRole clusterroles", cluster=True, rules=_ANY_NAME),
+    Resource("rbac.authorization.k8s.io/v1", "Role roles", rules=_ROLE),
+    Resource("rbac.authorization.k8s.io/v1", "ClusterRole clusterroles", cluster=True, rules=_ROLE),
     Resource(
         "rbac.authorization.k8s.io/v1",
         "RoleBinding rolebindings",

@@ -1,10 +1,10 @@
 """Kinds of the core group, and events in both of theirs."""
 
 from kubestow.apiserver.kinds import conversions
-from kubestow.apiserver.kinds.resource import Resource, Rules
+from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import WORKLOAD, at, column, count, printed, zero
-from kubestow.apiserver.rules import cluster, names, pods, policy, storage, workloads
+from kubestow.apiserver.rules import cluster, configuration, limits, names, pods, services, storage, workloads
 
 ALL = ("all",)
 _EVENT_FIELDS = (
@@ -99,11 +99,13 @@ KINDS = (
         categories=ALL,
         selectable="spec.clusterIP spec.type",
         rules=Rules(
-            cluster.default_service,
-            cluster.prepare_service,
-            cluster.give_address,
-            prepare_update=cluster.keep_cluster_ip,
-            valid_name=names.service_name,
+            services.default_service,
+            services.prepare_service,
+            services.give_address,
+            services.validate_service,
+            services.keep_cluster_ip,
+            services.keep_address,
+            valid_name=names.dns_label,
         ),
         columns=printed(
             ("Type", "spec.type"),
@@ -117,14 +119,18 @@ KINDS = (
     Resource(
         "v1",
         "ConfigMap configmaps cm",
-        rules=Rules(validate=cluster.validate_config_map),
+        rules=Rules(validate=configuration.validate_config_map, validate_update=configuration.keep_config_map),
         columns=printed(("Data", lambda obj: len(obj.get("data", {})) + len(obj.get("binaryData", {})))),
     ),
     Resource(
         "v1",
         "Secret secrets",
         selectable="type",
-        rules=Rules(cluster.default_secret),
+        rules=Rules(
+            configuration.default_secret,
+            validate=configuration.validate_secret,
+            validate_update=configuration.keep_secret,
+        ),
         columns=printed(("Type", "type"), ("Data", count("data"))),
     ),
     Resource("v1", "ServiceAccount serviceaccounts sa", "token", columns=printed(("Secrets", count("secrets")))),
@@ -133,7 +139,12 @@ KINDS = (
         "PersistentVolume persistentvolumes pv",
         "status",
         cluster=True,
-        rules=Rules(storage.default_volume, storage.prepare_volume, validate=storage.validate_volume),
+        rules=Rules(
+            storage.default_volume,
+            storage.prepare_volume,
+            validate=storage.validate_volume,
+            validate_update=storage.keep_source,
+        ),
         columns=printed(
             ("Capacity", "spec.capacity.storage"),
             ("Access Modes", lambda obj: cells.access_modes(obj.get("spec", {}).get("accessModes", ()))),
@@ -177,12 +188,13 @@ KINDS = (
         columns=_EVENT_COLUMNS,
     ),
     Resource(
-        "v1", "LimitRange limitranges limits", rules=Rules(policy.default_limits, validate=policy.validate_limits)
+        "v1", "LimitRange limitranges limits", rules=Rules(limits.default_limits, validate=limits.validate_limits)
     ),
     Resource(
         "v1",
         "ResourceQuota resourcequotas quota",
         "status",
+        rules=Rules(prepare_create=begin_with(), validate=limits.validate_quota, validate_update=limits.keep_scopes),
         columns=printed(
             ("Request", lambda obj: cells.quota(obj, limits=False)),
             ("Limit", lambda obj: cells.quota(obj, limits=True)),

@@ -104,6 +104,7 @@ KINDS = (
         "discovery.k8s.io/v1",
         "EndpointSlice endpointslices",
         generation=True,
+        rules=Rules(networking.default_slice, validate=networking.validate_slice, validate_update=networking.keep_type),
         columns=printed(
             ("AddressType", "addressType"), ("Ports", cells.slice_ports), ("Endpoints", cells.slice_addresses)
         ),
@@ -142,7 +143,13 @@ KINDS = (
         generation=True,
         rules=Rules(validate=devices.validate_class),
     ),
-    Resource("node.k8s.io/v1", "RuntimeClass runtimeclasses", cluster=True, columns=printed(("Handler", "handler"))),
+    Resource(
+        "node.k8s.io/v1",
+        "RuntimeClass runtimeclasses",
+        cluster=True,
+        rules=Rules(validate=cluster.validate_runtime_class, validate_update=cluster.keep_handler),
+        columns=printed(("Handler", "handler")),
+    ),
     Resource(
         "networking.k8s.io/v1",
         "Ingress ingresses ing",
@@ -167,7 +174,7 @@ KINDS = (
         "networking.k8s.io/v1",
         "NetworkPolicy networkpolicies netpol",
         generation=True,
-        rules=Rules(networking.default_policy),
+        rules=Rules(networking.default_policy, validate=networking.validate_policy),
         columns=printed(("Pod-Selector", lambda obj: cells.selector(obj.get("spec", {}).get("podSelector")))),
     ),
     Resource(

@@ -33,6 +33,15 @@ def drop_status(obj: Object) -> None:
     obj.pop("status", None)
 
 
+def begin_with(**status: Any) -> Callable[[Object], None]:
+    """A new object has this status, whatever the request says."""
+
+    def prepare(obj: Object) -> None:
+        obj["status"] = dict(status)
+
+    return prepare
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What holds for objects of a resource beyond their schema."""

@@ -2,10 +2,10 @@
 
 from kubestow.apiserver.kinds import conversions
 from kubestow.apiserver.kinds.core import ALL
-from kubestow.apiserver.kinds.resource import Resource, Rules
+from kubestow.apiserver.kinds.resource import Resource, Rules, begin_with
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import WORKLOAD, at, count, printed, zero
-from kubestow.apiserver.rules import policy, workloads
+from kubestow.apiserver.rules import jobs, names, policy, workloads
 
 _READY = ("Ready", lambda obj: f"{zero('status.readyReplicas')(obj)}/{zero('spec.replicas')(obj)}")
 _AUTOSCALER_COLUMNS = printed(
@@ -15,7 +15,7 @@ _AUTOSCALER_COLUMNS = printed(
     ("MaxPods", "spec.maxReplicas"),
     ("Replicas", zero("status.currentReplicas")),
 )
-_AUTOSCALER_RULES = Rules(policy.default_autoscaler, validate=policy.validate_autoscaler)
+_AUTOSCALER_RULES = Rules(policy.default_autoscaler, begin_with(desiredReplicas=0), validate=policy.validate_autoscaler)
 _AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 
 KINDS = (
@@ -27,7 +27,10 @@ KINDS = (
         categories=ALL,
         selectable="status.replicas",
         rules=Rules(
-            workloads.default_replicas, validate=workloads.validate_workload, validate_update=workloads.keep_selector
+            workloads.default_replicas,
+            begin_with(replicas=0),
+            validate=workloads.validate_workload,
+            validate_update=workloads.keep_selector,
         ),
         columns=printed(
             ("Desired", zero("spec.replicas")),
@@ -44,6 +47,7 @@ KINDS = (
         categories=ALL,
         rules=Rules(
             workloads.default_deployment,
+            begin_with(),
             validate=workloads.validate_deployment,
             validate_update=workloads.keep_selector,
         ),
@@ -63,8 +67,10 @@ KINDS = (
         categories=ALL,
         rules=Rules(
             workloads.default_stateful_set,
-            validate=workloads.validate_workload,
-            validate_update=workloads.keep_selector,
+            begin_with(replicas=0, availableReplicas=0),
+            validate=workloads.validate_stateful_set,
+            validate_update=workloads.keep_identity,
+            valid_name=names.dns_label,
         ),
         columns=printed(_READY, wide=WORKLOAD[:2]),
     ),
@@ -75,7 +81,10 @@ KINDS = (
         generation=True,
         categories=ALL,
         rules=Rules(
-            workloads.default_daemon_set, validate=workloads.validate_workload, validate_update=workloads.keep_selector
+            workloads.default_daemon_set,
+            begin_with(currentNumberScheduled=0, numberMisscheduled=0, desiredNumberScheduled=0, numberReady=0),
+            validate=workloads.validate_daemon_set,
+            validate_update=workloads.keep_selector,
         ),
         columns=printed(
             ("Desired", zero("status.desiredNumberScheduled")),
@@ -100,10 +109,11 @@ KINDS = (
         categories=ALL,
         selectable="status.successful=status.succeeded",
         rules=Rules(
-            workloads.default_job,
-            complete=workloads.select_own_pods,
-            validate=workloads.validate_job,
-            validate_update=workloads.validate_job_update,
+            jobs.default_job,
+            begin_with(),
+            complete=jobs.select_own_pods,
+            validate=jobs.validate_job,
+            validate_update=jobs.validate_job_update,
         ),
         columns=printed(
             ("Status", cells.job_status),
@@ -118,7 +128,7 @@ KINDS = (
         "status",
         generation=True,
         categories=ALL,
-        rules=Rules(workloads.default_cron_job, validate=workloads.validate_cron_job),
+        rules=Rules(jobs.default_cron_job, begin_with(), validate=jobs.validate_cron_job),
         columns=printed(
             ("Schedule", "spec.schedule"),
             ("Timezone", "spec.timeZone"),
@@ -155,7 +165,11 @@ KINDS = (
         "PodDisruptionBudget poddisruptionbudgets pdb",
         "status",
         generation=True,
-        rules=Rules(policy.default_budget, validate=policy.validate_budget),
+        rules=Rules(
+            policy.default_budget,
+            begin_with(disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0),
+            validate=policy.validate_budget,
+        ),
         columns=printed(
             ("Min Available", at("spec.minAvailable", none="N/A")),
             ("Max Unavailable", at("spec.maxUnavailable", none="N/A")),

@@ -1,6 +1,6 @@
 """Creating and updating objects: schema, server-set metadata, rules of the resource, optimistic concurrency."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubestow.apiserver import errors
@@ -22,6 +22,7 @@ Object = dict[str, Any]
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_GENERATED = 58
 _SERVER_SET = ("uid", "resourceVersion", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+_OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 _KEPT = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -90,7 +91,7 @@ class Writer:
         rules.complete(obj)
         name = metadata["name"]
         wrong = wrong_name("metadata.name", name, rules.valid_name)
-        self._demand_valid(resource, obj, [*wrong, *wrong_metadata(metadata), *rules.validate(obj), *causes])
+        self._demand_valid(resource, obj, [*wrong, *wrong_metadata(metadata), *rules.validate(obj)], causes)
         self._demand_valid(resource, obj, list(rules.judge(obj, None)))
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
@@ -110,10 +111,7 @@ class Writer:
         if resource.namespaced:
             given = metadata.get("namespace", namespace)
             if given != namespace:
-                raise errors.bad_request(
-                    f"the namespace of the provided object does not match the namespace sent on the request: "
-                    f'metadata.namespace is "{given}", the path says "{namespace}"'
-                )
+                raise errors.bad_request(_OTHER_NAMESPACE)
             metadata["namespace"] = namespace
             self._demand_namespace(resource, namespace, metadata.get("name", ""))
         else:
@@ -152,13 +150,17 @@ class Writer:
                 f"unable to create new content in namespace {namespace} because it is being terminated",
             )  # fmt: skip
 
-    def _demand_valid(self, resource: Resource, obj: Object, causes: list[Cause]) -> None:
+    def _demand_valid(
+        self, resource: Resource, obj: Object, causes: list[Cause], by_schema: Sequence[Cause] = ()
+    ) -> None:
+        """Raises what rules and schema have to say; of a field, and of what is in it, the rules know better."""
+        if by_schema:
+            told = [field for field, _, _ in causes]
+            causes = causes + [
+                one for one in by_schema if not any(field == one[0] or field.startswith(f"{one[0]}.") for field in told)
+            ]
         if causes:
-            # What the schema and the rules both have to say of a field is said once.
-            first = list(
-                {(field, reason): (field, reason, message) for field, reason, message in reversed(causes)}.values()
-            )
-            raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), first[::-1])
+            raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
 
     def update(
         self,
@@ -194,9 +196,9 @@ class Writer:
         if part.has_rules:
             rules.default(new)
             rules.prepare_update(new, old)
-            causes = [*wrong_metadata(metadata), *rules.validate(new), *wrong]
+            causes = [*wrong_metadata(metadata), *rules.validate(new)]
             causes += (part.validate_update or rules.validate_update)(new, old)
-            self._demand_valid(resource, new, causes)
+            self._demand_valid(resource, new, causes, wrong)
             if resource.counts_generation and _wanted(new) != _wanted(old):
                 metadata["generation"] = metadata.get("generation", 0) + 1
         else:
@@ -223,7 +225,7 @@ class Writer:
     def _keep_identity(self, resource: Resource, new: Object, old: Object, current: Record) -> None:
         metadata, kept = new.setdefault("metadata", {}), old["metadata"]
         given_version = metadata.get("resourceVersion")
-        if given_version and given_version != str(current.rv):
+        if given_version not in (None, "", "0", str(current.rv)):
             if not given_version.isdecimal():
                 raise errors.invalid(
                     resource.group, resource.kind, current.name,
@@ -235,9 +237,8 @@ class Writer:
             )  # fmt: skip
         for key in ("name", "namespace"):
             if metadata.setdefault(key, kept.get(key, "")) != kept.get(key, ""):
-                raise errors.bad_request(
-                    f"metadata.{key} of the object ({metadata[key]}) does not match the request ({kept.get(key, '')})"
-                )
+                other = f"the name of the object ({metadata[key]}) does not match the name on the URL ({current.name})"
+                raise errors.bad_request(other if key == "name" else _OTHER_NAMESPACE)
             if not metadata[key]:
                 del metadata[key]
         if metadata.get("uid") and metadata["uid"] != current.uid:

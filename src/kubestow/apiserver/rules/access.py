@@ -1,4 +1,4 @@
-"""Role bindings, certificate requests and flow control: stored, and sound."""
+"""Roles and their bindings, certificate requests and flow control: stored, and sound."""
 
 import base64
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ from cryptography import x509
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.objects.intent import User
-from kubestow.apiserver.rules.names import INVALID, REQUIRED
+from kubestow.apiserver.rules.causes import invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.names import INVALID
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -23,27 +24,48 @@ def default_binding(obj: dict[str, Any]) -> None:
             subject["apiGroup"] = _RBAC
 
 
+def validate_role(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Rules that allow something, on resources or on paths but not on both."""
+    for index, rule in enumerate(obj.get("rules", ())):
+        path, urls = f"rules[{index}]", rule.get("nonResourceURLs")
+        if not rule.get("verbs"):
+            yield required(f"{path}.verbs", "verbs must contain at least one value")
+        if urls:
+            where = f"{path}.nonResourceURLs"
+            if obj["kind"] == "Role":
+                yield invalid(where, urls, "namespaced rules cannot apply to non-resource URLs")
+            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+                yield invalid(where, urls, "rules cannot apply to both regular resources and non-resource URLs")
+            continue
+        for name, what in (("apiGroups", "api group"), ("resources", "resource")):
+            if not rule.get(name):
+                yield required(f"{path}.{name}", f"resource rules must supply at least one {what}")
+
+
 def validate_binding(obj: dict[str, Any]) -> Iterator[Cause]:
     """A role that can be given, to somebody with a name."""
     reference = obj.get("roleRef", {})
     roles = ("ClusterRole",) if obj["kind"] == "ClusterRoleBinding" else ("Role", "ClusterRole")
     if reference.get("kind") not in roles:
-        known = ", ".join(f'"{one}"' for one in roles)
-        message = f'Unsupported value: "{reference.get("kind", "")}": supported values: {known}'
-        yield "roleRef.kind", "FieldValueNotSupported", message
+        yield unsupported("roleRef.kind", reference.get("kind", ""), roles)
     if not reference.get("name"):
-        yield "roleRef.name", REQUIRED, "Required value"
+        yield required("roleRef.name")
     for index, subject in enumerate(obj.get("subjects", ())):
         if not subject.get("name"):
-            yield f"subjects[{index}].name", REQUIRED, "Required value"
-        if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
-            yield f"subjects[{index}].namespace", REQUIRED, "Required value"
+            yield required(f"subjects[{index}].name")
+        yield from out_of(subject, f"subjects[{index}]", {"kind": ("ServiceAccount", "User", "Group")})
+        if (
+            obj["kind"] == "ClusterRoleBinding"
+            and subject.get("kind") == "ServiceAccount"
+            and not subject.get("namespace")
+        ):
+            yield required(f"subjects[{index}].namespace")
 
 
 def keep_role(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """Who may give a role was decided for this one."""
     if new.get("roleRef") != old.get("roleRef"):
-        yield "roleRef", INVALID, "Invalid value: cannot change roleRef"
+        yield invalid("roleRef", new.get("roleRef"), "cannot change roleRef")
 
 
 def default_request(obj: dict[str, Any]) -> None:

@@ -20,13 +20,14 @@ _WORDS = {
 }
 _MONTHS = {name.lower(): number for number, name in enumerate(month_abbr) if name}
 _DAYS = {name.lower(): (number + 1) % 7 for number, name in enumerate(day_abbr)}
-_FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
-    ("minute", 0, 59, {}),
-    ("hour", 0, 23, {}),
-    ("day of month", 1, 31, {}),
-    ("month", 1, 12, _MONTHS),
-    ("day of week", 0, 6, _DAYS),
+_FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
+    (0, 59, {}),
+    (0, 23, {}),
+    (1, 31, {}),
+    (1, 12, _MONTHS),
+    (0, 6, _DAYS),
 )
+"""Lowest and highest value of minutes, hours, days, months and weekdays, and names of values."""
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _LOOK_AHEAD_DAYS = 5 * 366
@@ -98,12 +99,12 @@ def parse(text: str) -> Schedule:
         raise ValueError(f"unrecognized descriptor: {text}")
     parts = _WORDS.get(text, text).split()
     if len(parts) != len(_FIELDS):
-        raise ValueError(f"expected exactly 5 fields, found {len(parts)}: {parts}")
+        raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
     minutes, hours, days, months, weekdays = (_field(part, *field) for part, field in zip(parts, _FIELDS, strict=True))
     return Schedule(minutes[0], hours[0], days[0], months[0], weekdays[0], any_day=days[1] or weekdays[1])
 
 
-def _field(text: str, name: str, low: int, high: int, names: dict[str, int]) -> tuple[frozenset[int], bool]:
+def _field(text: str, low: int, high: int, names: dict[str, int]) -> tuple[frozenset[int], bool]:
     """The values of a field, and whether it is open (`*` or `?`)."""
     found: set[int] = set()
     is_open = False
@@ -114,22 +115,25 @@ def _field(text: str, name: str, low: int, high: int, names: dict[str, int]) -> 
             first, last = low, high
             is_open |= not slash or step_text == "1"
         else:
-            first = _value(first_text, name, names)
-            last = _value(last_text, name, names) if dash else high if slash else first
-        step = _value(step_text, name, {}) if slash else 1
-        if name == "day of week" and last == 7:
-            found.add(0)
-            last, first = 6, min(first, 6 if dash else 7)
-        if first < low or last > high or (first > last and not found) or step == 0:
-            raise ValueError(f"{part!r} is no {name}: use {low} to {high}, ranges such as 1-3 and steps such as */5")
+            first = _value(first_text, names)
+            last = _value(last_text, names) if dash else high if slash else first
+        step = _value(step_text, {}) if slash else 1
+        if first < low:
+            raise ValueError(f"beginning of range ({first}) below minimum ({low}): {part}")
+        if last > high:
+            raise ValueError(f"end of range ({last}) above maximum ({high}): {part}")
+        if first > last:
+            raise ValueError(f"beginning of range ({first}) beyond end of range ({last}): {part}")
+        if step == 0:
+            raise ValueError(f"step of range should be a positive number: {part}")
         found.update(range(first, last + 1, step))
     return frozenset(found), is_open
 
 
-def _value(text: str, name: str, names: dict[str, int]) -> int:
+def _value(text: str, names: dict[str, int]) -> int:
     number = names.get(text.lower())
     if number is None:
         if not text.isdecimal() or len(text) > 4:
-            raise ValueError(f"{text!r} is no {name}")
+            raise ValueError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
         number = int(text)
     return number

@@ -19,7 +19,7 @@ from kubestow.apiserver.rules.names import (
     qualified_name,
     wrong_name,
 )
-from kubestow.apiserver.rules.podvalidation import wrong_node_selector
+from kubestow.apiserver.rules.placement import wrong_node_selector
 from kubestow.cel import CompileError, compile_selector
 
 _MAX_REQUESTS, _MAX_ALTERNATIVES, _MAX_SELECTORS = 32, 8, 32

@@ -43,11 +43,6 @@ dns_label = _pattern(
     f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
     _LABEL, 63, "my-name", "123-abc",
 )  # fmt: skip
-service_name = _pattern(
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character",
-    "[a-z]([-a-z0-9]*[a-z0-9])?", 63, "my-name", "abc-123",
-)  # fmt: skip
 dns_subdomain = _pattern(
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
     rf"{_LABEL}(\.{_LABEL})*", 253, "example.com",
@@ -63,6 +58,18 @@ config_key = _pattern(
 _name_part = _pattern(
     f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}", _NAME, 63, "MyName", "my.name", "123-abc"
 )  # fmt: skip
+
+
+def port_name(text: str) -> Sequence[str]:
+    """A name of a port: short, with a letter in it."""
+    wrong = {
+        "must be no more than 15 characters": len(text) > 15,
+        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)": not re.fullmatch("[-a-z0-9]+", text),
+        "must contain at least one letter (a-z)": not re.search("[a-z]", text),
+        "must not contain consecutive hyphens": "--" in text,
+        "must not begin or end with a hyphen": text.startswith("-") or text.endswith("-"),
+    }
+    return [message for message, holds in wrong.items() if holds]
 
 
 @lru_cache(maxsize=4096)

@@ -1,11 +1,26 @@
-"""Ingresses, network policies, and the addresses of services."""
+"""Ingresses, network policies, endpoints and addresses."""
 
 import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import INVALID, REQUIRED
+from kubestow.apiserver.rules.causes import (
+    changed,
+    duplicate,
+    forbidden,
+    invalid,
+    out_of,
+    required,
+    unnamed,
+    unsupported,
+)
+from kubestow.apiserver.rules.containers import wrong_port
+from kubestow.apiserver.rules.names import dns_label, dns_subdomain, wrong_name
+from kubestow.apiserver.rules.placement import wrong_label_selector
+from kubestow.apiserver.rules.podvalidation import wrong_address
+
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 def default_ingress(obj: dict[str, Any]) -> None:
@@ -22,15 +37,54 @@ def validate_ingress(obj: dict[str, Any]) -> Iterator[Cause]:
     """Somewhere to send requests to, by paths that begin with a slash."""
     spec = obj["spec"]
     if not spec.get("rules") and not spec.get("defaultBackend"):
-        yield "spec", INVALID, "Invalid value: []: either `defaultBackend` or `rules` must be specified"
+        yield invalid("spec", None, "either `defaultBackend` or `rules` must be specified")
+    for index, entry in enumerate(spec.get("tls", ())):
+        for number, host in enumerate(entry.get("hosts", ())):
+            yield from wrong_name(f"spec.tls[{index}].hosts[{number}]", host.removeprefix("*."), dns_subdomain)
     for index, rule in enumerate(spec.get("rules", ())):
+        where, host = f"spec.rules[{index}]", rule.get("host", "")
+        if host and not list(wrong_address(host, "")):
+            yield invalid(f"{where}.host", host, "must be a DNS name, not an IP address")
+        elif host:
+            yield from wrong_name(f"{where}.host", host.removeprefix("*."), dns_subdomain)
+        if "http" in rule and not rule["http"].get("paths"):
+            yield required(f"{where}.http.paths")
         for number, path in enumerate(rule.get("http", {}).get("paths", ())):
-            where = f"spec.rules[{index}].http.paths[{number}]"
-            if not path.get("pathType"):
-                yield f"{where}.pathType", REQUIRED, "Required value: pathType must be specified"
-            text = path.get("path", "")
-            if not text.startswith("/") and (text or path.get("pathType") != "ImplementationSpecific"):
-                yield f"{where}.path", INVALID, f'Invalid value: "{text}": must be an absolute path'
+            yield from _wrong_path(path, f"{where}.http.paths[{number}]")
+    if "defaultBackend" in spec:
+        yield from _wrong_backend(spec["defaultBackend"], "spec.defaultBackend")
+    if "ingressClassName" in spec:
+        yield from wrong_name("spec.ingressClassName", spec["ingressClassName"], dns_subdomain)
+
+
+def _wrong_path(path: dict[str, Any], where: str) -> Iterator[Cause]:
+    kind, text = path.get("pathType"), path.get("path", "")
+    if not kind:
+        yield required(f"{where}.pathType", "pathType must be specified")
+    yield from out_of(path, where, {"pathType": _PATH_TYPES})
+    if not text.startswith("/") and (text or kind != "ImplementationSpecific"):
+        yield invalid(f"{where}.path", text, "must be an absolute path")
+    elif kind in ("Exact", "Prefix"):
+        for part in ("//", "/./", "/../", "%2f", "%2F"):
+            if part in text:
+                yield invalid(f"{where}.path", text, f"must not contain '{part}'")
+    yield from _wrong_backend(path.get("backend", {}), f"{where}.backend")
+
+
+def _wrong_backend(backend: dict[str, Any], path: str) -> Iterator[Cause]:
+    service = backend.get("service")
+    if service is None:
+        if "resource" not in backend:
+            yield invalid(path, "", "resource or service backend is required")
+        return
+    port = service.get("port", {})
+    yield from unnamed(service, f"{path}.service", "name", dns_label)
+    if port.get("name") and port.get("number"):
+        yield invalid(path, "", "cannot set both port name & port number")
+    elif not port.get("name") and not port.get("number"):
+        yield required(path, "port name or number is required")
+    elif port.get("number"):
+        yield from wrong_port(port["number"], f"{path}.service.port.number")
 
 
 def default_policy(obj: dict[str, Any]) -> None:
@@ -44,24 +98,62 @@ def default_policy(obj: dict[str, Any]) -> None:
             port.setdefault("protocol", "TCP")
 
 
+def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Peers that say who they are, ports that there are."""
+    spec = obj["spec"]
+    yield from wrong_label_selector(spec["podSelector"], "spec.podSelector")
+    for index, kind in enumerate(spec["policyTypes"]):
+        if kind not in ("Ingress", "Egress"):
+            yield unsupported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
+    for side, peers in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate(spec.get(side, ())):
+            where = f"spec.{side}[{index}]"
+            for number, port in enumerate(rule.get("ports", ())):
+                yield from _wrong_policy_port(port, f"{where}.ports[{number}]")
+            for number, peer in enumerate(rule.get(peers, ())):
+                yield from _wrong_peer(peer, f"{where}.{peers}[{number}]")
+
+
+def _wrong_policy_port(port: dict[str, Any], path: str) -> Iterator[Cause]:
+    yield from out_of(port, path, {"protocol": ("TCP", "UDP", "SCTP")})
+    if "port" in port:
+        yield from wrong_port(port["port"], f"{path}.port")
+        if isinstance(port["port"], int) and port.get("endPort", port["port"]) < port["port"]:
+            yield invalid(f"{path}.endPort", port["port"], "must be greater than or equal to `port`")
+
+
+def _wrong_peer(peer: dict[str, Any], path: str) -> Iterator[Cause]:
+    if not peer:
+        yield required(path, "must specify a peer")
+    elif "ipBlock" in peer:
+        if len(peer) > 1:
+            yield forbidden(path, "may not specify both ipBlock and another peer")
+        yield from _wrong_range(peer["ipBlock"].get("cidr", ""), f"{path}.ipBlock.cidr")
+    for name in ("podSelector", "namespaceSelector"):
+        yield from wrong_label_selector(peer.get(name), f"{path}.{name}")
+
+
+def _wrong_range(text: str, path: str) -> Iterator[Cause]:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        yield invalid(path, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+
+
 def validate_range(obj: dict[str, Any]) -> Iterator[Cause]:
     """One range, or one of each family."""
     ranges = obj.get("spec", {}).get("cidrs", [])
     if not ranges:
-        yield "spec.cidrs", REQUIRED, "Required value: at least one CIDR required"
+        yield required("spec.cidrs", "at least one CIDR required")
     for index, text in enumerate(ranges):
-        try:
-            ipaddress.ip_network(text)
-        except ValueError:
-            message = f'Invalid value: "{text}": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
-            yield f"spec.cidrs[{index}]", INVALID, message
+        yield from _wrong_range(text, f"spec.cidrs[{index}]")
 
 
 def keep_range(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """Addresses have been taken from a range: it cannot change."""
     before, after = old.get("spec", {}).get("cidrs", []), new.get("spec", {}).get("cidrs", [])
     if after[: len(before)] != before:
-        yield "spec.cidrs", INVALID, "Invalid value: field is immutable"
+        yield invalid("spec.cidrs", after, "field is immutable")
 
 
 def address(name: str) -> list[str]:
@@ -78,4 +170,38 @@ def validate_address(obj: dict[str, Any]) -> Iterator[Cause]:
     parent = obj.get("spec", {}).get("parentRef", {})
     for name in ("resource", "name"):
         if not parent.get(name):
-            yield f"spec.parentRef.{name}", REQUIRED, "Required value"
+            yield required(f"spec.parentRef.{name}")
+
+
+def default_slice(obj: dict[str, Any]) -> None:
+    """Ports have a name, if only an empty one, and are TCP."""
+    for port in obj.get("ports", ()):
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
+    for endpoint in obj.get("endpoints", ()):
+        endpoint.setdefault("conditions", {})
+
+
+def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Endpoints with addresses of the slice's type, ports with names that differ."""
+    yield from out_of(obj, "", {"addressType": ("FQDN", "IPv4", "IPv6")})
+    for index, endpoint in enumerate(obj.get("endpoints", ())):
+        path = f"endpoints[{index}].addresses"
+        if not endpoint.get("addresses"):
+            yield required(path, "must contain at least 1 address")
+        for number, text in enumerate(endpoint.get("addresses", ())):
+            if obj.get("addressType") != "FQDN":
+                yield from wrong_address(text, f"{path}[{number}]")
+    names: set[str] = set()
+    for index, port in enumerate(obj.get("ports", ())):
+        name = port["name"]
+        if name:
+            yield from wrong_name(f"ports[{index}].name", name, dns_label)
+        if name in names:
+            yield duplicate(f"ports[{index}].name", name)
+        names.add(name)
+
+
+def keep_type(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Addresses of a slice remain of one type."""
+    yield from changed(new, old, "", "addressType")

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID
+from kubestow.apiserver.rules.causes import forbidden, invalid
+from kubestow.apiserver.rules.names import INVALID
 from kubestow.apiserver.rules.podspec import default_pod_spec, quality_of_service
 from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
 
@@ -17,8 +18,11 @@ _MUTABLE = (
 
 def default(pod: dict[str, Any]) -> None:
     """Fills in the spec."""
-    default_pod_spec(pod.setdefault("spec", {}))
-    pod["spec"].setdefault("enableServiceLinks", True)
+    spec = pod.setdefault("spec", {})
+    default_pod_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
 
 
 def _merge_keys(pod: dict[str, Any]) -> None:
@@ -61,8 +65,13 @@ def prepare_create(pod: dict[str, Any]) -> None:
 def validate(pod: dict[str, Any]) -> Iterator[Cause]:
     """What is wrong with a pod."""
     yield from wrong_pod_spec(pod["spec"], "spec")
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(pod["spec"].get(kind, ())):
+            image = container.get("image", "")
+            if image.strip() != image:
+                yield invalid(f"spec.{kind}[{index}].image", image, "must not have leading or trailing whitespace")
     if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
-        yield "spec.nodeName", FORBIDDEN, "Forbidden: cannot be set until all schedulingGates have been cleared"
+        yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
 def validate_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
@@ -70,29 +79,32 @@ def validate_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]
     new_spec, old_spec = new["spec"], old["spec"]
     if new_spec == old_spec:
         return
-    gated = bool(old_spec.get("schedulingGates"))
     gates = {gate["name"] for gate in old_spec.get("schedulingGates", ())}
     for index, gate in enumerate(new_spec.get("schedulingGates", ())):
         if gate["name"] not in gates:
-            message = f"Forbidden: only deletion is allowed, but found new scheduling gate '{gate['name']}'"
-            yield f"spec.schedulingGates[{index}].name", FORBIDDEN, message
-    kept = new_spec.get("tolerations", [])
-    if any(toleration not in kept for toleration in old_spec.get("tolerations", [])):
-        yield "spec.tolerations", FORBIDDEN, "Forbidden: existing tolerations can not be changed or removed"
-    if new_spec.get("nodeName", "") != old_spec.get("nodeName", ""):
-        yield "spec.nodeName", FORBIDDEN, "Forbidden: may not be changed by an update; bind the pod instead"
-    elif _fixed(new_spec, gated) != _fixed(old_spec, gated):
-        changed = sorted(
-            key
-            for key in {*new_spec, *old_spec}
-            if _fixed(new_spec, gated).get(key) != _fixed(old_spec, gated).get(key)
-        )
-        yield "spec", FORBIDDEN, f"Forbidden: {_MUTABLE}; changed: {', '.join(changed)}"
+            why = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            yield forbidden(f"spec.schedulingGates[{index}].name", why)
+    kept = _without_seconds(new_spec)
+    if any(toleration not in kept for toleration in _without_seconds(old_spec)):
+        yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
+    for kind in ("containers", "initContainers"):
+        if len(new_spec.get(kind, ())) != len(old_spec.get(kind, ())):
+            yield forbidden(f"spec.{kind}", "pod updates may not add or remove containers")
+            return
+    fixed, was = _fixed(new_spec, bool(gates)), _fixed(old_spec, bool(gates))
+    if fixed != was:
+        changed = sorted(key for key in {*fixed, *was} if fixed.get(key) != was.get(key))
+        yield forbidden("spec", f"{_MUTABLE}\nchanged: {', '.join(changed)}")
+
+
+def _without_seconds(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Tolerations, however long each of them lasts."""
+    return [{k: v for k, v in one.items() if k != "tolerationSeconds"} for one in spec.get("tolerations", ())]
 
 
 def _fixed(spec: dict[str, Any], gated: bool) -> dict[str, Any]:
     """The part of a spec that no update may change; a gated pod may still be directed to other nodes."""
-    left_out = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
+    left_out = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if gated:
         left_out |= {"nodeSelector", "affinity"}
     fixed = {key: value for key, value in spec.items() if key not in left_out}
@@ -105,7 +117,7 @@ def _fixed(spec: dict[str, Any], gated: bool) -> dict[str, Any]:
 def validate_resize(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """A resize may change resources of containers and nothing else."""
     if _without_resources(new["spec"]) != _without_resources(old["spec"]):
-        yield "spec", FORBIDDEN, "Forbidden: only resources of containers may be changed by a resize"
+        yield forbidden("spec", "only resources of containers may be changed by a resize")
     if quality_of_service(new["spec"]) != quality_of_service(old["spec"]):
         yield "metadata", INVALID, "Invalid value: Pod QOS Class may not change as a result of resizing"
 

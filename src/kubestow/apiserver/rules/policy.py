@@ -1,14 +1,23 @@
-"""Disruption budgets, autoscalers, priority classes and limit ranges."""
+"""Disruption budgets, autoscalers and priority classes."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED
-from kubestow.apiserver.rules.workloads import wrong_share
-from kubestow.model import quantity
+from kubestow.apiserver.rules.causes import changed, forbidden, invalid, out_of, required
+from kubestow.apiserver.rules.names import INVALID
+from kubestow.apiserver.rules.placement import wrong_label_selector
+from kubestow.apiserver.rules.workloads import no_more_than_all
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
+_METRICS = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+"""Types of metrics, and where each is told."""
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
@@ -23,7 +32,8 @@ def validate_budget(obj: dict[str, Any]) -> Iterator[Cause]:
     if "minAvailable" in spec and "maxUnavailable" in spec:
         yield "spec", INVALID, "Invalid value: minAvailable and maxUnavailable cannot be both set"
     for name in ("minAvailable", "maxUnavailable"):
-        yield from wrong_share(spec.get(name), f"spec.{name}")
+        yield from no_more_than_all(spec.get(name), f"spec.{name}")
+    yield from wrong_label_selector(spec.get("selector"), "spec.selector")
 
 
 def default_autoscaler(obj: dict[str, Any]) -> None:
@@ -38,16 +48,39 @@ def default_autoscaler(obj: dict[str, Any]) -> None:
 def validate_autoscaler(obj: dict[str, Any]) -> Iterator[Cause]:
     """Bounds in order, and something to scale."""
     spec = obj["spec"]
-    least, most = spec["minReplicas"], spec.get("maxReplicas", 0)
+    least, most, target = spec["minReplicas"], spec.get("maxReplicas", 0), spec.get("scaleTargetRef", {})
     for name in ("kind", "name"):
-        if not spec.get("scaleTargetRef", {}).get(name):
-            yield f"spec.scaleTargetRef.{name}", REQUIRED, "Required value"
+        if not target.get(name):
+            yield required(f"spec.scaleTargetRef.{name}")
+    if "/" not in target.get("apiVersion", "") and target.get("kind") != "ReplicationController":
+        yield invalid(
+            "spec.scaleTargetRef.apiVersion", target.get("apiVersion", ""), "apiVersion must specify API group"
+        )
     if least < 1:
-        yield "spec.minReplicas", INVALID, f"Invalid value: {least}: must be greater than or equal to 1"
+        yield invalid("spec.minReplicas", least, "must be greater than or equal to 1")
     if most < 1:
-        yield "spec.maxReplicas", INVALID, f"Invalid value: {most}: must be greater than 0"
+        yield required("spec.maxReplicas", "must be set and greater than 0")
     if most < least:
-        yield "spec.maxReplicas", INVALID, f"Invalid value: {most}: must be greater than or equal to `minReplicas`"
+        yield invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    for index, metric in enumerate(spec["metrics"]):
+        yield from _wrong_metric(metric, f"spec.metrics[{index}]")
+
+
+def _wrong_metric(metric: dict[str, Any], path: str) -> Iterator[Cause]:
+    wrong = list(out_of(metric, path, {"type": tuple(_METRICS)}))
+    yield from wrong
+    name = _METRICS.get(metric.get("type", ""), "")
+    source = metric.get(name)
+    if source is None:
+        if not wrong:
+            yield required(f"{path}.{name}", "must populate information for the given metric source")
+    elif name == "resource":
+        target, where = source.get("target", {}), f"{path}.resource.target"
+        share = target.get("averageUtilization")
+        if share is None and "averageValue" not in target:
+            yield required(f"{where}.averageUtilization", "must set either a target raw value or a target utilization")
+        elif share is not None and share < 1:
+            yield invalid(f"{where}.averageUtilization", share, "must be greater than 0")
 
 
 def default_priority_class(obj: dict[str, Any]) -> None:
@@ -61,42 +94,14 @@ def validate_priority_class(obj: dict[str, Any]) -> Iterator[Cause]:
     name = obj["metadata"].get("name", "")
     if name.startswith("system-"):
         if _SYSTEM_CLASSES.get(name) != obj["value"]:
-            yield "metadata.name", FORBIDDEN, "Forbidden: names that begin with system- are reserved for the system"
+            why = "priority class names with 'system-' prefix are reserved for system use only. error: "
+            yield forbidden("metadata.name", f"{why}{name} is not a known system priority class")
     elif obj["value"] > _HIGHEST_USER_PRIORITY:
-        yield "value", FORBIDDEN, f"Forbidden: a user defined priority may be at most {_HIGHEST_USER_PRIORITY}"
+        yield forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}")
 
 
 def keep_priority(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """Value and preemption policy of a class cannot change."""
-    for name in ("value", "preemptionPolicy"):
-        if new.get(name) != old.get(name):
-            yield name, FORBIDDEN, "Forbidden: may not be changed in an update."
-
-
-def default_limits(obj: dict[str, Any]) -> None:
-    """Containers may have what is allowed at most, and ask for what they may have."""
-    for item in obj.get("spec", {}).get("limits", ()):
-        if item.get("type") == "Container":
-            limits = {**item.get("max", {}), **item.get("default", {})}
-            requests = {**item.get("min", {}), **limits, **item.get("defaultRequest", {})}
-            item.update({key: value for key, value in (("default", limits), ("defaultRequest", requests)) if value})
-
-
-def validate_limits(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Bounds in order, with the defaults between them."""
-    words = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
-    for index, item in enumerate(obj.get("spec", {}).get("limits", ())):
-        path = f"spec.limits[{index}]"
-        if item.get("type") == "Pod":
-            for name in ("default", "defaultRequest"):
-                if item.get(name):
-                    message = "Forbidden: may not be specified when `type` is 'Pod'"
-                    yield f"{path}.{name}", FORBIDDEN, message
-        present = [name for name in words if name in item]
-        for position, low in enumerate(present):
-            for high in present[position + 1 :]:
-                for name, value in item[low].items():
-                    limit = item[high].get(name)
-                    if limit is not None and quantity.nano(value) > quantity.nano(limit):
-                        why = f"{words[low]} value {value} is greater than {words[high]} value {limit}"
-                        yield f"{path}.{low}[{name}]", INVALID, f'Invalid value: "{value}": {why}'
+    if new.get("value") != old.get("value"):
+        yield forbidden("value", "may not be changed in an update.")
+    yield from changed(new, old, "", "preemptionPolicy")

@@ -4,8 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED
-from kubestow.apiserver.rules.podvalidation import wrong_node_selector
+from kubestow.apiserver.rules.causes import changed, forbidden, invalid, required, several
+from kubestow.apiserver.rules.names import dns_subdomain, wrong_name
+from kubestow.apiserver.rules.placement import wrong_label_selector, wrong_node_selector
+from kubestow.model import quantity
+
+_NO_SOURCES = (
+    "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
+    "volumeMode", "nodeAffinity", "volumeAttributesClassName",
+)  # fmt: skip
+"""What the spec of a volume says besides where it is."""
 
 
 def default_storage_class(obj: dict[str, Any]) -> None:
@@ -16,16 +24,12 @@ def default_storage_class(obj: dict[str, Any]) -> None:
 
 def keep_storage_class(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """Volumes of a class were made by its word: it cannot change."""
-    for name in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
-        if new.get(name) != old.get(name):
-            yield name, INVALID, "Invalid value: field is immutable"
+    yield from changed(new, old, "", "provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
 
 
 def keep_attributes(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """Volumes are set up by what a class says: it cannot change."""
-    for name in ("driverName", "parameters"):
-        if new.get(name) != old.get(name):
-            yield name, INVALID, "Invalid value: field is immutable"
+    yield from changed(new, old, "", "driverName", "parameters")
 
 
 def default_driver(obj: dict[str, Any]) -> None:
@@ -44,6 +48,8 @@ def default_volume(obj: dict[str, Any]) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
     spec.setdefault("volumeMode", "Filesystem")
+    if "hostPath" in spec:
+        spec["hostPath"].setdefault("type", "")
 
 
 def prepare_volume(obj: dict[str, Any]) -> None:
@@ -55,12 +61,26 @@ def validate_volume(obj: dict[str, Any]) -> Iterator[Cause]:
     """A size, a way to mount it, and sound node conditions."""
     spec = obj["spec"]
     if not spec.get("capacity", {}).get("storage"):
-        yield "spec.capacity", REQUIRED, "Required value"
+        yield required("spec.capacity")
     if not spec.get("accessModes"):
-        yield "spec.accessModes", REQUIRED, "Required value"
-    required = spec.get("nodeAffinity", {}).get("required")
-    if required:
-        yield from wrong_node_selector(required, "spec.nodeAffinity.required")
+        yield required("spec.accessModes")
+    sources = [name for name in spec if name not in _NO_SOURCES]
+    if not sources:
+        yield required("spec", "must specify a volume type")
+    yield from several(spec, "spec", sources, "volume")
+    if "local" in spec and "nodeAffinity" not in spec:
+        yield required("spec.nodeAffinity", "Local volume requires node affinity")
+    nodes = spec.get("nodeAffinity", {}).get("required")
+    if nodes:
+        yield from wrong_node_selector(nodes, "spec.nodeAffinity.required")
+
+
+def keep_source(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """Where a volume is cannot change."""
+    before, after = ({k: v for k, v in obj["spec"].items() if k not in _NO_SOURCES} for obj in (old, new))
+    if after != before:
+        why = "spec.persistentvolumesource is immutable after creation"
+        yield forbidden("spec.persistentvolumesource", why)
 
 
 def default_claim(obj: dict[str, Any]) -> None:
@@ -70,20 +90,37 @@ def default_claim(obj: dict[str, Any]) -> None:
 
 def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
     """A size and a way to mount it."""
-    spec = obj["spec"]
-    if not spec.get("accessModes"):
-        yield "spec.accessModes", REQUIRED, "Required value: at least 1 access mode is required"
-    if not spec.get("resources", {}).get("requests", {}).get("storage"):
-        yield "spec.resources[storage]", REQUIRED, "Required value"
+    yield from wrong_claim(obj["spec"], "spec")
+
+
+def wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    """What is wrong with what a claim asks for."""
+    modes = spec.get("accessModes", [])
+    if not modes:
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        why = "may not use ReadWriteOncePod with other access modes"
+        yield forbidden(f"{path}.accessModes", why)
+    size = spec.get("resources", {}).get("requests", {}).get("storage")
+    if not size:
+        yield required(f"{path}.resources[storage]")
+    elif quantity.nano(size) <= 0:
+        yield invalid(f"{path}.resources[storage]", size, "must be greater than zero")
+    yield from wrong_label_selector(spec.get("selector"), f"{path}.selector")
+    if spec.get("storageClassName"):
+        yield from wrong_name(f"{path}.storageClassName", spec["storageClassName"], dns_subdomain)
 
 
 def keep_claim(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """A claim may grow and find its volume; the rest of what it asks for stays."""
     late = {name for name in ("volumeName", "storageClassName") if not old["spec"].get(name)}
-    free = late | {"resources", "volumeAttributesClassName"}
-    changed = sorted(
+    bound = old.get("status", {}).get("phase") == "Bound"
+    free = late | ({"resources"} if bound else set()) | {"volumeAttributesClassName"}
+    touched = sorted(
         name for name in {*new["spec"], *old["spec"]} - free if new["spec"].get(name) != old["spec"].get(name)
     )
-    if changed:
-        message = f"of a claim's spec only the size and what was left open may change; changed: {', '.join(changed)}"
-        yield "spec", FORBIDDEN, f"Forbidden: {message}"
+    if touched:
+        why = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        yield forbidden("spec", f"{why}\nchanged: {', '.join(touched)}")

@@ -1,17 +1,27 @@
-"""Workloads: defaults of their templates, selectors that select, what a roll-out or a job needs."""
+"""Workloads that run on: defaults of their templates, selectors that select, what a roll-out needs."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.names import INVALID, REQUIRED
+from kubestow.apiserver.rules.causes import below_zero, changed, forbidden, invalid, out_of, required, unsupported
+from kubestow.apiserver.rules.names import wrong_labels
+from kubestow.apiserver.rules.placement import wrong_label_selector
 from kubestow.apiserver.rules.podspec import default_pod_spec
 from kubestow.apiserver.rules.podvalidation import wrong_pod_spec
-from kubestow.apiserver.rules.storage import default_claim
+from kubestow.apiserver.rules.storage import default_claim, wrong_claim
 from kubestow.apiserver.selectors import from_object
 
+UNMATCHED = "`selector` does not match template `labels`"
+_FREE = (
+    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+)  # fmt: skip
+_RETENTION = ("Retain", "Delete")
 
-def _default_template(spec: dict[str, Any]) -> None:
+
+def default_template(spec: dict[str, Any]) -> None:
+    """The defaults of a pod in the template of a workload."""
     template = spec.get("template")
     if template is not None:
         template.setdefault("metadata", {})
@@ -20,14 +30,14 @@ def _default_template(spec: dict[str, Any]) -> None:
 
 def default_pod_template(obj: dict[str, Any]) -> None:
     """The defaults of a pod."""
-    _default_template(obj)
+    default_template(obj)
 
 
 def default_deployment(obj: dict[str, Any]) -> None:
     """One replica, rolled out a quarter at a time."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("replicas", 1)
-    _default_template(spec)
+    default_template(spec)
     strategy = spec.setdefault("strategy", {})
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
@@ -43,7 +53,7 @@ def default_replicas(obj: dict[str, Any]) -> None:
     """One replica."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("replicas", 1)
-    _default_template(spec)
+    default_template(spec)
 
 
 def default_replication_controller(obj: dict[str, Any]) -> None:
@@ -57,7 +67,7 @@ def default_replication_controller(obj: dict[str, Any]) -> None:
 def default_daemon_set(obj: dict[str, Any]) -> None:
     """Rolled out one node at a time."""
     spec = obj.setdefault("spec", {})
-    _default_template(spec)
+    default_template(spec)
     strategy = spec.setdefault("updateStrategy", {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
@@ -71,6 +81,7 @@ def default_stateful_set(obj: dict[str, Any]) -> None:
     """One replica, in order."""
     default_replicas(obj)
     spec = obj["spec"]
+    spec.setdefault("serviceName", "")
     spec.setdefault("podManagementPolicy", "OrderedReady")
     strategy = spec.setdefault("updateStrategy", {})
     strategy.setdefault("type", "RollingUpdate")
@@ -86,163 +97,132 @@ def default_stateful_set(obj: dict[str, Any]) -> None:
         claim.setdefault("status", {"phase": "Pending"})
 
 
-def wrong_share(value: Any, path: str) -> Iterator[Cause]:
+def _wrong_share(value: Any, path: str) -> Iterator[Cause]:
     """A number of pods, or a percentage of them."""
     if isinstance(value, str):
         if not value.removesuffix("%").isdecimal() or not value.endswith("%"):
-            yield path, INVALID, f'Invalid value: "{value}": must be a number or a percentage such as 25%'
+            why = (
+                "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+                "regex used for validation is '[0-9]+%')"
+            )
+            yield invalid(path, value, why)
     elif value is not None and value < 0:
-        yield path, INVALID, f"Invalid value: {value}: must be greater than or equal to 0"
+        yield invalid(path, value, "must be greater than or equal to 0")
+
+
+def no_more_than_all(value: Any, path: str) -> Iterator[Cause]:
+    """A number of pods, or a percentage of them up to 100."""
+    yield from _wrong_share(value, path)
+    if isinstance(value, str) and value[:-1].isdecimal() and int(value[:-1]) > 100:
+        yield invalid(path, value, "must not be greater than 100%")
+
+
+def _none(value: Any) -> bool:
+    return value in (0, "0%")
+
+
+def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A selector that selects the template's labels, and a sound template."""
+    spec, kind = obj["spec"], obj["kind"]
+    yield from below_zero(spec, "spec", "replicas", "minReadySeconds")
+    selector = spec.get("selector")
+    labels = spec.get("template", {}).get("metadata", {}).get("labels")
+    plain = kind == "ReplicationController"
+    wrong = list(wrong_label_selector({"matchLabels": selector} if plain else selector, "spec.selector"))
+    yield from wrong
+    if selector is None:
+        yield required("spec.selector")
+    elif not selector:
+        # ReplicaSets have the words of Deployments.
+        named = kind.lower() if kind in ("DaemonSet", "StatefulSet") else "deployment"
+        yield invalid("spec.selector", {}, f"empty selector is invalid for {named}")
+    if selector != {} and not wrong:
+        matcher = from_object({"matchLabels": selector} if plain else selector)
+        if matcher is None or not matcher.matches(labels or {}):
+            yield invalid("spec.template.metadata.labels", labels, UNMATCHED)
+    yield from wrong_template(spec, "spec.template")
+    pod = spec.get("template", {}).get("spec", {})
+    policy = pod.get("restartPolicy", "Always")
+    if policy != "Always":
+        yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+    if "activeDeadlineSeconds" in pod:
+        named = "ReplicaSet" if kind == "Deployment" else kind
+        why = f"activeDeadlineSeconds in {named} is not Supported"
+        yield forbidden("spec.template.spec.activeDeadlineSeconds", why)
 
 
 def validate_deployment(obj: dict[str, Any]) -> Iterator[Cause]:
     """A sound workload that can be rolled out."""
     yield from validate_workload(obj)
-    rolling = obj["spec"].get("strategy", {}).get("rollingUpdate", {})
-    for name in ("maxSurge", "maxUnavailable"):
-        yield from wrong_share(rolling.get(name), f"spec.strategy.rollingUpdate.{name}")
-
-
-def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A selector that selects the template's labels, and a sound template."""
     spec = obj["spec"]
-    yield from _wrong_template(spec, "spec.template")
-    replicas = spec.get("replicas", 0)
-    if replicas < 0:
-        yield "spec.replicas", INVALID, f"Invalid value: {replicas}: must be greater than or equal to 0"
-    selector = spec.get("selector")
-    if selector is None:
-        yield "spec.selector", REQUIRED, "Required value"
-        return
-    plain = obj["kind"] == "ReplicationController"
-    matcher = from_object({"matchLabels": selector} if plain else selector)
-    labels = spec.get("template", {}).get("metadata", {}).get("labels") or {}
-    if matcher is None or not matcher.conditions:
-        yield "spec.selector", INVALID, "Invalid value: {}: empty selector is invalid"
-    elif not matcher.matches(labels):
-        yield "spec.template.metadata.labels", INVALID, "Invalid value: `selector` does not match template `labels`"
-    policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "Always")
-    if policy != "Always":
-        message = f'Unsupported value: "{policy}": supported values: "Always"'
-        yield "spec.template.spec.restartPolicy", "FieldValueNotSupported", message
+    strategy = spec.get("strategy", {})
+    rolling, path = strategy.get("rollingUpdate"), "spec.strategy.rollingUpdate"
+    if strategy.get("type") == "Recreate" and rolling is not None:
+        yield forbidden(path, "may not be specified when strategy `type` is 'Recreate'")
+    elif rolling is not None:
+        yield from no_more_than_all(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
+        yield from _wrong_share(rolling.get("maxSurge"), f"{path}.maxSurge")
+        if _none(rolling.get("maxUnavailable")) and _none(rolling.get("maxSurge")):
+            yield invalid(f"{path}.maxUnavailable", rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
+    yield from below_zero(spec, "spec", "revisionHistoryLimit", "progressDeadlineSeconds")
+    deadline = spec["progressDeadlineSeconds"]
+    if deadline <= spec.get("minReadySeconds", 0):
+        yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
 
-def _wrong_template(spec: dict[str, Any], path: str) -> Iterator[Cause]:
-    template = spec.get("template")
-    if template is None:
-        yield path, REQUIRED, "Required value"
-    else:
-        yield from wrong_pod_spec(template.get("spec", {}), f"{path}.spec")
+def validate_daemon_set(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A sound workload whose update either takes pods away or adds them."""
+    yield from validate_workload(obj)
+    yield from below_zero(obj["spec"], "spec", "revisionHistoryLimit")
+    rolling, path = obj["spec"]["updateStrategy"].get("rollingUpdate", {}), "spec.updateStrategy.rollingUpdate"
+    yield from no_more_than_all(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
+    yield from no_more_than_all(rolling.get("maxSurge"), f"{path}.maxSurge")
+    if rolling and not _none(rolling["maxUnavailable"]) and not _none(rolling["maxSurge"]):
+        yield invalid(f"{path}.maxSurge", rolling["maxSurge"], "may not be set when maxUnavailable is non-zero")
+    elif rolling and _none(rolling["maxUnavailable"]) and _none(rolling["maxSurge"]):
+        yield required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def validate_stateful_set(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A sound workload with sound claims."""
+    spec = obj["spec"]
+    yield from validate_workload(obj)
+    policy = spec["podManagementPolicy"]
+    if policy not in ("OrderedReady", "Parallel"):
+        yield invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+    strategy, path = spec["updateStrategy"], "spec.updateStrategy.rollingUpdate"
+    rolling = strategy.get("rollingUpdate", {})
+    if strategy["type"] == "OnDelete" and rolling:
+        yield invalid(path, rolling, "only allowed for updateStrategy 'RollingUpdate'")
+    yield from below_zero(rolling, path, "partition")
+    yield from no_more_than_all(rolling.get("maxUnavailable"), f"{path}.maxUnavailable")
+    retention = dict.fromkeys(("whenDeleted", "whenScaled"), _RETENTION)
+    yield from out_of(
+        spec["persistentVolumeClaimRetentionPolicy"], "spec.persistentVolumeClaimRetentionPolicy", retention
+    )
+    yield from below_zero(spec.get("ordinals", {}), "spec.ordinals", "start")
+    for index, claim in enumerate(spec.get("volumeClaimTemplates", ())):
+        yield from wrong_claim(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
+
+
+def wrong_template(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    """What is wrong with the template of pods."""
+    template = spec.get("template", {})
+    yield from wrong_labels(template.get("metadata", {}).get("labels") or {}, f"{path}.labels")
+    yield from wrong_pod_spec(template.get("spec", {}), f"{path}.spec")
+    if template.get("spec", {}).get("ephemeralContainers"):
+        yield forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
 def keep_selector(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     """The selector of a workload cannot change."""
-    if new["spec"].get("selector") != old["spec"].get("selector"):
-        yield "spec.selector", INVALID, "Invalid value: field is immutable"
+    yield from changed(new["spec"], old["spec"], "spec", "selector")
 
 
-def default_job(obj: dict[str, Any]) -> None:
-    """One pod to completion, six failures at most; selected by the job's own identity."""
-    spec = obj.setdefault("spec", {})
-    _default_template(spec)
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", 6)
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
-    if not spec.get("podReplacementPolicy"):
-        spec["podReplacementPolicy"] = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
-
-
-def default_cron_job(obj: dict[str, Any]) -> None:
-    """Jobs may overlap; three that succeeded and one that failed are kept."""
-    spec = obj.setdefault("spec", {})
-    if not spec.get("concurrencyPolicy"):
-        spec["concurrencyPolicy"] = "Allow"
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", 3)
-    spec.setdefault("failedJobsHistoryLimit", 1)
-    template = spec.get("jobTemplate")
-    if template is not None:
-        template.setdefault("metadata", {})
-        _default_template(template.setdefault("spec", {}))
-
-
-def validate_cron_job(obj: dict[str, Any]) -> Iterator[Cause]:
-    """A schedule of five parts, and jobs that end."""
-    schedule = obj["spec"].get("schedule", "")
-    if len(schedule.split()) != 5 and not schedule.startswith("@"):
-        message = f'Invalid value: "{schedule}": must have five parts, such as */5 * * * *, or be a word such as @daily'
-        yield "spec.schedule", INVALID, message
-    template = obj["spec"].get("jobTemplate", {})
-    yield from _wrong_job_spec(template.get("spec", {}), "spec.jobTemplate.spec")
-
-
-def select_own_pods(obj: dict[str, Any]) -> None:
-    """Pods of a job carry its uid, and the job selects them by it."""
-    spec = obj["spec"]
-    template = spec.get("template")
-    if spec.get("manualSelector") or template is None:
-        return
-    uid = obj["metadata"]["uid"]
-    labels = template.setdefault("metadata", {}).setdefault("labels", {})
-    labels.update(
-        {
-            "batch.kubernetes.io/controller-uid": uid,
-            "controller-uid": uid,
-            "batch.kubernetes.io/job-name": obj["metadata"]["name"],
-            "job-name": obj["metadata"]["name"],
-        }
-    )
-    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-    if not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(labels)
-
-
-def validate_job(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Counts that make sense and pods that end."""
-    yield from _wrong_job_spec(obj["spec"], "spec")
-
-
-def _wrong_job_spec(spec: dict[str, Any], path: str) -> Iterator[Cause]:
-    yield from _wrong_template(spec, f"{path}.template")
-    for name in ("parallelism", "completions", "backoffLimit"):
-        if spec.get(name, 0) < 0:
-            yield f"{path}.{name}", INVALID, f"Invalid value: {spec[name]}: must be greater than or equal to 0"
-    if spec.get("completionMode") == "Indexed" and "completions" not in spec:
-        yield f"{path}.completions", REQUIRED, "Required value: when completion mode is Indexed"
-    policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "Always")
-    if policy == "Always":
-        yield f"{path}.template.spec.restartPolicy", REQUIRED, 'Required value: valid values: "OnFailure", "Never"'
-
-
-def validate_job_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
-    """Selector and template of a job cannot change; but while it is suspended, where its pods go and what they need."""
-    if new["spec"].get("completionMode") != "Indexed" and new["spec"].get("completions") != old["spec"].get(
-        "completions"
-    ):
-        yield "spec.completions", INVALID, "Invalid value: field is immutable"
-    status = old.get("status", {})
-    suspended = any(
-        one.get("type") == "Suspended" and one.get("status") == "True" for one in status.get("conditions", ())
-    )
-    rests = not status.get("active") and ("startTime" not in status or suspended)
-    free = bool(old["spec"].get("suspend")) and rests
-    for name in ("selector", "podFailurePolicy", "completionMode", "managedBy"):
-        if new["spec"].get(name) != old["spec"].get(name):
-            yield f"spec.{name}", INVALID, "Invalid value: field is immutable"
-    before, after = old["spec"].get("template", {}), new["spec"].get("template", {})
-    if (_fixed(after) != _fixed(before)) if free else after != before:
-        yield "spec.template", INVALID, "Invalid value: field is immutable"
-
-
-def _fixed(template: dict[str, Any]) -> dict[str, Any]:
-    """The part of a suspended job's template that cannot change."""
-    directives = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
-    spec = {key: value for key, value in template.get("spec", {}).items() if key not in directives}
-    others = {k: v for k, v in template.get("spec", {}).get("affinity", {}).items() if k != "nodeAffinity"}
-    for kind in ("containers", "initContainers"):
-        if kind in spec:
-            spec[kind] = [{k: v for k, v in one.items() if k != "resources"} for one in spec[kind]]
-    return {**spec, "affinity": others}
+def keep_identity(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """What pods of a stateful set are known by cannot change."""
+    before, after = ({k: v for k, v in obj["spec"].items() if k not in _FREE} for obj in (old, new))
+    if after != before:
+        listed = ", ".join(f"'{name}'" for name in _FREE[:-1])
+        why = f"updates to statefulset spec for fields other than {listed} and '{_FREE[-1]}' are forbidden"
+        yield forbidden("spec", why)

@@ -70,7 +70,7 @@ class Choice(Type):
         if type(value) is not str:
             report.wrong.append((path, f"must be a string, not {shown(value)}"))
         elif value not in self.values and value != "":
-            known = ", ".join(f'"{one}"' for one in self.values)
+            known = ", ".join(f'"{one}"' for one in sorted(self.values))
             reason = f"Unsupported value: {shown(value)}: supported values: {known}"
             report.invalid.append((path, "FieldValueNotSupported", reason))
 

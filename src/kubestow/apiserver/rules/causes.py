@@ -1,0 +1,78 @@
+"""What is wrong with a field, in Kubernetes' words: each function makes one cause, or yields those there are."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, Wrong, wrong_name
+
+PORTS = "must be between 1 and 65535, inclusive"
+
+
+def shown(value: Any) -> str:
+    """A value as messages quote it."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def required(path: str, why: str = "") -> Cause:
+    """Something is missing."""
+    return path, REQUIRED, f"Required value: {why}" if why else "Required value"
+
+
+def invalid(path: str, value: Any, why: str) -> Cause:
+    """A value that may not be."""
+    return path, INVALID, f"Invalid value: {shown(value)}: {why}"
+
+
+def unsupported(path: str, value: Any, known: Sequence[str]) -> Cause:
+    """A word that is none of those known."""
+    return path, NOT_SUPPORTED, f"Unsupported value: {shown(value)}: supported values: {', '.join(map(shown, known))}"
+
+
+def forbidden(path: str, why: str) -> Cause:
+    """Something that may not be said here."""
+    return path, FORBIDDEN, f"Forbidden: {why}"
+
+
+def duplicate(path: str, value: Any) -> Cause:
+    """Something said twice."""
+    return path, DUPLICATE, f"Duplicate value: {shown(value)}"
+
+
+def below_zero(holder: dict[str, Any], path: str, *names: str) -> Iterator[Cause]:
+    """Numbers that may not be negative."""
+    for name in names:
+        value = holder.get(name)
+        if value is not None and value < 0:
+            yield invalid(f"{path}.{name}", value, "must be greater than or equal to 0")
+
+
+def out_of(holder: dict[str, Any], path: str, choices: Mapping[str, Sequence[str]]) -> Iterator[Cause]:
+    """Words that are none of their choices."""
+    for name, known in choices.items():
+        value = holder.get(name)
+        if value is not None and value not in known:
+            yield unsupported(f"{path}.{name}" if path else name, value, known)
+
+
+def changed(new: dict[str, Any], old: dict[str, Any], path: str, *names: str) -> Iterator[Cause]:
+    """Fields that can never change."""
+    for name in names:
+        if new.get(name) != old.get(name):
+            yield invalid(f"{path}.{name}" if path else name, new.get(name), "field is immutable")
+
+
+def unnamed(holder: dict[str, Any], path: str, name: str, wrong: Wrong | None = None) -> Iterator[Cause]:
+    """A name that is missing, or is no name."""
+    text = holder.get(name)
+    if not text:
+        yield required(f"{path}.{name}")
+    elif wrong is not None:
+        yield from wrong_name(f"{path}.{name}", text, wrong)
+
+
+def several(holder: dict[str, Any], path: str, kinds: Sequence[str], what: str) -> Iterator[Cause]:
+    """More than one of a few that exclude each other; the first one counts."""
+    for name in [one for one in kinds if one in holder][1:]:
+        yield forbidden(f"{path}.{name}", f"may not specify more than 1 {what} type")

@@ -1,0 +1,79 @@
+"""Config maps and secrets: keys that can be names of files, sizes, what kinds of secrets hold, and what stays."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.causes import changed, forbidden, invalid, required
+from kubestow.apiserver.rules.names import config_key, wrong_name
+
+_MOST_BYTES = 1024 * 1024
+_NEEDED = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
+"""What kinds of secrets hold."""
+_ACCOUNT = "kubernetes.io/service-account.name"
+
+
+def validate_config_map(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Keys that can be names of files, each said once, and not too much behind them."""
+    data, binary = obj.get("data", {}), obj.get("binaryData", {})
+    for part, held in (("data", data), ("binaryData", binary)):
+        for key in held:
+            yield from wrong_name(f"{part}[{key}]", key, config_key)
+    for key in data:
+        if key in binary:
+            yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+    if sum(map(len, data.values())) + sum(len(value) * 3 // 4 for value in binary.values()) > _MOST_BYTES:
+        yield from _too_long("[]")
+
+
+def _too_long(path: str) -> Iterator[Cause]:
+    yield path, "FieldValueTooLong", f"Too long: may not be more than {_MOST_BYTES} bytes"
+
+
+def keep_config_map(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """What is immutable stays, and stays immutable."""
+    if old.get("immutable"):
+        if not new.get("immutable"):
+            yield forbidden("immutable", "field is immutable when `immutable` is set")
+        for part in ("data", "binaryData"):
+            if new.get(part) != old.get(part):
+                yield forbidden(part, "field is immutable when `immutable` is set")
+
+
+def default_secret(obj: dict[str, Any]) -> None:
+    """stringData becomes data."""
+    if not obj.get("type"):
+        obj["type"] = "Opaque"
+    for key, value in obj.pop("stringData", {}).items():
+        obj.setdefault("data", {})[key] = base64.b64encode(value.encode()).decode()
+
+
+def validate_secret(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Keys that can be names of files, not too much behind them, and what the kind of secret needs."""
+    data = obj.get("data", {})
+    for key in data:
+        yield from wrong_name(f"data[{key}]", key, config_key)
+    if sum(len(value) * 3 // 4 for value in data.values()) > _MOST_BYTES:
+        yield from _too_long("data")
+    for key in _NEEDED.get(obj["type"], ()):
+        if key not in data:
+            yield required(f"data[{key}]")
+    if obj["type"] == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
+        yield required("data[username]")
+        yield required("data[password]")
+    if obj["type"] == "kubernetes.io/service-account-token" and not obj["metadata"].get("annotations", {}).get(
+        _ACCOUNT
+    ):
+        yield required(f"metadata.annotations[{_ACCOUNT}]")
+
+
+def keep_secret(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """A secret remains of its kind; what is immutable stays."""
+    yield from changed(new, old, "", "type")
+    yield from keep_config_map(new, old)

@@ -1,0 +1,286 @@
+"""What is wrong with the containers of a pod: names, ports, environment, mounts, probes, hooks and resources."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.causes import (
+    PORTS,
+    below_zero,
+    duplicate,
+    forbidden,
+    invalid,
+    out_of,
+    required,
+    several,
+    unnamed,
+    unsupported,
+)
+from kubestow.apiserver.rules.names import config_key, dns_label, port_name, qualified_name, wrong_name
+from kubestow.apiserver.rules.security import wrong_security
+from kubestow.model import quantity
+
+_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_CHOICES = {
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+}
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_FIELDS = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP",
+    "status.hostIPs", "status.podIP", "status.podIPs",
+)  # fmt: skip
+_RESTARTS = ("Always", "Never", "OnFailure")
+_VARIABLE = re.compile(r"[ -<>-~]+\Z")
+_ONCE = "may not have more than one field specified at a time"
+
+
+def wrong_containers(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    """All that is wrong with the containers of a pod spec."""
+    if not spec.get("containers"):
+        yield required(f"{path}.containers")
+    names: set[str] = set()
+    ports: set[str] = set()
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(kind, ())):
+            where = f"{path}.{kind}[{index}]"
+            yield from _wrong_container(container, where, spec)
+            name = container.get("name", "")
+            if name and name in names:
+                yield duplicate(f"{where}.name", name)
+            names.add(name)
+            if kind == "containers":
+                yield from _wrong_life(container, where, spec)
+                yield from _taken(container, where, ports)
+            elif kind == "initContainers":
+                yield from _wrong_start(container, where, spec)
+
+
+def _wrong_container(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    yield from unnamed(container, path, "name", dns_label)
+    if not container.get("image"):
+        yield required(f"{path}.image")
+    if "ports" in container:
+        yield from _wrong_ports(container["ports"], f"{path}.ports")
+    if "env" in container:
+        yield from _wrong_variables(container["env"], f"{path}.env")
+    if "envFrom" in container:
+        yield from _wrong_sources(container["envFrom"], f"{path}.envFrom")
+    if "volumeMounts" in container:
+        yield from _wrong_mounts(container["volumeMounts"], f"{path}.volumeMounts", spec)
+    yield from out_of(container, path, _CHOICES)
+    resources = container.get("resources")
+    if resources:
+        yield from wrong_resources(resources, f"{path}.resources")
+        yield from _unclaimed(resources, f"{path}.resources.claims", spec)
+    for rule in container.get("resizePolicy", ()):
+        if rule.get("resourceName") not in ("cpu", "memory"):
+            yield unsupported(f"{path}.resizePolicy", rule.get("resourceName", ""), ("cpu", "memory"))
+        if rule.get("restartPolicy") not in ("NotRequired", "RestartContainer"):
+            yield unsupported(f"{path}.resizePolicy", rule.get("restartPolicy"), ("NotRequired", "RestartContainer"))
+    if "securityContext" in container:
+        yield from wrong_security(container["securityContext"], f"{path}.securityContext")
+
+
+def _wrong_ports(ports: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        where = f"{path}[{index}]"
+        name = port.get("name")
+        if name:
+            yield from wrong_name(f"{where}.name", name, port_name)
+            if name in names:
+                yield duplicate(f"{where}.name", name)
+            names.add(name)
+        if not port.get("containerPort"):
+            yield required(f"{where}.containerPort")
+        for key in ("containerPort", "hostPort"):
+            number = port.get(key)
+            if number and not 0 < number < 65536:
+                yield invalid(f"{where}.{key}", number, PORTS)
+        yield from out_of(port, where, {"protocol": _PROTOCOLS})
+
+
+def _taken(container: dict[str, Any], path: str, ports: set[str]) -> Iterator[Cause]:
+    """Ports of the node that another port of the pod has."""
+    for index, port in enumerate(container.get("ports", ())):
+        if port.get("hostPort"):
+            taken = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if taken in ports:
+                yield duplicate(f"{path}.ports[{index}].hostPort", taken)
+            ports.add(taken)
+
+
+def _wrong_variables(variables: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+    for index, variable in enumerate(variables):
+        where = f"{path}[{index}]"
+        if not variable.get("name"):
+            yield required(f"{where}.name")
+        else:
+            yield from wrong_name(f"{where}.name", variable["name"], _variable)
+        if "valueFrom" in variable:
+            yield from _wrong_source(variable["valueFrom"], f"{where}.valueFrom", bool(variable.get("value")))
+
+
+def _variable(name: str) -> Sequence[str]:
+    if _VARIABLE.match(name):
+        return ()
+    return ("a valid environment variable name must consist only of printable ASCII characters other than '='",)
+
+
+def _wrong_source(source: dict[str, Any], path: str, has_value: bool) -> Iterator[Cause]:
+    if "fieldRef" in source:
+        field = source["fieldRef"].get("fieldPath", "")
+        if not field:
+            yield required(f"{path}.fieldRef.fieldPath")
+        elif field not in _FIELDS and not re.match(r"metadata\.(labels|annotations)\['.+'\]\Z", field):
+            why = f"error converting fieldPath: field label not supported: {field}"
+            yield invalid(f"{path}.fieldRef.fieldPath", field, why)
+    if "resourceFieldRef" in source:
+        yield from unnamed(source["resourceFieldRef"], f"{path}.resourceFieldRef", "resource")
+    for kind in ("configMapKeyRef", "secretKeyRef"):
+        if kind in source:
+            yield from unnamed(source[kind], f"{path}.{kind}", "key", config_key)
+    given = [one for one in _SOURCES if one in source]
+    if not given:
+        listed = ", ".join(f"`{one}`" for one in _SOURCES[:-1])
+        yield invalid(path, "", f"must specify one of: {listed} or `{_SOURCES[-1]}`")
+    elif has_value:
+        yield invalid(path, "", "may not be specified when `value` is not empty")
+    elif len(given) > 1:
+        yield invalid(path, "", _ONCE)
+
+
+def _wrong_sources(sources: list[dict[str, Any]], path: str) -> Iterator[Cause]:
+    for index, source in enumerate(sources):
+        given = [one for one in ("configMapRef", "secretRef") if one in source]
+        for kind in given:
+            yield from unnamed(source[kind], f"{path}[{index}].{kind}", "name")
+        if not given:
+            yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+        elif len(given) > 1:
+            yield invalid(path, "", _ONCE)
+
+
+def _wrong_mounts(mounts: list[dict[str, Any]], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    volumes = {volume.get("name") for volume in spec.get("volumes", ())}
+    seen: set[str] = set()
+    for index, mount in enumerate(mounts):
+        where = f"{path}[{index}]"
+        yield from unnamed(mount, where, "name")
+        if mount.get("name") not in volumes:
+            yield f"{where}.name", "FieldValueNotFound", f'Not found: "{mount.get("name", "")}"'
+        target = mount.get("mountPath", "")
+        if not target:
+            yield required(f"{where}.mountPath")
+        if target in seen:
+            yield invalid(f"{where}.mountPath", target, "must be unique")
+        seen.add(target)
+
+
+def _wrong_life(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    """Hooks and probes."""
+    for name in ("postStart", "preStop"):
+        hook = container.get("lifecycle", {}).get(name)
+        if hook is not None:
+            yield from _wrong_handler(hook, f"{path}.lifecycle.{name}", spec)
+    for name in _PROBES:
+        probe = container.get(name)
+        if probe is not None:
+            where = f"{path}.{name}"
+            yield from _wrong_handler(probe, where, spec)
+            numbers = ("initialDelay", "timeout", "period")
+            yield from below_zero(probe, where, *(f"{one}Seconds" for one in numbers))
+            yield from below_zero(probe, where, "successThreshold", "failureThreshold")
+            if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
+                yield invalid(f"{where}.successThreshold", probe["successThreshold"], "must be 1")
+
+
+def _wrong_handler(handler: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    given = [one for one in _HANDLERS if one in handler]
+    if not given:
+        yield required(path, "must specify a handler type")
+        return
+    yield from several(handler, path, _HANDLERS, "handler")
+    kind, action, where = given[0], handler[given[0]], f"{path}.{given[0]}"
+    if kind == "exec" and not action.get("command"):
+        yield required(f"{where}.command")
+    elif kind in ("httpGet", "tcpSocket"):
+        yield from wrong_port(action.get("port", 0), f"{where}.port")
+        yield from out_of(action, where, {"scheme": ("HTTP", "HTTPS")})
+    elif kind == "sleep":
+        grace, seconds = spec.get("terminationGracePeriodSeconds", 30), action.get("seconds", 0)
+        if not 0 <= seconds <= grace:
+            why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+            yield invalid(where, seconds, why)
+
+
+def wrong_port(port: int | str, path: str) -> Iterator[Cause]:
+    """A port by its number or name."""
+    if isinstance(port, str):
+        yield from wrong_name(path, port, port_name)
+    elif not 0 < port < 65536:
+        yield invalid(path, port, PORTS)
+
+
+def _wrong_start(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    """Init containers: only those that go on running have hooks and probes."""
+    yield from out_of(container, path, {"restartPolicy": _RESTARTS})
+    if container.get("restartPolicy") == "Always":
+        yield from _wrong_life(container, path, spec)
+        return
+    for name in ("lifecycle", *_PROBES):
+        if name in container:
+            yield forbidden(f"{path}.{name}", "may not be set for init containers without restartPolicy=Always")
+
+
+def wrong_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Amounts that may not be, requests above limits, and requests without the limit they need."""
+    limits = resources.get("limits", {})
+    requests = resources.get("requests", {})
+    for kind, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            yield from _wrong_amount(name, amount, f"{path}.{kind}[{name}]")
+    for name, request in requests.items():
+        limit = limits.get(name)
+        if limit is None:
+            if _is_extended(name):
+                yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif limit != request:
+            if _is_extended(name) and quantity.nano(request) != quantity.nano(limit):
+                yield invalid(f"{path}.requests", request, f"must be equal to {name} limit of {limit}")
+            elif quantity.nano(request) > quantity.nano(limit):
+                yield invalid(f"{path}.requests", request, f"must be less than or equal to {name} limit of {limit}")
+    huge = any(name.startswith("hugepages-") for name in (*limits, *requests))
+    if huge and not any(name in amounts for name in ("cpu", "memory") for amounts in (limits, requests)):
+        yield forbidden(path, "HugePages require cpu or memory")
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name or name.startswith("hugepages-")
+
+
+def _wrong_amount(name: str, amount: str, path: str) -> Iterator[Cause]:
+    extended = _is_extended(name)
+    if name not in _RESOURCES and (not extended or qualified_name(name)):
+        yield from wrong_name(path, name, qualified_name)
+        if not extended:
+            yield invalid(path, name, "must be a standard resource type or fully qualified")
+            yield invalid(path, name, "must be a standard resource for containers")
+    if amount[0] == "-" and quantity.nano(amount) < 0:
+        yield invalid(path, amount, "must be greater than or equal to 0")
+    if extended and quantity.nano(amount) % 10**9:
+        yield invalid(path, amount, "must be an integer")
+
+
+def _unclaimed(resources: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
+    """Claims of a container that the pod does not have."""
+    names = [claim.get("name") for claim in spec.get("resourceClaims", ())]
+    for index, claim in enumerate(resources.get("claims", ())):
+        if claim.get("name") not in names:
+            known = f"must be one of the names in pod.spec.resourceClaims{'' if names else ' which is empty'}"
+            yield f"{path}[{index}]", "FieldValueNotFound", f'Not found: "{claim.get("name", "")}": {known}'

@@ -1,0 +1,106 @@
+"""Limit ranges and quotas: amounts that make sense for what they bound."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.causes import changed, duplicate, forbidden, invalid, required
+from kubestow.apiserver.rules.names import REQUIRED, qualified_name, wrong_name
+from kubestow.model import quantity
+
+_ORDER = (("min", "max"), ("min", "defaultRequest"), ("defaultRequest", "max"), ("defaultRequest", "default"),
+          ("min", "default"), ("default", "max"))  # fmt: skip
+"""Bounds of which the first is not above the second."""
+_WORDS = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
+_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_COUNTED = (
+    "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
+    "services.nodeports", "services.loadbalancers",
+)  # fmt: skip
+_MEASURED = ("cpu", "memory", "ephemeral-storage")
+_BOUNDED = {f"{side}.{name}" for side in ("requests", "limits") for name in _MEASURED}
+_STANDARD = {*_COUNTED, *_MEASURED, *_BOUNDED, "requests.storage"}
+_SCOPES = {
+    "Terminating": "NotTerminating",
+    "NotTerminating": "Terminating",
+    "BestEffort": "NotBestEffort",
+    "NotBestEffort": "BestEffort",
+    "PriorityClass": "",
+    "CrossNamespacePodAffinity": "",
+    "VolumeAttributesClass": "",
+}
+"""Scopes of quotas, and which other scope excludes each."""
+
+
+def default_limits(obj: dict[str, Any]) -> None:
+    """Containers may have what is allowed at most, and ask for what they may have."""
+    for item in obj.get("spec", {}).get("limits", ()):
+        if item.get("type") == "Container":
+            limits = {**item.get("max", {}), **item.get("default", {})}
+            requests = {**item.get("min", {}), **limits, **item.get("defaultRequest", {})}
+            item.update({key: value for key, value in (("default", limits), ("defaultRequest", requests)) if value})
+
+
+def validate_limits(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Bounds in order, with the defaults between them; each type once."""
+    seen: set[str] = set()
+    for index, item in enumerate(obj.get("spec", {}).get("limits", ())):
+        path, kind = f"spec.limits[{index}]", item.get("type", "")
+        if kind not in _TYPES and ("/" not in kind or qualified_name(kind)):
+            yield invalid(f"{path}.type", kind, "must be a standard limit type or fully qualified")
+        if kind in seen:
+            yield duplicate(f"{path}.type", kind)
+        seen.add(kind)
+        if kind == "Pod":
+            for name in ("default", "defaultRequest"):
+                if item.get(name):
+                    yield forbidden(f"{path}.{name}", "may not be specified when `type` is 'Pod'")
+        if kind == "PersistentVolumeClaim" and not any("storage" in item.get(name, {}) for name in ("min", "max")):
+            why = "either minimum or maximum storage value is required, but neither was provided"
+            yield required(f"{path}.limits", why)
+        for low, high in _ORDER:
+            yield from _disordered(item, path, low, high)
+        for name, ratio in item.get("maxLimitRequestRatio", {}).items():
+            if quantity.nano(ratio) < 10**9:
+                yield invalid(f"{path}.maxLimitRequestRatio[{name}]", ratio, f"ratio {ratio} is less than 1")
+
+
+def _disordered(item: dict[str, Any], path: str, low: str, high: str) -> Iterator[Cause]:
+    for name, value in item.get(low, {}).items():
+        limit = item.get(high, {}).get(name)
+        if limit is not None and quantity.nano(value) > quantity.nano(limit):
+            why = f"{_WORDS[low]} value {value} is greater than {_WORDS[high]} value {limit}"
+            yield invalid(f"{path}.{low}[{name}]", value, why)
+
+
+def validate_quota(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Names that can be counted, whole numbers of what is counted, scopes that go together."""
+    spec = obj.get("spec", {})
+    for name, amount in spec.get("hard", {}).items():
+        path = f"spec.hard[{name}]"
+        if name not in _STANDARD and "/" not in name and not name.startswith(("hugepages-", "requests.hugepages-")):
+            yield invalid(path, name, "must be a standard resource type or fully qualified")
+            yield invalid(path, name, "must be a standard resource for quota")
+        elif "/" in name:
+            yield from wrong_name(path, name, qualified_name)
+        if quantity.nano(amount) < 0:
+            yield invalid(path, amount, "must be greater than or equal to 0")
+        elif (name in _COUNTED or name.startswith("count/")) and quantity.nano(amount) % 10**9:
+            yield invalid(path, amount, "must be an integer")
+    scopes = spec.get("scopes", [])
+    for scope in scopes:
+        if scope not in _SCOPES:
+            yield invalid("spec.scopes", scopes, "unsupported scope")
+    if scopes == ["BestEffort"] and set(spec.get("hard", ())) - {"pods", "count/pods"}:
+        yield invalid("spec.scopes", scopes, "unsupported scope applied to resource")
+    if any(_SCOPES.get(scope) in scopes for scope in scopes):
+        yield invalid("spec.scopes", scopes, "conflicting scopes")
+    for term in spec.get("scopeSelector", {}).get("matchExpressions", ()):
+        if term.get("operator") in ("In", "NotIn") and not term.get("values"):
+            why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            yield "spec.scopeSelector.matchExpressions.values", REQUIRED, f"Required value: {why}"
+
+
+def keep_scopes(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """What a quota counts cannot change."""
+    yield from changed(new.get("spec", {}), old.get("spec", {}), "spec", "scopes")

@@ -1,0 +1,151 @@
+"""Services: their ports, and addresses where nothing listens."""
+
+import hashlib
+import ipaddress
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.causes import PORTS, duplicate, forbidden, invalid, out_of, required
+from kubestow.apiserver.rules.containers import wrong_port
+from kubestow.apiserver.rules.names import dns_label, wrong_labels, wrong_name
+from kubestow.apiserver.rules.podvalidation import wrong_address
+
+SERVICES = "10.96.0.0/16"
+"""Where addresses of services come from."""
+SERVICE_ADDRESS = "10.96.0.1"
+"""The address of this server's own."""
+_NODE_PORTS = range(30_000, 32_768)
+_EXTERNAL = ("NodePort", "LoadBalancer")
+_OF_ADDRESSES = ("internalTrafficPolicy", "ipFamilyPolicy", "ipFamilies", "clusterIP", "clusterIPs")
+_CHOICES = {
+    "type": ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"),
+    "sessionAffinity": ("ClientIP", "None"),
+    "internalTrafficPolicy": ("Cluster", "Local"),
+    "externalTrafficPolicy": ("Cluster", "Local"),
+    "trafficDistribution": ("PreferClose", "PreferSameZone", "PreferSameNode"),
+}
+
+
+def default_service(obj: dict[str, Any]) -> None:
+    """An address inside the cluster; TCP; the target port is the port."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    for port in spec.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+        if not port.get("targetPort"):
+            port["targetPort"] = port.get("port", 0)
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+        for port in spec.get("ports", ()):
+            if not port.get("nodePort"):
+                port["nodePort"] = _node_port(obj["metadata"].get("uid", ""), port.get("port", 0), port["protocol"])
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if spec["sessionAffinity"] == "ClientIP":
+        spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {}).setdefault("timeoutSeconds", 10800)
+    if spec["type"] == "ExternalName":
+        for name in _OF_ADDRESSES:
+            spec.pop(name, None)
+    else:
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        spec.setdefault("ipFamilies", ["IPv4"])
+
+
+def _node_port(uid: str, port: int, protocol: str) -> int:
+    """A port out of those for nodes; nothing listens there, so two services may share one."""
+    digest = hashlib.sha256(f"{uid}/{port}/{protocol}".encode()).digest()
+    return 30_000 + int.from_bytes(digest[:4]) % 2_768
+
+
+def give_address(obj: dict[str, Any]) -> None:
+    """Gives the service an address; nothing listens there."""
+    spec = obj["spec"]
+    if spec["type"] == "ExternalName":
+        return
+    if not spec.get("clusterIP"):
+        digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
+        spec["clusterIP"] = f"10.96.{digest[0] or 1}.{digest[1]}"
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+
+
+def prepare_service(obj: dict[str, Any]) -> None:
+    """Nothing balances load here."""
+    obj["status"] = {"loadBalancer": {}}
+
+
+def keep_cluster_ip(new: dict[str, Any], old: dict[str, Any]) -> None:
+    """An update without an address keeps the one there is."""
+    if new["spec"]["type"] == "ExternalName":
+        return
+    for name in ("clusterIP", "clusterIPs"):
+        if name in old["spec"] and not new["spec"].get(name):
+            new["spec"][name] = old["spec"][name]
+
+
+def validate_service(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Ports that differ, an address out of the range, and nothing that another type of service has."""
+    spec = obj["spec"]
+    headless, outside = spec.get("clusterIP") == "None", spec["type"] in _EXTERNAL
+    if not spec.get("ports") and not headless and spec["type"] != "ExternalName":
+        yield required("spec.ports")
+    if spec["type"] == "ExternalName" and not spec.get("externalName"):
+        yield required("spec.externalName")
+    yield from _wrong_ports(spec.get("ports", ()), outside)
+    yield from wrong_labels(spec.get("selector") or {}, "spec.selector")
+    yield from out_of(spec, "spec", _CHOICES)
+    if spec.get("clusterIP") and not headless:
+        yield from _wrong_cluster_address(spec["clusterIP"])
+    for index, text in enumerate(spec.get("externalIPs", ())):
+        yield from wrong_address(text, f"spec.externalIPs[{index}]")
+    if "IPv6" in spec.get("ipFamilies", ())[:1]:
+        yield invalid("spec.ipFamilies[0]", "IPv6", "not configured on this cluster")
+    if spec.get("externalTrafficPolicy") and not outside and not spec.get("externalIPs"):
+        why = "may only be set for externally-accessible services"
+        yield invalid("spec.externalTrafficPolicy", spec["externalTrafficPolicy"], why)
+    if spec.get("loadBalancerClass") and spec["type"] != "LoadBalancer":
+        yield forbidden("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
+
+
+def _wrong_cluster_address(text: str) -> Iterator[Cause]:
+    wrong = list(wrong_address(text, "spec.clusterIPs[0]"))
+    yield from wrong
+    if not wrong and ipaddress.ip_address(text) not in ipaddress.ip_network(SERVICES):
+        why = f"the provided IP ({text}) is not in the valid range. The range of valid IPs is {SERVICES}"
+        yield invalid("spec.clusterIPs", [text], f"failed to allocate IP {text}: {why}")
+
+
+def _wrong_ports(ports: list[dict[str, Any]], outside: bool) -> Iterator[Cause]:
+    names: set[str] = set()
+    seen: set[tuple[Any, ...]] = set()
+    for index, port in enumerate(ports):
+        where, name, number = f"spec.ports[{index}]", port.get("name", ""), port.get("port", 0)
+        if name:
+            yield from wrong_name(f"{where}.name", name, dns_label)
+            if name in names:
+                yield duplicate(f"{where}.name", name)
+            names.add(name)
+        elif len(ports) > 1:
+            yield required(f"{where}.name")
+        if not 0 < number < 65536:
+            yield invalid(f"{where}.port", number, PORTS)
+        yield from out_of(port, where, {"protocol": ("SCTP", "TCP", "UDP")})
+        yield from wrong_port(port["targetPort"], f"{where}.targetPort")
+        if (number, port["protocol"]) in seen:
+            yield duplicate(where, {"protocol": port["protocol"], "port": number})
+        seen.add((number, port["protocol"]))
+        taken = port.get("nodePort")
+        if taken and not outside:
+            yield forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'")
+        elif taken and taken not in _NODE_PORTS:
+            why = "provided port is not in the valid range. The range of valid ports is 30000-32767"
+            yield invalid(f"{where}.nodePort", taken, why)
+
+
+def keep_address(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """A service keeps its address as long as it has one."""
+    address, was = new["spec"].get("clusterIP"), old["spec"].get("clusterIP")
+    if was and address and address != was:
+        yield invalid("spec.clusterIPs[0]", [address], "may not change once set")
