@@ -104,6 +104,18 @@ def test_a_status_patch_of_the_scheduler(client: Client) -> None:
     ]
 
 
+def test_what_a_strategic_patch_adds_comes_first(client: Client) -> None:
+    """Items of a list that were not there come before those the patch does not name; old ones keep their places."""
+    client.create(DEPLOYMENTS, deployment())
+    added = [{"name": "new", "image": "i:2"}]
+    patch = {"spec": {"template": {"spec": {"containers": added}}}}
+    spec = client.patch(f"{DEPLOYMENTS}/d", patch, STRATEGIC)["spec"]["template"]["spec"]
+    assert [one["name"] for one in spec["containers"]] == ["new", "c"]
+    patch["spec"]["template"]["spec"]["containers"] = [{"name": "c", "image": "i:3"}]
+    spec = client.patch(f"{DEPLOYMENTS}/d", patch, STRATEGIC)["spec"]["template"]["spec"]
+    assert [one["image"] for one in spec["containers"]] == ["i:2", "i:3"]
+
+
 def test_strategic_directives() -> None:
     """$patch: replace, $retainKeys, plain lists that grow and shrink."""
     schema = struct_named("apps.v1", "Deployment")
@@ -116,7 +128,7 @@ def test_strategic_directives() -> None:
         "spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}, "selector": {"$patch": "replace", "x": 1}},
     }
     assert strategic.apply(live, patch, schema) == {
-        "metadata": {"finalizers": ["b", "c"]},
+        "metadata": {"finalizers": ["c", "b"]},
         "spec": {"strategy": {"type": "Recreate"}, "selector": {"x": 1}},
     }
 

@@ -41,16 +41,19 @@ def apply(document: dict[str, Any], patch: Any, schema: Type | None) -> dict[str
             document[key] = apply(target if isinstance(target, dict) else {}, value, inner)
         elif isinstance(value, list) and field is not None and field.merge:
             target = document.get(key)
-            document[key] = _merge_list(target if isinstance(target, list) else [], value, field, key)
+            old = target if isinstance(target, list) else []
+            merged = _merge_list([*old], value, field, key)
+            document[key] = _arranged(merged, patch.get(f"{_ORDER}{key}", value), old, field)
         else:
             document[key] = value
     for key, value in patch.items():
         if key.startswith(_REMOVE):
             _remove_plain(document, key.removeprefix(_REMOVE), value)
     for key, value in patch.items():
-        if key.startswith(_ORDER):
-            name = key.removeprefix(_ORDER)
-            _reorder(document, name, value, _member(schema, name)[0])
+        name = key.removeprefix(_ORDER)
+        target = document.get(name)
+        if name != key and name not in patch and isinstance(target, list):
+            document[name] = _arranged(target, value, target, _member(schema, name)[0])
     return document
 
 
@@ -94,17 +97,21 @@ def _remove_plain(document: dict[str, Any], key: str, values: Any) -> None:
         document[key] = [value for value in target if value not in values]
 
 
-def _reorder(document: dict[str, Any], key: str, order: Any, field: Field | None) -> None:
-    """Puts the items that the patch names in its order; items it does not name stay behind their predecessor."""
-    target = document.get(key)
-    if not isinstance(target, list) or not isinstance(order, list):
-        return
+def _arranged(merged: list[Any], order: Any, old: list[Any], field: Field | None) -> list[Any]:
+    """Items that the patch names in its order; those it does not name stay behind their old predecessors."""
+    if not isinstance(order, list):
+        return merged
     merge_key = field.merge_key if field is not None else None
 
     def identity(item: Any) -> Any:
         return item.get(merge_key) if merge_key is not None and isinstance(item, dict) else item
 
-    wanted = [identity(item) for item in order]
-    named = sorted((item for item in target if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
-    replacements = iter(named)
-    document[key] = [next(replacements) if identity(item) in wanted else item for item in target]
+    wanted, before = [identity(item) for item in order], [identity(item) for item in old]
+    named = sorted((item for item in merged if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
+    others = [item for item in merged if identity(item) not in wanted]
+    arranged = []
+    while named and others:
+        first, other = identity(named[0]), identity(others[0])
+        stays = first in before and other in before and before.index(other) < before.index(first)
+        arranged.append((others if stays else named).pop(0))
+    return arranged + named + others
