@@ -146,14 +146,16 @@ class World:
         where = namespace if BY_STORAGE[storage].namespaced else ""
         return [record.object() for record in self.store.collection(storage).by_namespace.get(where, {}).values()]
 
-    def update(self, storage: str, name: str, alter: Callable[[Object], Any], sub: str = "") -> Object:
+    def update(
+        self, storage: str, name: str, alter: Callable[[Object], Any], sub: str = "", namespace: str = "default"
+    ) -> Object:
         """Changes an object as a user would."""
 
         def change(current: Object) -> Object:
             alter(current)
             return current
 
-        where = "default" if BY_STORAGE[storage].namespaced else ""
+        where = namespace if BY_STORAGE[storage].namespaced else ""
         return self.writer.update(BY_STORAGE[storage], where, name, change, Intent(), sub=sub).object()
 
     def set(self, storage: str, name: str, **fields: Any) -> Object:

@@ -39,6 +39,12 @@ def test_a_namespace_is_emptied_before_it_goes(world: World) -> None:
     world.delete("namespaces", "x")
     world.run(30)
     assert (world.all("pods", "x"), len(world.all("configmaps", "x"))) == ([], 1)
+    told = {one["type"]: (one["status"], one["message"]) for one in world.status("namespaces", "x")["conditions"]}
+    remaining = "Some resources are remaining: configmaps. has 1 resource instances"
+    assert told["NamespaceContentRemaining"] == ("True", remaining)
+    held = "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
+    assert told["NamespaceFinalizersRemaining"] == ("True", held)
+    assert told["NamespaceDeletionContentFailure"][0] == "False"
     record = world.store.get("configmaps", "x", "held")
     assert record is not None
     free = record.object()
@@ -47,6 +53,20 @@ def test_a_namespace_is_emptied_before_it_goes(world: World) -> None:
     world.run(5)
     assert world.find("namespaces", "x") is None
     assert world.store.collection("configmaps").by_namespace.get("x") is None
+
+
+def test_pods_go_before_the_rest_of_a_namespace(world: World) -> None:
+    """What they may still need stays until the last of them is gone."""
+    world.create("namespaces", "x")
+    world.create("pods", "p", workload()["template"]["spec"], namespace="x", metadata={"finalizers": ["a.b/c"]})
+    world.create("configmaps", "c", namespace="x")
+    world.run(5)
+    world.delete("namespaces", "x")
+    world.run(60)
+    assert world.find("configmaps", "c", "x") is not None
+    world.update("pods", "p", lambda one: one["metadata"].pop("finalizers"), namespace="x")
+    world.run(5)
+    assert world.find("namespaces", "x") is None
 
 
 def addresses(world: World) -> dict[str, bool]:
