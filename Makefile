@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/.tools/kubectl:$(PATH)
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 
-.PHONY: help up test kubectl check fmt conformance bench docs lock image clean
+.PHONY: help up test kubectl check fmt conformance bench chaos docs lock image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ conformance: $(VENV)/.dev ## run the recorded decisions of kube-scheduler (CONFO
 
 bench: $(VENV)/.dev ## measure
 	scripts/bench
+
+chaos: $(VENV)/.dev ## break things on purpose and count what is lost (ARGS="--share 0.1 --seed 5")
+	scripts/chaos $(ARGS)
 
 lock: $(VENV)/bin/python ## compile requirements/*.txt from pyproject.toml again
 	$(UV) pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 pyproject.toml -o requirements/run.txt

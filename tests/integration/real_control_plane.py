@@ -64,10 +64,11 @@ class RefusedError(Exception):
 class RealControlPlane:
     """Runs until `close`; `kill_api_server` and `start_api_server` in between."""
 
-    def __init__(self, assets: Path, folder: Path, *flags: str) -> None:
-        """`flags` are more flags of kube-apiserver."""
+    def __init__(self, assets: Path, folder: Path, *flags: str, users: dict[str, str] | None = None) -> None:
+        """`flags` are more flags of kube-apiserver, `users` more users and their groups."""
         self._assets = assets
         self._flags = flags
+        self._users = USERS | (users or {})
         self._folder = folder
         self._etcd_port, self._etcd_peer_port = free_port(), free_port()
         self.port = free_port()
@@ -99,7 +100,7 @@ class RealControlPlane:
         )
         lines = [
             f"{token_of(user)},{user},{number}" + (f',"{groups}"' if groups else "")
-            for number, (user, groups) in enumerate(USERS.items())
+            for number, (user, groups) in enumerate(self._users.items())
         ]
         self._file("tokens.csv").write_text("\n".join(lines) + "\n")
 

@@ -115,10 +115,10 @@ class LineDecoder(Generic[T]):
     def _one(self, line: bytes) -> Line[T]:
         try:
             event = _outer.decode(line)
+            if event.type == "BOOKMARK":
+                return Bookmarked(_bookmark.decode(event.object))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadAnswerError(f"a line of the watch is not an event: {error}") from None
-        if event.type == "BOOKMARK":
-            return Bookmarked(_bookmark.decode(event.object))
         if event.type == "ERROR":
             return Failed(event.object)
         try:

@@ -161,6 +161,8 @@ def _unpacked(place: str, data: bytes | Raw, item_places: list[str]) -> Iterator
     except (msgspec.ValidationError, RecursionError):
         # Not an object at all, which is told by whoever wants one.
         head, items = _Head(), None
+    except msgspec.DecodeError as error:
+        raise DocumentError(f"not valid JSON: {error}") from None
     if items is None:
         yield Document(place, data)
         return

@@ -21,6 +21,8 @@ import msgspec
 from kubestow.objects import ObjectsError
 
 VERSION = 1
+LARGEST_MEMBER = 1 << 28
+"""Bytes that a member may unpack to; a recorder writes one every few seconds."""
 MAGIC = b"\x1f\x8b"
 _HEADER = msgspec.json.encode({"kubestow": "recording", "version": VERSION}) + b"\n"
 _encode = msgspec.json.Encoder().encode
@@ -85,9 +87,11 @@ def _members(path: Path) -> Iterator[tuple[bytes, bytes]]:
     while data:
         unpack = zlib.decompressobj(31)
         try:
-            content = unpack.decompress(data)
+            content = unpack.decompress(data, LARGEST_MEMBER)
         except zlib.error:
             return
+        if unpack.unconsumed_tail:
+            raise ObjectsError([f"{path}: a part of it unpacks to more than {LARGEST_MEMBER >> 20} MiB"])
         if not unpack.eof:
             return
         yield data[: len(data) - len(unpack.unused_data)], content
@@ -106,7 +110,7 @@ def entries(path: Path) -> Iterator[Entry]:
                     first = False
                     continue
                 yield msgspec.convert(tree, Entry)
-            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise ObjectsError([f"{path}: not a recording: {error}"]) from None
     if first:
         raise ObjectsError([f"{path}: not a recording, or cut off before anything was in it"])

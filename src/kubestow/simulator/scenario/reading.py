@@ -109,6 +109,9 @@ def _read_source(source: Source, scenario: Scenario, problems: list[str], found:
             except foreign.ForeignError as error:
                 problems.append(f"{document.place}: {error}")
                 continue
+            except (AttributeError, KeyError, TypeError) as error:
+                problems.append(f"{document.place}: a document of another tool, but not shaped as its are: {error}")
+                continue
             if not isinstance(tree, dict) or not tree.get("kind"):
                 problems.append(f"{document.place}: needs apiVersion and kind, such as {API_VERSION} and {KIND}")
             elif tree["kind"] == KIND and str(tree.get("apiVersion", "")).startswith("kubestow.dev/"):
@@ -147,8 +150,12 @@ def _take_object(place: str, tree: Object, scenario: Scenario, problems: list[st
     if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
         problems.append(f"{place}: {tree['kind']} needs metadata.name")
         return
-    if (tree.get("apiVersion"), tree["kind"]) not in BY_KIND:
-        kind = f"{tree['kind']} ({tree.get('apiVersion')})"
+    version, kind = tree.get("apiVersion"), tree["kind"]
+    if not isinstance(version, str) or not isinstance(kind, str):
+        problems.append(f"{place}: apiVersion and kind must be text, such as v1 and Pod")
+        return
+    if (version, kind) not in BY_KIND:
+        kind = f"{kind} ({version})"
         scenario.skipped[kind] = scenario.skipped.get(kind, 0) + 1
         return
     scenario.objects.append(tree)

@@ -1,0 +1,135 @@
+"""Breaks things on purpose and counts what is lost: `scripts/chaos --help`."""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from chaos.planes import Embedded, Plane, Real  # noqa: E402
+from chaos.stories import STORIES  # noqa: E402
+from chaos.world import Row  # noqa: E402
+from fuzzing import running as fuzzing  # noqa: E402
+from fuzzing.targets import TARGETS  # noqa: E402
+from integration.real_control_plane import assets  # noqa: E402
+from scenarios.test_random_events import run as run_random_events  # noqa: E402
+
+RANDOM, FUZZ = "random events", "fuzzing"
+SEEDS, EVENTS, INPUTS = 100, 20_000, 1_000_000
+
+
+def main() -> int:
+    options = _options()
+    wanted = options.story or [*STORIES, RANDOM, FUZZ]
+    print(f"seed {options.seed}, {'the real' if options.real else 'the embedded'} API server", flush=True)
+    print(f"{'story':<24}{'faults':>10}{'pods':>8}{'bound':>8}{'lost':>6}{'double':>8}", end="")
+    print(f"{'over':>6}{'fencing':>9}{'other':>7}{'settled':>9}{'seconds':>9}")
+    rows = []
+    for row in _rows(options, wanted):
+        rows.append(row)
+        counts = [row.lost, row.double, row.overcommitted, row.fencing, row.other]
+        told = "".join(f"{len(found):>{width}}" for found, width in zip(counts, (6, 8, 6, 9, 7), strict=True))
+        print(f"{row.story:<24}{row.faults.total():>10,}{row.pods:>8,}{row.bound:>8,}{told}", end="")
+        print(f"{row.settled:>8.1f}s{row.seconds:>8.0f}s", flush=True)
+        for kind, count in sorted(row.faults.items()):
+            print(f"    {kind:<40}{count:>9,}")
+        for line in row.wrong[:20]:
+            print(f"    WRONG {line}", flush=True)
+    if options.json:
+        Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    wrong = sum(len(row.wrong) for row in rows)
+    print(f"{len(rows)} stories, {sum(row.faults.total() for row in rows):,} faults and inputs, {wrong} things wrong")
+    return 1 if wrong else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__)
+    stories = [*STORIES, RANDOM, FUZZ]
+    parser.add_argument("--story", action="append", choices=stories, help="only this one; repeatable")
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="made up if not given")
+    parser.add_argument("--share", type=float, default=1.0, help="how much of each, 0.1 for a tenth (default: all)")
+    parser.add_argument("--real", action="store_true", help="at the kube-apiserver in KUBEBUILDER_ASSETS")
+    parser.add_argument("--json", help="write the table there, too, as JSON")
+    parser.add_argument("--keep", action="store_true", help="keep logs, and inputs that break something in the corpus")
+    return parser.parse_args()
+
+
+def _rows(options: argparse.Namespace, wanted: list[str]) -> Iterator[Row]:
+    for name in wanted:
+        if name == RANDOM:
+            yield _random_events(options)
+        elif name == FUZZ:
+            yield _fuzzed(options)
+        else:
+            yield _told(options, name)
+
+
+def _told(options: argparse.Namespace, name: str) -> Row:
+    story, amount, _ = STORIES[name]
+    row = Row(name, options.seed)
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    try:
+        story(row, folder / "world", _real if options.real else Embedded, max(1, int(amount * options.share)))
+    finally:
+        if options.keep:
+            print(f"    logs are in {folder}")
+        else:
+            shutil.rmtree(folder)
+    return row
+
+
+def _real(folder: Path) -> Plane:
+    found = assets()
+    if found is None:
+        sys.exit("--real needs KUBEBUILDER_ASSETS, a folder with kube-apiserver and etcd")
+    return Real(found, folder)
+
+
+def _random_events(options: argparse.Namespace) -> Row:
+    """Long runs in virtual time, looked at throughout."""
+    row, started = Row(RANDOM, options.seed), time.monotonic()
+    seeds = range(options.seed, options.seed + max(1, int(SEEDS * options.share)))
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for bound, problem in pool.map(_one_random_run, seeds):
+            row.faults["events"] += EVENTS
+            row.bound += bound
+            row.other += [problem] if problem else []
+    row.seconds = time.monotonic() - started
+    return row
+
+
+def _one_random_run(seed: int) -> tuple[int, str]:
+    try:
+        chaos = run_random_events(random.Random(seed), EVENTS, check_every=1000)
+    except Exception as error:
+        return 0, f"seed {seed}: {type(error).__name__}: {error}"
+    return len(chaos.harness.cluster.bindings), ""
+
+
+def _fuzzed(options: argparse.Namespace) -> Row:
+    """Mutated inputs for all that reads bytes from outside."""
+    row, started = Row(FUZZ, options.seed), time.monotonic()
+    each = max(1, int(INPUTS * options.share) // len(TARGETS) + 1)
+    with ProcessPoolExecutor(os.cpu_count(), initializer=fuzzing.limit_memory, max_tasks_per_child=1) as pool:
+        found = {name: pool.submit(fuzzing.run, name, options.seed, each) for name in TARGETS}
+        for name, finds in found.items():
+            row.faults[name] += each
+            for find in finds.result():
+                kept = f" ({fuzzing.keep(find)})" if options.keep else ""
+                row.other.append(f"{name}: {find.data[:80]!r}: {find.trace.splitlines()[-1]}{kept}")
+    row.seconds = time.monotonic() - started
+    return row
+
+
+if __name__ == "__main__":
+    sys.exit(main())

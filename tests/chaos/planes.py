@@ -1,0 +1,237 @@
+"""API servers that can be killed and come back: the embedded one on disk, and the real one where its programs are."""
+
+import http.client
+import json
+import os
+import resource
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+
+from integration.real_control_plane import RealControlPlane, free_port, token_of, until
+
+SCHEDULERS = ("s1", "s2", "s3")
+AUDITED = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  verbs: [create, update, patch, delete]
+"""
+
+
+class Plane(Protocol):
+    """Where objects live."""
+
+    port: int
+    ca: Path
+    audit_log: Path
+    starts: int
+
+    def token(self, user: str) -> str: ...
+    def start(self) -> None: ...
+    def kill(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Embedded:
+    """`kubestow apiserver` with its objects on disk."""
+
+    def __init__(self, folder: Path, *, flags: tuple[str, ...] = (), file_size: int = 0) -> None:
+        """`file_size` is how large a file it may write, as on a disk that fills up; 0 for any."""
+        self.folder = folder
+        self.port = free_port()
+        self.ca = folder / "data" / "pki" / "ca.crt"
+        self.audit_log = folder / "audit.jsonl"
+        self.starts = 0
+        self.file_size = file_size
+        self._flags = flags
+        self._log = folder / "apiserver.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        tokens = folder / "tokens.csv"
+        tokens.write_text("".join(f'{self.token(user)},{user},{user},"system:masters"\n' for user in SCHEDULERS))
+
+    def token(self, user: str) -> str:
+        return f"token-of-{user}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "kubestow", "apiserver", f"--port={self.port}"]
+        command += [f"--data-dir={self.folder / 'data'}", f"--token={self.token('admin')}"]
+        command += [f"--token-file={self.folder / 'tokens.csv'}", f"--audit-log={self.audit_log}"]
+        command += ["--no-kubelets", "--controllers=none", *self._flags]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, preexec_fn=self._limit)
+        self.starts += 1
+        until(self._is_ready, lambda: self.said()[-2000:])
+
+    def _limit(self) -> None:
+        if self.file_size:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.file_size, resource.RLIM_INFINITY))
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.said()
+        api = Api(self)
+        try:
+            return api.call("GET", "/readyz")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            api.close()
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        self.kill()
+
+
+class Real:
+    """kube-apiserver and etcd."""
+
+    def __init__(self, assets: Path, folder: Path) -> None:
+        self.audit_log = folder / "audit.jsonl"
+        policy = folder / "audit.yaml"
+        policy.write_text(AUDITED)
+        flags = (f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}")
+        self._plane = RealControlPlane(assets, folder, *flags, users=dict.fromkeys(SCHEDULERS, "system:masters"))
+        self.port = self._plane.port
+        self.ca = folder / "ca.crt"
+        self.starts = 1
+
+    def token(self, user: str) -> str:
+        return token_of(user)
+
+    def start(self) -> None:
+        if self.starts > 1:
+            self._plane.start_api_server()
+        self.starts += 1
+
+    def kill(self) -> None:
+        self._plane.kill_api_server()
+
+    def close(self) -> None:
+        self._plane.close()
+
+
+class Api:
+    """A plain client of its own, that shares nothing with the scheduler's."""
+
+    def __init__(self, plane: Plane, user: str = "admin") -> None:
+        self._plane = plane
+        self._user = user
+        self._connection: http.client.HTTPSConnection | None = None
+        self._lock = threading.Lock()
+
+    def connect(self, timeout: float = 30.0) -> http.client.HTTPSConnection:
+        context = ssl.create_default_context(cafile=str(self._plane.ca))
+        return http.client.HTTPSConnection("127.0.0.1", self._plane.port, context=context, timeout=timeout)
+
+    def headers(self, content_type: str = "application/json") -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._plane.token(self._user)}", "Content-Type": content_type}
+
+    def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> tuple[int, Any]:
+        """Status and decoded body; a broken connection raises."""
+        with self._lock:
+            try:
+                self._connection = self._connection or self.connect()
+                data = None if body is None else json.dumps(body)
+                self._connection.request(method, path, data, self.headers(content_type))
+                response = self._connection.getresponse()
+                text = response.read()
+            except (OSError, http.client.HTTPException):
+                if self._connection is not None:
+                    self._connection.close()
+                self._connection = None
+                raise
+        return response.status, json.loads(text) if text.startswith(b"{") else text.decode()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def insist(self, method: str, path: str, body: Any = None, seconds: float = 60.0) -> tuple[int, Any]:
+        """Asks again while the server is away or too busy."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                status, answer = self.call(method, path, body)
+            except (OSError, http.client.HTTPException):
+                status, answer = 0, "no answer"
+            if status not in (0, 429, 500, 503, 504) or time.monotonic() > end:
+                return status, answer
+            time.sleep(0.05)
+
+
+def kubeconfig(plane: Plane, user: str, server: str, file: Path) -> Path:
+    """A kubeconfig for a user at an address: the plane's own, or a proxy's."""
+    cluster: dict[str, Any] = {"server": server}
+    if server.startswith("https"):
+        cluster["certificate-authority"] = str(plane.ca)
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": user, "user": {"token": plane.token(user)}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": user}}],
+        "current-context": "c",
+    }
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+class Scheduler:
+    """`kubestow scheduler` as a process."""
+
+    def __init__(self, folder: Path, name: str, config: Path, *flags: str, files: int = 0) -> None:
+        """`files` is how many descriptors it may have; 0 for as many as usual."""
+        self.name = name
+        self._log = folder / f"{name}.log"
+        command = [sys.executable, "-m", "kubestow", "scheduler", f"--kubeconfig={config}", "--secure-port=0", *flags]
+
+        def limit() -> None:
+            if files:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, preexec_fn=limit)
+
+    @property
+    def runs(self) -> bool:
+        return self.process.poll() is None
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def send(self, number: signal.Signals) -> None:
+        if self.runs:
+            os.kill(self.process.pid, number)
+
+    def kill(self) -> None:
+        if self.runs:
+            self.process.kill()
+        self.process.wait()
+
+    def memory_and_files(self) -> tuple[int, int]:
+        """Resident KiB, and how many descriptors are open."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+        return resident, len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+
+Begin = Callable[..., Scheduler]

@@ -1,0 +1,334 @@
+"""A proxy between one scheduler and the API server that does to requests and answers what networks and servers do.
+
+It speaks plain HTTP to the scheduler and HTTPS to the server, and is written with another HTTP library than the
+scheduler's. Faults are drawn from a seed; `likelihood` says how often. `hook` sees every request on its way (before
+it is passed on, and after the answer has arrived), which is how a scheduler is killed at a chosen stage.
+"""
+
+import asyncio
+import json
+import random
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from chaos.planes import Plane
+
+BEFORE, AFTER = "before", "after"
+Hook = Callable[[str, str, str], None]
+"""When (BEFORE or AFTER), method, path."""
+_STATUSES = {
+    401: "Unauthorized",
+    409: "Conflict",
+    410: "Expired",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+_HOP = frozenset(("connection", "transfer-encoding", "content-length", "keep-alive", "host"))
+
+
+class CutError(Exception):
+    """The connection is to be cut."""
+
+
+class Proxy:
+    """Runs in a thread of its own from `start` to `close`."""
+
+    def __init__(self, plane: Plane, seed: int) -> None:
+        self._plane = plane
+        self._chance = random.Random(seed)
+        self.likelihood = 0.0
+        self.hook: Hook | None = None
+        self.happened: Counter[str] = Counter()
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._connections: set[Any] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> "Proxy":
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(30)
+        return self
+
+    async def _open(self) -> None:
+        context = ssl.create_default_context(cafile=str(self._plane.ca))
+        connector = aiohttp.TCPConnector(ssl=context, limit=0)
+        self._session = aiohttp.ClientSession(
+            f"https://127.0.0.1:{self._plane.port}",
+            connector=connector,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(None),
+            read_bufsize=1 << 22,
+        )
+        application = web.Application(client_max_size=1 << 26)
+        application.router.add_route("*", "/{path:.*}", self._pass_on)
+        self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    def close(self) -> None:
+        async def shut() -> None:
+            await self._session.close()
+            await self._runner.cleanup()
+
+        asyncio.run_coroutine_threadsafe(shut(), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def cut_all(self) -> int:
+        """Break every connection there is; tells how many."""
+
+        async def cut() -> int:
+            transports = [transport for transport in self._connections if not transport.is_closing()]
+            for transport in transports:
+                transport.abort()
+            self._connections.clear()
+            return len(transports)
+
+        count = asyncio.run_coroutine_threadsafe(cut(), self._loop).result(30)
+        self.happened["cut"] += count
+        return count
+
+    # A request
+
+    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
+        self._connections.add(request.transport)
+        watches = "watch" in request.query
+        try:
+            if fault := self._drawn(_OF_WATCHES if watches else _OF_REQUESTS):
+                self.happened[fault.__name__.strip("_")] += 1
+                return await fault(self, request)
+            return await (self._stream(request) if watches else self._forward(request))
+        except (CutError, aiohttp.ClientError, OSError):
+            if request.transport is not None:
+                request.transport.abort()
+            raise
+
+    def _drawn(self, faults: tuple["Fault", ...]) -> "Fault | None":
+        return self._chance.choice(faults) if self._chance.random() < self.likelihood else None
+
+    async def _answer(self, request: web.Request) -> tuple[aiohttp.ClientResponse, bytes]:
+        self._tell(BEFORE, request)
+        async with self._ask(request, await request.read()) as response:
+            body = await response.read()
+        self._tell(AFTER, request)
+        return response, body
+
+    def _tell(self, when: str, request: web.Request) -> None:
+        if self.hook is not None:
+            self.hook(when, request.method, request.path)
+
+    def _ask(self, request: web.Request, body: bytes) -> Any:
+        headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP}
+        headers["Accept-Encoding"] = "identity"
+        return self._session.request(request.method, request.raw_path, data=body or None, headers=headers)
+
+    async def _forward(self, request: web.Request) -> web.Response:
+        response, body = await self._answer(request)
+        return web.Response(status=response.status, body=body, headers=_kept(response))
+
+    async def _stream(self, request: web.Request, change: "Change | None" = None) -> web.StreamResponse:
+        """A watch, line by line; `change` makes other lines of each."""
+        self._tell(BEFORE, request)
+        async with self._ask(request, b"") as response:
+            answer = web.StreamResponse(status=response.status, headers=_kept(response))
+            await answer.prepare(request)
+            async for line in response.content:
+                for out in (line,) if change is None else change(line):
+                    await answer.write(out)
+            await answer.write_eof()
+        return answer
+
+
+Fault = Callable[[Proxy, web.Request], Awaitable[web.StreamResponse]]
+Change = Callable[[bytes], list[bytes]]
+
+
+def _kept(response: aiohttp.ClientResponse) -> dict[str, str]:
+    return {key: value for key, value in response.headers.items() if key.lower() not in _HOP}
+
+
+def _refused(code: int) -> web.Response:
+    reason = _STATUSES[code]
+    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "by chance"}
+    headers = {"Retry-After": "1"} if code in (429, 503) else {}
+    text = json.dumps(body | {"reason": reason, "code": code})
+    return web.Response(status=code, text=text, content_type="application/json", headers=headers)
+
+
+# Of requests
+
+
+async def _delay(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    """Answers overtake one another."""
+    await asyncio.sleep(proxy._chance.random())
+    return await proxy._forward(request)
+
+
+async def _cut_before(_: Proxy, __: web.Request) -> web.StreamResponse:
+    raise CutError
+
+
+async def _lose_the_answer(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    await proxy._answer(request)
+    raise CutError
+
+
+async def _truncate(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    response, body = await proxy._answer(request)
+    answer = web.StreamResponse(status=response.status, headers=_kept(response) | {"Content-Length": str(len(body))})
+    await answer.prepare(request)
+    await answer.write(body[: len(body) // 2])
+    raise CutError
+
+
+async def _send_twice(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    """The request arrives twice; the second answer counts."""
+    await proxy._answer(request)
+    return await proxy._forward(request)
+
+
+async def _refuse(proxy: Proxy, _: web.Request) -> web.StreamResponse:
+    code = proxy._chance.choice((401, 409, 429, 500, 503))
+    proxy.happened[f"answer {code}"] += 1
+    return _refused(code)
+
+
+async def _corrupt(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    response, body = await proxy._answer(request)
+    spoiled = bytearray(body)
+    for _ in range(3):
+        if spoiled:
+            spoiled[proxy._chance.randrange(len(spoiled))] = 0
+    return web.Response(status=response.status, body=bytes(spoiled), headers=_kept(response))
+
+
+async def _empty(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    await proxy._answer(request)
+    return web.Response(status=200, body=b"")
+
+
+# Of watches
+
+
+async def _stall(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    """Nothing more is heard for a while; then the connection breaks."""
+    answer = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await answer.prepare(request)
+    await asyncio.sleep(2.0 + 2.0 * proxy._chance.random())
+    raise CutError
+
+
+async def _expire(_: Proxy, __: web.Request) -> web.StreamResponse:
+    return _refused(410)
+
+
+async def _expire_midway(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    status = json.loads(_refused(410).text or "")
+    gone = json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
+    left = proxy._chance.randrange(20)
+
+    def change(line: bytes) -> list[bytes]:
+        nonlocal left
+        left -= 1
+        return [line] if left > 0 else [gone]
+
+    return await proxy._stream(request, change)
+
+
+async def _repeat_events(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    def change(line: bytes) -> list[bytes]:
+        return [line, line] if proxy._chance.random() < 0.5 else [line]
+
+    return await proxy._stream(request, change)
+
+
+async def _tear(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    left = proxy._chance.randrange(30)
+
+    def change(line: bytes) -> list[bytes]:
+        nonlocal left
+        left -= 1
+        if left < -1:
+            raise CutError
+        return [line] if left > 0 else [line[: len(line) // 2]]
+
+    return await proxy._stream(request, change)
+
+
+async def _nonsense(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    def change(line: bytes) -> list[bytes]:
+        return [line, b"<html>gateway</html>\n"] if proxy._chance.random() < 0.1 else [line]
+
+    return await proxy._stream(request, change)
+
+
+async def _bookmarks_only(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    """Events are withheld from some moment on; bookmarks keep telling the position before them, until it breaks."""
+    left, bookmark = proxy._chance.randrange(30), b""
+
+    def change(line: bytes) -> list[bytes]:
+        nonlocal left, bookmark
+        left -= 1
+        if left > 0 or not bookmark:
+            bookmark = _bookmark(line)
+            return [line]
+        if left < -10:
+            raise CutError
+        return [bookmark]
+
+    return await proxy._stream(request, change)
+
+
+def _bookmark(line: bytes) -> bytes:
+    """One that tells the position after an event."""
+    event = json.loads(line)
+    metadata = event["object"].get("metadata", {})
+    if "initial-events-end" in json.dumps(metadata) or event["type"] == "ERROR":
+        return b""
+    about = {key: event["object"][key] for key in ("kind", "apiVersion") if key in event["object"]}
+    body = {"type": "BOOKMARK", "object": about | {"metadata": {"resourceVersion": metadata["resourceVersion"]}}}
+    return json.dumps(body).encode() + b"\n"
+
+
+async def _close_at_once(proxy: Proxy, request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await answer.prepare(request)
+    await answer.write_eof()
+    return answer
+
+
+_OF_REQUESTS: tuple[Fault, ...] = (
+    _delay,
+    _cut_before,
+    _lose_the_answer,
+    _truncate,
+    _send_twice,
+    _refuse,
+    _corrupt,
+    _empty,
+)
+_OF_WATCHES: tuple[Fault, ...] = (
+    _cut_before,
+    _stall,
+    _expire,
+    _expire_midway,
+    _repeat_events,
+    _tear,
+    _nonsense,
+    _bookmarks_only,
+    _close_at_once,
+)

@@ -1,0 +1,42 @@
+"""Each story in a short form: nothing is lost, nothing happens twice, no node is overcommitted, one leads at a time."""
+
+from pathlib import Path
+
+import pytest
+
+from chaos.planes import Embedded, Plane, Real
+from chaos.stories import STORIES
+from chaos.world import Row
+from integration.real_control_plane import assets
+
+
+def embedded(folder: Path) -> Plane:
+    return Embedded(folder)
+
+
+def real(folder: Path) -> Plane:
+    found = assets()
+    assert found is not None
+    return Real(found, folder)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_embedded_server(name: str, tmp_path: Path) -> None:
+    """At `kubestow apiserver` with its objects on disk."""
+    story, _, short = STORIES[name]
+    row = Row(name, seed=1)
+    story(row, tmp_path / "world", embedded, short)
+    assert row.bound > 0
+    assert row.faults.total() >= short
+    assert row.wrong == []
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", STORIES)
+def test_a_real_server(name: str, tmp_path: Path) -> None:
+    """At kube-apiserver and etcd."""
+    story, _, short = STORIES[name]
+    row = Row(name, seed=1)
+    story(row, tmp_path / "world", real, short)
+    assert row.bound > 0
+    assert row.wrong == []

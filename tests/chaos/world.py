@@ -1,0 +1,186 @@
+"""A plane, its observer, schedulers and their proxies, and a load of pods that always fits."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos.observer import Observer, reason_for_waiting
+from chaos.planes import Api, Plane, Scheduler, kubeconfig
+from chaos.proxy import Proxy
+from integration.cluster import PODS, node, pod
+
+NODES = "/api/v1/nodes"
+TOO_BIG = "too-big"
+SETTLE = 90.0
+"""Within this many seconds after the last fault every pod is bound, or waits with a true reason."""
+ELECTION = (
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=300ms",
+)
+ALONE = ("--leader-elect=false",)
+UNLIMITED = ("--kube-api-qps=1000", "--kube-api-burst=1000")
+
+
+@dataclass
+class Row:
+    """What a story did, and what came of it."""
+
+    story: str
+    seed: int
+    faults: Counter[str] = field(default_factory=Counter)
+    pods: int = 0
+    bound: int = 0
+    lost: list[str] = field(default_factory=list)
+    double: list[str] = field(default_factory=list)
+    overcommitted: list[str] = field(default_factory=list)
+    fencing: list[str] = field(default_factory=list)
+    other: list[str] = field(default_factory=list)
+    settled: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def wrong(self) -> list[str]:
+        return [*self.lost, *self.double, *self.overcommitted, *self.fencing, *self.other]
+
+
+class World:
+    """Where a story happens."""
+
+    def __init__(self, plane: Plane, folder: Path, seed: int, row: Row) -> None:
+        self.plane = plane
+        self.folder = folder
+        self.chance = random.Random(seed)
+        self.row = row
+        self.api = Api(plane)
+        self.observer = Observer(plane)
+        self.proxies: dict[str, Proxy] = {}
+        self.schedulers: dict[str, Scheduler] = {}
+        self._room = 0
+        self._asked: dict[str, int] = {}
+        """Milli CPUs by pod, of those that are to be bound."""
+
+    # Schedulers
+
+    def proxy(self, name: str) -> Proxy:
+        if name not in self.proxies:
+            self.proxies[name] = Proxy(self.plane, self.row.seed).start()
+        return self.proxies[name]
+
+    def schedule(self, name: str = "s1", *flags: str, proxied: bool = True, **limits: int) -> Scheduler:
+        """Start a scheduler, or start it again."""
+        server = self.proxy(name).url if proxied else f"https://127.0.0.1:{self.plane.port}"
+        config = kubeconfig(self.plane, name, server, self.folder / f"{name}.kubeconfig")
+        chosen = (*(flags or ALONE), *UNLIMITED)
+        self.schedulers[name] = Scheduler(self.folder, name, config, *chosen, **limits)
+        return self.schedulers[name]
+
+    # Load
+
+    def add_nodes(self, count: int, cpus: int = 4) -> None:
+        for number in range(count):
+            self._create(NODES, node(f"n{number}", cpu=str(cpus)))
+        self._room = count * cpus * 1000
+
+    def add_pods(self, count: int, prefix: str = "p", **spec: Any) -> list[str]:
+        """As many as still fit well, of random sizes."""
+        names = []
+        for _ in range(count):
+            milli = self.chance.choice((50, 100, 150))
+            if sum(self._asked.values()) + milli > self._room * 0.7:
+                break
+            name = f"{prefix}{self.row.pods}"
+            self.row.pods += 1
+            self._create(PODS, pod(name, cpu=f"{milli}m", **spec))
+            self._asked[name] = milli
+            names.append(name)
+        return names
+
+    def add_impossible_pod(self) -> None:
+        self._create(PODS, pod(TOO_BIG, cpu="64"))
+        self.row.pods += 1
+
+    def delete_pods(self, count: int) -> None:
+        for name in self.chance.sample(sorted(self._asked), min(count, len(self._asked))):
+            self.delete_pod(name)
+
+    def delete_pod(self, name: str) -> None:
+        status, answer = self.api.insist("DELETE", f"{PODS}/{name}")
+        if status not in (200, 202, 404):
+            self.row.other.append(f"deleting {name}: {status} {answer}")
+        del self._asked[name]
+
+    def churn(self, count: int = 10) -> None:
+        """Pods come, and as many go when it gets crowded."""
+        if not self.add_pods(count):
+            self.delete_pods(3 * count)
+
+    def _create(self, path: str, body: dict[str, Any]) -> None:
+        status, answer = self.api.insist("POST", path, body)
+        # The server may have been killed after it had stored the object.
+        if status not in (200, 201, 409):
+            self.row.other.append(f"creating {body['metadata']['name']}: {status} {answer}")
+
+    # The end
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        _, answer = self.api.insist("GET", PODS)
+        return {item["metadata"]["name"]: item for item in answer["items"]}
+
+    def settle(self, seconds: float = SETTLE) -> None:
+        """Faults have ended: wait until all is as it should be, and note what is not."""
+        started = time.monotonic()
+        while (open_points := self._open_points()) and time.monotonic() < started + seconds:
+            time.sleep(0.1)
+        self.row.settled = time.monotonic() - started
+        self.row.lost += open_points
+
+    def _open_points(self) -> list[str]:
+        pods = self.pods()
+        missing = [f"{name} is gone" for name in self._asked if name not in pods]
+        waiting = [
+            f"{name} waits: {reason_for_waiting(pods[name]) or 'no reason'}"
+            for name in self._asked
+            if name in pods and not pods[name]["spec"].get("nodeName")
+        ]
+        if TOO_BIG in pods and "Insufficient cpu" not in reason_for_waiting(pods[TOO_BIG]):
+            waiting.append(f"{TOO_BIG} waits without its reason")
+        return missing + waiting
+
+    def close(self) -> None:
+        for scheduler in self.schedulers.values():
+            scheduler.kill()
+        observed = self.observer.stop()
+        self.row.bound = self.observer.bound
+        self.row.double += observed.double
+        self.row.overcommitted += observed.overcommitted
+        self.row.fencing += observed.fencing
+        for proxy in self.proxies.values():
+            self.row.faults.update(proxy.happened)
+            proxy.close()
+        self.api.close()
+        self.plane.close()
+
+
+Planes = Callable[[Path], Plane]
+
+
+@contextmanager
+def a_world(row: Row, folder: Path, planes: Planes) -> Iterator[World]:
+    """A plane that has just been started, with an observer; all is ended afterwards, and what was seen noted."""
+    started = time.monotonic()
+    folder.mkdir(parents=True)
+    plane = planes(folder)
+    plane.start()
+    world = World(plane, folder, row.seed, row)
+    world.observer.start()
+    try:
+        yield world
+    finally:
+        world.close()
+        row.seconds = time.monotonic() - started
