@@ -114,6 +114,22 @@ def test_list() -> None:
     assert "kubestow" in lines["NodeResourcesFit"]
 
 
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_everybody_may_write_is_not_loaded(tmp_path: Path, what: str) -> None:
+    """Neither a file nor one in such a folder: anybody could put code there that then runs as the scheduler."""
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    file = folder / "mine.py"
+    file.write_text(
+        "class Mine:\n    name = 'Mine'\n    def __init__(self, args, handle): ...\n    def filter(self, state, pod, node): ...\n"
+    )
+    assert [loaded.name for loaded in load(str(file))] == ["Mine"]
+    writable = file if what == "file" else folder
+    writable.chmod(0o777)
+    with pytest.raises(PluginLoadError, match=f"chmod o-w {writable}"):
+        load(str(file))
+
+
 def test_two_plugins_of_one_name(tmp_path: Path) -> None:
     """The message names both files."""
     one, two = (write(tmp_path / name, (EXAMPLES / "01_prefer_zone.py").read_text()) for name in ("a.py", "b.py"))

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from kubestow.apiserver.auth import policy
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.kubelets.description import NodesFileError
 from kubestow.apiserver.objects.intent import Intent, internal
@@ -27,6 +28,16 @@ def fill(writer: Writer) -> None:
     _ensure(
         writer, "servicecidrs.networking.k8s.io", {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": [SERVICES]}}
     )
+
+
+def add_roles(writer: Writer) -> None:
+    """The roles that RBAC begins with: what everybody known may ask, what a scheduler needs, and some to hand out."""
+    for name, rules in policy.ROLES.items():
+        _ensure(writer, "clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": name}, "rules": rules})
+    for role, subject in policy.ROLE_BINDINGS.items():
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+        body = {"metadata": {"name": role}, "roleRef": reference, "subjects": [subject]}
+        _ensure(writer, "clusterrolebindings.rbac.authorization.k8s.io", body)
 
 
 def advertise(writer: Writer, address: str, port: int) -> None:

@@ -18,6 +18,8 @@ from kubestow.apiserver.admission.chain import Admission, AdmissionError
 from kubestow.apiserver.auth import certificates, kubeconfig
 from kubestow.apiserver.auth.certificates import Certificates, write_private
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
+from kubestow.apiserver.auth.policy import FixedPolicy
+from kubestow.apiserver.auth.rbac import Rbac
 from kubestow.apiserver.controllers import standard
 from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.events import Events
@@ -78,6 +80,8 @@ class Options:
     max_watches: int = 5_000
     limits: Limits = field(default_factory=Limits)
     """What clients may cost."""
+    rbac: bool = False
+    """Whether roles and their bindings say who may do what, and not the fixed policy."""
     audit_log: Path | None = None
     """Where to write who did what, a line of JSON for each request."""
     features: Features = field(default_factory=Features)
@@ -173,13 +177,16 @@ class ControlPlane:
         admission = Admission(self.store, enabled, disabled)
         if options.audit_log is not None:
             self._audit = AuditLog(options.audit_log)
-        self.application = Application(self.store, self.identities, self._watchers, admission, self._audit)
+        authorizer = Rbac(self.store) if options.rbac else FixedPolicy()
+        self.application = Application(self.store, self.identities, self._watchers, admission, self._audit, authorizer)
         self._custom_kinds = self.application.custom_kinds
         journal = self._journal
         if journal is not None:
             self.application.unhealthy = lambda: journal.failure
         writer, remover = self.application.mutations.writer, self.application.mutations.remover
         bootstrap.fill(writer)
+        if options.rbac:
+            bootstrap.add_roles(writer)
         bootstrap.add_nodes(writer, described)
         if not self.store.collection("nodes").objects:
             bootstrap.add_nodes(writer, description.plain(options.nodes_if_none))

@@ -42,6 +42,13 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
     help="Where to write the kubeconfig; folders are made as needed.",
 )
 @click.option("--tls-san", "names", multiple=True, help="Another name or address for the certificate; repeatable.")
+@click.option(
+    "--authorization-mode",
+    type=click.Choice(["Fixed", "RBAC"]),
+    default="Fixed",
+    show_default=True,
+    help="Who may do what: a small fixed policy, or roles and their bindings.",
+)
 @click.option("--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write who did what, as JSON lines.")
 @feature_gates_option("Features to turn on or off: GenericWorkload and WorkloadWithJob make a difference.")
 @click.option("--enable-admission-plugins", default="", help="Names with commas: more than act by default.")
@@ -62,6 +69,7 @@ def command(
     token_file: Path | None,
     kubeconfig: Path | None,
     names: tuple[str, ...],
+    authorization_mode: str,
     audit_log: Path | None,
     features: Features,
     enable_admission_plugins: str,
@@ -86,6 +94,7 @@ def command(
         devices=devices,
         pace=Pace(start=pod_start_seconds, run=pod_run_seconds),
         extra_names=names,
+        rbac=authorization_mode == "RBAC",
         audit_log=audit_log,
         features=features,
         enable_admission_plugins=_names(enable_admission_plugins),

@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -175,6 +176,7 @@ def _from_file(path: Path) -> tuple[ModuleType, str]:
     except OSError as error:
         what = f"{error.strerror}: {file.name}" if path.is_dir() else error.strerror
         raise PluginLoadError(f"{path}: cannot be read: {what}") from None
+    _refuse_writable_by_all(path, texts)
     digest = hashlib.sha256(b"".join(texts.values())).hexdigest()
     # A name of its own for every version, so that one that is being tried out does not replace the one in use.
     name = f"{_PREFIX}{path.stem}_{digest[:12]}"
@@ -193,6 +195,17 @@ def _from_file(path: Path) -> tuple[ModuleType, str]:
         del sys.modules[name]
         raise
     return module, digest
+
+
+def _refuse_writable_by_all(path: Path, sources: Iterable[Path]) -> None:
+    """What anybody on this machine may change, or put something else in the place of, is not run."""
+    for file in sources:
+        if file.stat().st_mode & stat.S_IWOTH:
+            raise PluginLoadError(f"{path}: everybody may write {file}; `chmod o-w {file}` lets it be loaded")
+        mode = file.resolve().parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            folder = file.resolve().parent
+            raise PluginLoadError(f"{path}: everybody may write to {folder}; `chmod o-w {folder}` lets it be loaded")
 
 
 def _plugins_in(module: ModuleType) -> Iterator[Any]:

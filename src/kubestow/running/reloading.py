@@ -146,6 +146,8 @@ class Reloader:
                 return False
         words = f"changed: {', '.join(changed)}" if changed else "no profile has changed"
         log.info("Configuration reloaded", changed=changed)
+        for loaded in setup.plugins.loaded:
+            log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
         self._metrics.reloads.inc("success")
         self._metrics.successful.set(1)
         self._metrics.succeeded_at.set(self._now())

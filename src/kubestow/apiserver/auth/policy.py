@@ -1,4 +1,4 @@
-"""What users may do: a fixed policy, small enough to read.
+"""What users may do where nobody asked for RBAC: a fixed policy, small enough to read.
 
 Members of `system:masters` may do everything. `system:kube-scheduler` may do what a scheduler has to. Everybody else
 the server knows may read everything except secrets, and ask about themselves. Who shows nothing to be known by may do
@@ -6,6 +6,7 @@ nothing: paths that are open to all are open before anybody asks here.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from kubestow.apiserver.objects.intent import User
 
@@ -37,10 +38,32 @@ class Attempt:
     resource: str = ""
     """Plural name, with a slash and the subresource if there is one; empty for other paths."""
     path: str = ""
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
 
 
-def allowed(user: User, attempt: Attempt) -> bool:
-    """Whether a user may do it."""
+class Authorizer(Protocol):
+    """Says what users may do."""
+
+    def allowed(self, user: User, attempt: Attempt) -> bool:
+        """Whether a user may do it."""
+
+    def rules_for(self, user: User, namespace: str) -> list[dict[str, list[str]]]:
+        """What a user may do in a namespace, as rules of an access review."""
+
+
+class FixedPolicy:
+    """The policy without any roles."""
+
+    def allowed(self, user: User, attempt: Attempt) -> bool:
+        return _allowed(user, attempt)
+
+    def rules_for(self, user: User, namespace: str) -> list[dict[str, list[str]]]:  # noqa: ARG002 the same in all
+        return [*_rules_for(user), {"verbs": ["get"], "nonResourceURLs": ["*"]}]
+
+
+def _allowed(user: User, attempt: Attempt) -> bool:
     if "system:masters" in user.groups:
         return True
     if "system:unauthenticated" in user.groups:
@@ -55,8 +78,7 @@ def allowed(user: User, attempt: Attempt) -> bool:
     return user.name == "system:kube-scheduler" and attempt.verb in _SCHEDULER_WRITES.get(attempt.resource, ())
 
 
-def rules_for(user: User) -> list[dict[str, list[str]]]:
-    """The policy for a user, as rules of an access review."""
+def _rules_for(user: User) -> list[dict[str, list[str]]]:
     if "system:masters" in user.groups:
         return [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
     rules = [
@@ -69,3 +91,47 @@ def rules_for(user: User) -> list[dict[str, list[str]]]:
             for resource, verbs in _SCHEDULER_WRITES.items()
         ]
     return rules
+
+
+_EVERYTHING = {"apiGroups": ["*"], "resources": ["*"]}
+_READABLE = ["configmaps", "endpoints", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes"]
+_READABLE += ["pods", "pods/log", "pods/status", "replicationcontrollers", "resourcequotas", "serviceaccounts"]
+_READABLE += ["limitranges", "services"]
+_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/"]
+_DISCOVERY += ["/healthz", "/livez", "/readyz"]
+ROLES: dict[str, list[dict[str, list[str]]]] = {
+    "cluster-admin": [{"verbs": ["*"], **_EVERYTHING}, {"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    "view": [
+        {"verbs": sorted(_READ), "apiGroups": [""], "resources": _READABLE},
+        {
+            "verbs": sorted(_READ),
+            "apiGroups": ["apps", "batch", "autoscaling", "policy", "networking.k8s.io", "resource.k8s.io"],
+            "resources": ["*"],
+        },
+    ],
+    "system:basic-user": [
+        {"verbs": ["create"], "apiGroups": ["authorization.k8s.io", "authentication.k8s.io"], "resources": list(_SELF)}
+    ],
+    "system:discovery": [
+        {"verbs": ["get"], "nonResourceURLs": _DISCOVERY},
+    ],
+    "system:kube-scheduler": [
+        {"verbs": sorted(_READ), **_EVERYTHING},
+        *(
+            {"verbs": sorted(verbs), "apiGroups": ["*"], "resources": [what]}
+            for what, verbs in _SCHEDULER_WRITES.items()
+        ),
+    ],
+}
+"""The ClusterRoles that are there where RBAC is asked for."""
+ROLE_BINDINGS = {
+    "cluster-admin": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:masters"},
+    "system:basic-user": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"},
+    "system:discovery": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"},
+    "system:kube-scheduler": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "User",
+        "name": "system:kube-scheduler",
+    },
+}
+"""Whom they are given to, by role."""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.auth.identities import Identities, by_certificate
-from kubestow.apiserver.auth.policy import Attempt, allowed
+from kubestow.apiserver.auth.policy import Attempt, Authorizer, FixedPolicy
 from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.kinds.subresources import SUBRESOURCES
@@ -45,8 +45,10 @@ class Application:
         watchers: Watchers,
         admission: Admission | None = None,
         audit: AuditLog | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self.store = store
+        self._authorizer = authorizer or FixedPolicy()
         self.registry = store.registry
         self.audit = audit
         self.identities = identities
@@ -130,7 +132,8 @@ class Application:
         verb = paths.verb_of(request, target)
         resource = target.resource
         name = f"{resource.plural}/{target.sub}" if target.sub else resource.plural
-        if not allowed(user, Attempt(verb, name)):
+        attempt = Attempt(verb, name, "", resource.group, target.namespace or "", target.name)
+        if not self._authorizer.allowed(user, attempt):
             where = f' in the namespace "{target.namespace}"' if target.namespace else " at the cluster scope"
             raise errors.forbidden(
                 resource.group, resource.plural, target.name,
@@ -207,12 +210,18 @@ class Application:
         wrong = check(target.resource, review, intent)
         if wrong:
             raise errors.invalid(target.resource.group, target.resource.kind, "", wrong)
-        answered = reviews.answer(target.resource, review, request.user, self.identities, self.store.now())
+        answered = reviews.answer(
+            target.resource, review, request.user, self.identities, self._authorizer, self.store.now()
+        )
         return Response(201, encode(answered))
 
     def _answer_other(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
+        user: User = request.user
+        is_open = "system:unauthenticated" in user.groups
+        if not is_open and not self._authorizer.allowed(user, Attempt(request.method.lower(), "", path)):
+            raise errors.forbidden("", "", "", f'User "{user.name}" cannot {request.method.lower()} path "{path}"')
         if request.method not in ("GET", "HEAD"):
             raise errors.no_such_path() if parts[0] in ("api", "apis") else errors.method_not_allowed(request.method)
         if parts[0] in ("healthz", "livez", "readyz"):

@@ -3,14 +3,16 @@
 from typing import Any
 
 from kubestow.apiserver.auth.identities import Identities
-from kubestow.apiserver.auth.policy import Attempt, allowed, rules_for
+from kubestow.apiserver.auth.policy import Attempt, Authorizer
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import User
 
 Object = dict[str, Any]
 
 
-def answer(resource: Resource, review: Object, user: User, identities: Identities, now: str) -> Object:
+def answer(
+    resource: Resource, review: Object, user: User, identities: Identities, authorizer: Authorizer, now: str
+) -> Object:
     """The review with its status filled in."""
     kind = resource.kind
     spec: Object = review.get("spec", {})
@@ -22,13 +24,17 @@ def answer(resource: Resource, review: Object, user: User, identities: Identitie
         review["metadata"]["creationTimestamp"] = now
         review["status"] = {"userInfo": _user_info(user)}
     elif kind == "SelfSubjectRulesReview":
-        rules = [{"verbs": ["get"], "nonResourceURLs": ["*"]}]
-        review["status"] = {"resourceRules": rules_for(user), "nonResourceRules": rules, "incomplete": False}
+        rules = authorizer.rules_for(user, spec.get("namespace", ""))
+        review["status"] = {
+            "resourceRules": [rule for rule in rules if "nonResourceURLs" not in rule],
+            "nonResourceRules": [rule for rule in rules if "nonResourceURLs" in rule],
+            "incomplete": False,
+        }
     else:
         subject = user
         if kind != "SelfSubjectAccessReview":
             subject = User(spec.get("user", ""), tuple(spec.get("groups", ())))
-        review["status"] = {"allowed": allowed(subject, _attempt(spec))}
+        review["status"] = {"allowed": authorizer.allowed(subject, _attempt(spec))}
     return review
 
 
@@ -40,7 +46,8 @@ def _attempt(spec: Object) -> Attempt:
     name = wanted.get("resource", "")
     if wanted.get("subresource"):
         name = f"{name}/{wanted['subresource']}"
-    return Attempt(wanted.get("verb", ""), name or "*")
+    group, namespace = wanted.get("group", ""), wanted.get("namespace", "")
+    return Attempt(wanted.get("verb", ""), name or "*", "", group, namespace, wanted.get("name", ""))
 
 
 def _token_status(spec: Object, identities: Identities) -> Object:

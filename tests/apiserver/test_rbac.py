@@ -1,0 +1,149 @@
+"""Roles and their bindings, where the server was asked to go by them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.running import TOKEN, Client, Running, pod
+from kubestow.apiserver import Options
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+PODS = "/api/v1/namespaces/default/pods"
+TOKENS = """\
+t-jane,jane,1,"devs"
+t-joe,joe,2,""
+t-scheduler,system:kube-scheduler,3,""
+t-account,system:serviceaccount:default:robot,4,"system:serviceaccounts"
+"""
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[Running]:
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text(TOKENS)
+    running = Running(Options(token=TOKEN, token_file=tokens, controllers=False, kubelets=False, rbac=True))
+    yield running
+    running.stop()
+
+
+def _role(admin: Client, name: str, *rules: dict[str, Any], namespace: str = "default") -> None:
+    where = f"{RBAC}/namespaces/{namespace}/roles" if namespace else f"{RBAC}/clusterroles"
+    admin.create(where, {"metadata": {"name": name}, "rules": list(rules)})
+
+
+def _bind(admin: Client, role: str, subject: dict[str, str], *, kind: str = "Role", namespace: str = "default") -> None:
+    where = f"{RBAC}/namespaces/{namespace}/rolebindings" if namespace else f"{RBAC}/clusterrolebindings"
+    group = {} if subject["kind"] == "ServiceAccount" else {"apiGroup": "rbac.authorization.k8s.io"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
+    body = {"metadata": {"name": f"{role}-{subject['name']}"}, "roleRef": reference, "subjects": [subject | group]}
+    admin.create(where, body)
+
+
+def _rule(verbs: str, resources: str, groups: str = "", **more: Any) -> dict[str, Any]:
+    return {"verbs": verbs.split(), "resources": resources.split(), "apiGroups": groups.split() or [""], **more}
+
+
+def test_nobody_may_do_what_no_role_allows(plane: Running) -> None:
+    """Not even read; the refusal names who, what and where."""
+    status, answer = plane.client("t-joe").call("GET", PODS)
+    assert status == 403
+    assert (
+        answer["message"]
+        == 'pods is forbidden: User "joe" cannot list resource "pods" in API group "" in the namespace "default"'
+    )
+    assert plane.client("t-joe").call("GET", "/apis")[0] == 200
+    assert plane.client("t-joe").call("GET", "/metrics")[0] == 403
+
+
+def test_a_role_counts_in_its_namespace(plane: Running) -> None:
+    """For the user it is bound to, as soon as it is bound, until it is not."""
+    admin, jane = plane.client(), plane.client("t-jane")
+    _role(admin, "reader", _rule("get list", "pods"))
+    assert jane.call("GET", PODS)[0] == 403
+    _bind(admin, "reader", {"kind": "User", "name": "jane"})
+    assert jane.call("GET", PODS)[0] == 200
+    assert jane.call("GET", "/api/v1/namespaces/kube-system/pods")[0] == 403
+    assert jane.call("GET", "/api/v1/pods")[0] == 403
+    assert jane.call("POST", PODS, pod("p"))[0] == 403
+    assert plane.client("t-joe").call("GET", PODS)[0] == 403
+    admin.delete(f"{RBAC}/namespaces/default/rolebindings/reader-jane")
+    assert jane.call("GET", PODS)[0] == 403
+
+
+def test_a_cluster_role_counts_where_it_is_bound(plane: Running) -> None:
+    """In one namespace by a RoleBinding, everywhere by a ClusterRoleBinding; to a group or a service account."""
+    admin = plane.client()
+    _bind(admin, "view", {"kind": "ServiceAccount", "name": "robot", "namespace": "default"}, kind="ClusterRole")
+    robot = plane.client("t-account")
+    assert robot.call("GET", PODS)[0] == 200
+    assert robot.call("GET", "/api/v1/pods")[0] == 403
+    assert robot.call("GET", "/api/v1/namespaces/default/secrets")[0] == 403
+    _bind(admin, "view", {"kind": "Group", "name": "devs"}, kind="ClusterRole", namespace="")
+    assert plane.client("t-jane").call("GET", "/api/v1/pods")[0] == 200
+
+
+def test_rules_may_name_objects_and_subresources(plane: Running) -> None:
+    """`resourceNames` allow single objects only; a subresource is a resource of its own."""
+    admin, jane = plane.client(), plane.client("t-jane")
+    for name in ("a", "b"):
+        admin.create(PODS, pod(name))
+    _role(admin, "one", _rule("get delete", "pods", resourceNames=["a"]), _rule("get", "*/status"))
+    _bind(admin, "one", {"kind": "User", "name": "jane"})
+    assert jane.call("GET", f"{PODS}/a")[0] == 200
+    assert jane.call("GET", f"{PODS}/b")[0] == 403
+    assert jane.call("GET", f"{PODS}/b/status")[0] == 200
+    assert jane.call("GET", PODS)[0] == 403
+    assert jane.call("DELETE", f"{PODS}/b")[0] == 403
+    assert jane.call("DELETE", f"{PODS}/a")[0] == 200
+
+
+def test_aggregated_roles(plane: Running) -> None:
+    """A ClusterRole has the rules of those that its selectors choose, also of later ones."""
+    admin, jane = plane.client(), plane.client("t-jane")
+    selector = {"matchLabels": {"for": "jane"}}
+    body = {"metadata": {"name": "all"}, "aggregationRule": {"clusterRoleSelectors": [selector]}, "rules": []}
+    admin.create(f"{RBAC}/clusterroles", body)
+    _bind(admin, "all", {"kind": "User", "name": "jane"}, kind="ClusterRole", namespace="")
+    assert jane.call("GET", "/api/v1/nodes")[0] == 403
+    part = {"metadata": {"name": "part", "labels": {"for": "jane"}}, "rules": [_rule("list", "nodes")]}
+    admin.create(f"{RBAC}/clusterroles", part)
+    assert jane.call("GET", "/api/v1/nodes")[0] == 200
+
+
+def test_reviews_tell_the_same(plane: Running) -> None:
+    """SubjectAccessReview and SelfSubjectRulesReview go by the same rules."""
+    admin, jane = plane.client(), plane.client("t-jane")
+    _role(admin, "reader", _rule("list", "deployments", "apps"))
+    _bind(admin, "reader", {"kind": "Group", "name": "devs"})
+
+    def may(group: str, namespace: str) -> bool:
+        wanted = {"verb": "list", "resource": "deployments", "group": group, "namespace": namespace}
+        spec = {"user": "jane", "groups": ["devs"], "resourceAttributes": wanted}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        answer = admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
+
+    assert may("apps", "default")
+    assert not may("", "default")
+    assert not may("apps", "kube-system")
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview"}
+    answer = jane.create(
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review | {"spec": {"namespace": "default"}}
+    )
+    assert _rule("list", "deployments", "apps") in answer["status"]["resourceRules"]
+
+
+def test_the_scheduler_may_what_it_needs(plane: Running) -> None:
+    """It binds, and does not create pods."""
+    admin, scheduler = plane.client(), plane.client("t-scheduler")
+    admin.create(PODS, pod("p"))
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "p"},
+        "target": {"kind": "Node", "name": "n"},
+    }
+    assert scheduler.call("POST", f"{PODS}/p/binding", binding)[0] == 201
+    assert scheduler.call("POST", PODS, pod("q"))[0] == 403
