@@ -120,9 +120,8 @@ def test_what_everybody_may_write_is_not_loaded(tmp_path: Path, what: str) -> No
     folder = tmp_path / "plugins"
     folder.mkdir()
     file = folder / "mine.py"
-    file.write_text(
-        "class Mine:\n    name = 'Mine'\n    def __init__(self, args, handle): ...\n    def filter(self, state, pod, node): ...\n"
-    )
+    lines = ("name = 'Mine'", "def __init__(self, args, handle): ...", "def filter(self, state, pod, node): ...")
+    file.write_text("class Mine:\n    " + "\n    ".join(lines) + "\n")
     assert [loaded.name for loaded in load(str(file))] == ["Mine"]
     writable = file if what == "file" else folder
     writable.chmod(0o777)

@@ -1,0 +1,136 @@
+"""The ClusterRole in deploy/: the scheduler needs no right beyond it, and it has no rule that is not used.
+
+The embedded API server goes by RBAC and writes down who did what. The scheduler's user has that role and nothing else,
+and does all that a scheduler does: binds, preempts, waits for volumes, allocates devices, leads, asks who is asking.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apiserver.running import TOKEN, Client, Running
+from integration.cluster import PODS, node, pod, priority_class
+from integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, claiming, device_class, device_slice
+from integration.test_the_process import Process, _get, _hanging_binding, free_port, until
+from kubestow.apiserver import Options
+
+ROLE = Path(__file__).parents[2] / "deploy/helm/kubestow/files/rules.yaml"
+RULES: list[dict[str, Any]] = yaml.safe_load(ROLE.read_text())
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+GROUP_REFERENCE = "rbac.authorization.k8s.io"
+USER = "kubestow"
+GATES = "GenericWorkload=true,GangScheduling=true"
+NOT_USED_HERE = {
+    "leasecandidates": "only where the API server coordinates the election",
+    "bindings": "the older address of a binding, which servers still check",
+    "devicetaintrules": "only with its feature gate",
+    "resourceclaims/binding": "asked for by newer API servers when an allocation is written",
+    "pods/finalizers": "asked for by API servers that check who owns the claim made for a pod",
+}
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[Running]:
+    (tmp_path / "tokens.csv").write_text(f't-scheduler,{USER},1,""\nt-monitor,monitor,2,""\n')
+    options = Options(
+        token=TOKEN,
+        token_file=tmp_path / "tokens.csv",
+        audit_log=tmp_path / "audit.jsonl",
+        controllers=False,
+        kubelets=False,
+        rbac=True,
+    )
+    running = Running(options)
+    _grant(running.client(), "kubestow", RULES, USER)
+    _grant(running.client(), "monitor", [{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}], "monitor")
+    _let_read_authorities(running.client())
+    yield running
+    running.stop()
+
+
+def _grant(admin: Client, name: str, rules: list[dict[str, Any]], user: str) -> None:
+    admin.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    reference = {"apiGroup": GROUP_REFERENCE, "kind": "ClusterRole", "name": name}
+    subject = {"apiGroup": GROUP_REFERENCE, "kind": "User", "name": user}
+    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+    admin.create(f"{RBAC}/clusterrolebindings", body)
+
+
+def _let_read_authorities(admin: Client) -> None:
+    """The role that every cluster has for servers that ask the API server who somebody is; deploy/ binds it, too."""
+    where, name = f"{RBAC}/namespaces/kube-system", "extension-apiserver-authentication-reader"
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name.removesuffix("-reader")]}
+    admin.create(f"{where}/roles", {"metadata": {"name": name}, "rules": [{**rule, "verbs": ["get", "list", "watch"]}]})
+    reference = {"apiGroup": GROUP_REFERENCE, "kind": "Role", "name": name}
+    subject = {"apiGroup": GROUP_REFERENCE, "kind": "User", "name": USER}
+    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+    admin.create(f"{where}/rolebindings", body)
+
+
+def _kubeconfig(plane: Running, path: Path) -> Path:
+    content = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
+    content["users"] = [{"name": content["users"][0]["name"], "user": {"token": "t-scheduler"}}]
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def _bound(admin: Client, name: str) -> bool:
+    return bool(admin.get(f"{PODS}/{name}")["spec"].get("nodeName"))
+
+
+def _everything_a_scheduler_does(admin: Client) -> None:
+    admin.create("/api/v1/nodes", node("n1", cpu="2"))
+    admin.create("/apis/scheduling.k8s.io/v1/priorityclasses", priority_class("high", 1000))
+    admin.create(PODS, pod("small", cpu="1500m"))
+    until(lambda: _bound(admin, "small"))
+    admin.create(PODS, pod("large", cpu="1500m", priorityClassName="high"))
+    until(lambda: _bound(admin, "large"))
+    admin.create(CLASSES, device_class())
+    admin.create(SLICES, device_slice("n1", 1))
+    admin.create(CLAIMS, claim("c"))
+    admin.create(PODS, claiming("device", "c"))
+    until(lambda: _bound(admin, "device"))
+    group = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+    admin.create("/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups", group)
+    admin.create(PODS, pod("member", schedulingGroup={"podGroupName": "g"}))
+    until(lambda: _bound(admin, "member"))
+    _hanging_binding(admin)
+
+
+def _audited(file: Path) -> list[dict[str, Any]]:
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    return [event for event in events if event["user"]["username"] == USER]
+
+
+def test_the_role_fits(plane: Running, tmp_path: Path) -> None:
+    """No call is refused, and no rule is there for nothing."""
+    admin, port = plane.client(), free_port()
+    config = _kubeconfig(plane, tmp_path / "scheduler.kubeconfig")
+    flags = [f"--{what}-kubeconfig={config}" for what in ("authentication", "authorization")]
+    flags += [f"--secure-port={port}", f"--cert-dir={tmp_path / 'certificates'}", f"--feature-gates={GATES}"]
+    scheduler = Process(tmp_path, "scheduler", config, *flags, "--leader-elect-resource-name=kubestow")
+    try:
+        _everything_a_scheduler_does(admin)
+        trusted = tmp_path / "certificates" / "kube-scheduler.crt"
+        assert _get(port, trusted, "/metrics", "t-monitor")[0] == 200
+        until(lambda: any(e["objectRef"]["resource"] == "events" for e in _audited(tmp_path / "audit.jsonl")))
+    finally:
+        scheduler.close()
+    events = _audited(tmp_path / "audit.jsonl")
+    refused = {event["requestURI"] for event in events if event["responseStatus"]["code"] == 403}
+    assert refused == set()
+    used = {_what(event) for event in events}
+    for rule in RULES:
+        for resource in rule["resources"]:
+            verbs = {(group, resource, verb) for group in rule["apiGroups"] for verb in rule["verbs"]}
+            assert verbs & used or resource in NOT_USED_HERE, f"nothing uses {resource} {rule['verbs']}"
+
+
+def _what(event: dict[str, Any]) -> tuple[str, str, str]:
+    about = event["objectRef"]
+    name = f"{about['resource']}/{about['subresource']}" if "subresource" in about else about["resource"]
+    return about.get("apiGroup", ""), name, event["verb"]
