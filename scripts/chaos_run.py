@@ -21,7 +21,7 @@ from chaos.stories import STORIES  # noqa: E402
 from chaos.world import Row  # noqa: E402
 from fuzzing import running as fuzzing  # noqa: E402
 from fuzzing.targets import TARGETS  # noqa: E402
-from integration.real_control_plane import assets  # noqa: E402
+from integration.real_control_plane import folders  # noqa: E402
 from scenarios.test_random_events import run as run_random_events  # noqa: E402
 
 RANDOM, FUZZ = "random events", "fuzzing"
@@ -89,10 +89,10 @@ def _told(options: argparse.Namespace, name: str) -> Row:
 
 
 def _real(folder: Path) -> Plane:
-    found = assets()
-    if found is None:
+    found = folders()
+    if not found:
         sys.exit("--real needs KUBEBUILDER_ASSETS, a folder with kube-apiserver and etcd")
-    return Real(found, folder)
+    return Real(found[0], folder)
 
 
 def _random_events(options: argparse.Namespace) -> Row:

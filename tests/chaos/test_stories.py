@@ -7,7 +7,7 @@ import pytest
 from chaos.planes import Embedded, Plane, Real
 from chaos.stories import STORIES
 from chaos.world import Row
-from integration.real_control_plane import assets
+from integration.real_control_plane import folders
 
 
 def embedded(folder: Path) -> Plane:
@@ -15,9 +15,7 @@ def embedded(folder: Path) -> Plane:
 
 
 def real(folder: Path) -> Plane:
-    found = assets()
-    assert found is not None
-    return Real(found, folder)
+    return Real(folders()[0], folder)
 
 
 @pytest.mark.parametrize("name", STORIES)
