@@ -1,14 +1,18 @@
 """What is done to schedulers and API servers. Each story ends with nothing broken any more, and then looks."""
 
+import http.client
+import resource
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from chaos.observer import last_lease_writer
-from chaos.planes import Scheduler
+from chaos.planes import Embedded, Scheduler
 from chaos.proxy import AFTER, BEFORE
 from chaos.world import ELECTION, Planes, Row, World, a_world
+from integration.cluster import PODS, pod
 
 Story = Callable[[Row, Path, Planes, int], None]
 """Fills the row; the number says how much of it."""
@@ -202,6 +206,145 @@ def flapping_nodes(row: Row, folder: Path, planes: Planes, flaps: int) -> None:
 _MERGE = "application/merge-patch+json"
 
 
+def few_descriptors(row: Row, folder: Path, planes: Planes, times: int) -> None:
+    """The scheduler may open no more files, loses its connections, and later may again."""
+    with a_world(row, folder, planes) as world:
+        world.add_nodes(20)
+        world.add_impossible_pod()
+        scheduler = world.schedule()
+        world.add_pods(20)
+        world.settle()
+        for _ in range(times):
+            _, files = scheduler.memory_and_files()
+            resource.prlimit(scheduler.process.pid, resource.RLIMIT_NOFILE, (files // 2, 4096))
+            world.proxy("s1").cut_all()
+            world.churn(20)
+            time.sleep(2.0)
+            resource.prlimit(scheduler.process.pid, resource.RLIMIT_NOFILE, (4096, 4096))
+            row.faults["descriptors exhausted"] += 1
+            world.settle()
+        _note_death(world)
+
+
+def full_disk(row: Row, folder: Path, _: Planes, times: int) -> None:
+    """The API server's disk is full, then it is killed: what it had acknowledged is there, what not it refused."""
+    with a_world(row, folder, Embedded) as world:
+        plane = world.plane
+        assert isinstance(plane, Embedded)
+        world.add_nodes(20)
+        for number in range(times):
+            plane.kill()
+            plane.file_size = sum(file.stat().st_size for file in (folder / "data").glob("*")) + 40_000
+            plane.start()
+            kept = []
+            for index in range(200):
+                name = f"full-{number}-{index}"
+                try:
+                    status, _ = world.api.call("POST", PODS, pod(name, cpu="1m"))
+                except (OSError, http.client.HTTPException):
+                    break
+                if status == 201:
+                    kept.append(name)
+            row.faults["writes refused"] += 200 - len(kept)
+            row.faults["disk full"] += 1
+            plane.kill()
+            plane.file_size = 0
+            plane.start()
+            there = world.pods()
+            row.lost += [f"{name} was acknowledged and is gone" for name in kept if name not in there]
+            for name in there:
+                world.api.insist("DELETE", f"{PODS}/{name}")
+        world.schedule(proxied=False)
+        world.add_pods(20)
+        world.settle()
+
+
+def large_and_absurd(row: Row, folder: Path, planes: Planes, count: int) -> None:
+    """Objects of a megabyte, with thousands of labels and terms, and amounts at the edge; good pods are placed."""
+    with a_world(row, folder, planes) as world:
+        world.add_nodes(20)
+        world.schedule()
+        for number in range(count):
+            kind, body = world.chance.choice(sorted(_ABSURD.items()))
+            absurd = pod(f"absurd-{number}", cpu="1m") | {"spec": body["spec"]}
+            absurd["metadata"] = {"name": f"absurd-{number}", "namespace": "default"} | body.get("metadata", {})
+            status, _ = world.api.insist("POST", PODS, absurd)
+            row.faults[f"{kind}: {'taken' if status == 201 else 'refused'}"] += 1
+            world.churn(2)
+        world.settle()
+        _note_death(world)
+
+
+def _absurd(**spec: Any) -> dict[str, Any]:
+    return {"spec": pod("x", cpu="1m")["spec"] | spec}
+
+
+def _terms(count: int) -> dict[str, Any]:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"no": "body"}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term] * count}}
+
+
+def _container(**fields: Any) -> list[dict[str, Any]]:
+    return [{"name": "c", "image": "pause", "resources": {"requests": {"cpu": "1m"}}} | fields]
+
+
+_ABSURD: dict[str, dict[str, Any]] = {
+    "a megabyte": _absurd(containers=_container(env=[{"name": "A", "value": "x" * 1_000_000}])),
+    "2,000 labels": _absurd() | {"metadata": {"labels": {f"l{number}": "x" for number in range(2000)}}},
+    "1,000 terms": _absurd(affinity=_terms(1000)),
+    "the largest amounts": _absurd(
+        containers=_container(resources={"requests": {"memory": "9223372036854775807", "cpu": "9223372036854775"}})
+    ),
+    "amounts beyond": _absurd(containers=_container(resources={"requests": {"memory": "99999999999E"}})),
+    "500 tolerations": _absurd(tolerations=[{"key": f"k{n}", "operator": "Exists"} for n in range(500)]),
+    "a long selector": _absurd(nodeSelector={f"k{number}": "v" for number in range(1000)}),
+    "a thousand ports": _absurd(
+        containers=_container(ports=[{"containerPort": n, "hostPort": n} for n in range(1, 1001)])
+    ),
+}
+
+
+def many_pods(row: Row, folder: Path, planes: Planes, count: int) -> None:
+    """All are there before the scheduler comes."""
+    with a_world(row, folder, planes) as world:
+        world.add_nodes(max(20, count // 20))
+        world.add_impossible_pod()
+        world.add_pods(count)
+        row.faults["pods at once"] += row.pods
+        world.schedule(proxied=False)
+        world.settle(600.0)
+        _note_death(world)
+
+
+def soak(row: Row, folder: Path, planes: Planes, seconds: int) -> None:
+    """Pods come and go, connections are cut now and then; memory and open files stay what they were."""
+    with a_world(row, folder, planes) as world:
+        world.add_nodes(20)
+        world.add_impossible_pod()
+        scheduler = world.schedule()
+        for _ in range(5):
+            world.add_pods(100)
+            world.settle()
+            world.delete_pods(500)
+        began, early = time.monotonic(), scheduler.memory_and_files()
+        while (passed := time.monotonic() - began) < seconds:
+            world.churn(20)
+            time.sleep(0.2)
+            if world.chance.random() < 0.02:
+                world.proxy("s1").cut_all()
+            if passed < seconds / 3:
+                early = scheduler.memory_and_files()
+        world.settle()
+        late = scheduler.memory_and_files()
+        row.faults["seconds"] += seconds
+        row.faults["KiB at a third"], row.faults["KiB at the end"] = early[0], late[0]
+        if late[0] > early[0] * 1.15 + 8_000:
+            row.other.append(f"memory grew from {early[0]} to {late[0]} KiB")
+        if late[1] > early[1] + 10:
+            row.other.append(f"open files grew from {early[1]} to {late[1]}")
+        _note_death(world)
+
+
 def _note_death(world: World) -> None:
     """A scheduler that runs alone survives everything that is not done to itself."""
     for name, scheduler in world.schedulers.items():
@@ -215,5 +358,11 @@ STORIES: dict[str, tuple[Story, int, int]] = {
     "scheduler kills": (scheduler_kills, 500, 10),
     "failovers": (failovers, 50, 4),
     "flapping nodes": (flapping_nodes, 2000, 100),
+    "few descriptors": (few_descriptors, 20, 1),
+    "full disk": (full_disk, 20, 1),
+    "large and absurd": (large_and_absurd, 300, 16),
+    "many pods": (many_pods, 100_000, 300),
+    "soak": (soak, 1800, 5),
 }
+EMBEDDED_ONLY = {"full disk"}
 """The story, how much of it `make chaos` runs, and how much CI."""

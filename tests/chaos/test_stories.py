@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from chaos.planes import Embedded, Plane, Real
-from chaos.stories import STORIES
+from chaos.stories import EMBEDDED_ONLY, STORIES
 from chaos.world import Row
 from integration.real_control_plane import folders
 
@@ -25,12 +25,13 @@ def test_the_embedded_server(name: str, tmp_path: Path) -> None:
     row = Row(name, seed=1)
     story(row, tmp_path / "world", embedded, short)
     assert row.bound > 0
-    assert row.faults.total() >= short
+    assert row.faults.total() > 0
     assert row.wrong == []
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.skipif(not folders(), reason="KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd")
+@pytest.mark.parametrize("name", STORIES.keys() - EMBEDDED_ONLY)
 def test_a_real_server(name: str, tmp_path: Path) -> None:
     """At kube-apiserver and etcd."""
     story, _, short = STORIES[name]
