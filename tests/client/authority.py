@@ -20,8 +20,14 @@ class Authority:
         self._name = _named(name)
         self._key = ec.generate_private_key(ec.SECP256R1())
 
-    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *extensions: x509.ExtensionType) -> bytes:
-        now = datetime.now(UTC)
+    def _sign(
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        *extensions: x509.ExtensionType,
+        expired: bool = False,
+    ) -> bytes:
+        now = datetime.now(UTC) - timedelta(days=1 if expired else 0)
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -39,7 +45,7 @@ class Authority:
     def pem(self) -> bytes:
         return self._sign(self._name, self._key, x509.BasicConstraints(ca=True, path_length=None))
 
-    def issue(self, name: str, *hosts: str) -> tuple[bytes, bytes]:
+    def issue(self, name: str, *hosts: str, expired: bool = False) -> tuple[bytes, bytes]:
         """A certificate and its key, as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = []
@@ -52,7 +58,7 @@ class Authority:
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        return self._sign(_named(name), key, *extensions), private
+        return self._sign(_named(name), key, *extensions, expired=expired), private
 
     def server_context(self, folder: Path, *hosts: str, ask_clients: bool = False) -> ssl.SSLContext:
         """What a server with a certificate for these hosts needs."""
