@@ -21,6 +21,7 @@ from kubestow.extenders.extender import begin
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.results import PluginError, PostFilterResult
 from kubestow.model.timestamps import format_time
+from kubestow.reporting.secrets import hide_in_text
 
 _NOT_ASKED = "not asked in a dry run"
 
@@ -123,7 +124,7 @@ class DryRun:
             preFilter=self._pre_filter(),
             nominated=self._nominated(),
             extenders=tuple(
-                schema.ExtenderCall(extender.urlPrefix, extender.filterVerb, 0, 0, _NOT_ASKED)
+                schema.ExtenderCall(hide_in_text(extender.urlPrefix), extender.filterVerb, 0, 0, _NOT_ASKED)
                 for extender in self.world.extenders
             ),
             preemption=None

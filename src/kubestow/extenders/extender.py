@@ -5,6 +5,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar, Union
 
 from kubestow.config import configuration
 from kubestow.model.pod import Pod
+from kubestow.reporting.secrets import hide_in_text
 
 T = TypeVar("T")
 
@@ -14,12 +15,12 @@ class ExtenderError(Exception):
 
 
 class Extender:
-    """An extender; `number` is its place in the configuration."""
+    """An extender; `number` is its place in the configuration, `url` is for words: without a password."""
 
     def __init__(self, number: int, config: configuration.Extender) -> None:
         self.number = number
         self.config = config
-        self.url = config.urlPrefix
+        self.url = hide_in_text(config.urlPrefix)
         self._managed = frozenset(resource.name for resource in config.managedResources)
 
     def error(self, words: str) -> ExtenderError:

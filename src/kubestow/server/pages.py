@@ -17,6 +17,7 @@ from kubestow.model.pod import Pod
 from kubestow.reporting.build import BuildInfo
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.health import HealthMetrics
+from kubestow.reporting.secrets import hide_in_text
 from kubestow.server import zpages
 from kubestow.server.health import TEXT, Check, HealthPage
 from kubestow.server.resource_metrics import ResourceMetrics
@@ -106,7 +107,9 @@ class Pages:
         return None
 
     def _configz(self) -> bytes:
-        return msgspec.json.encode({"componentconfig": yaml.safe_load(config.dump(self._subject.configuration()))})
+        return msgspec.json.encode(
+            {"componentconfig": yaml.safe_load(hide_in_text(config.dump(self._subject.configuration())))}
+        )
 
     def _add_health(self, page: HealthPage) -> None:
         self._pages[f"/{page.name}"] = page.answer

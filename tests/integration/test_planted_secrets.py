@@ -1,0 +1,119 @@
+"""Secrets that were planted are found nowhere: not in logs, pages, metrics, records, or recordings."""
+
+import gzip
+import json
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from apiserver.running import TOKEN, Running
+from integration.cluster import PODS, node, pod
+from integration.test_the_process import Process, free_port, until
+from kubestow.apiserver import Options
+
+SCHEDULERS_TOKEN = "planted-token-of-the-scheduler"
+READERS_TOKEN = "planted-token-of-a-reader"
+VALUE = "planted-value-of-a-variable"
+PASSWORD = "planted-password-of-a-proxy"
+SECRET = "planted-content-of-a-secret"
+PLANTED = (SCHEDULERS_TOKEN, READERS_TOKEN, VALUE, PASSWORD, SECRET, TOKEN, "PRIVATE KEY")
+PAGES = (
+    "/metrics",
+    "/configz",
+    "/flagz",
+    "/statusz",
+    "/debug/decisions",
+    "/debug/decisions/default/p",
+    "/readyz?verbose",
+)
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[Running]:
+    lines = (f'{SCHEDULERS_TOKEN},s,1,"system:masters"', f'{READERS_TOKEN},r,2,"system:masters"')
+    (tmp_path / "tokens.csv").write_text("\n".join(lines) + "\n")
+    options = Options(token=TOKEN, token_file=tmp_path / "tokens.csv", controllers=False, kubelets=False)
+    running = Running(options)
+    yield running
+    running.stop()
+
+
+def _kubeconfig(plane: Running, path: Path) -> Path:
+    content = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
+    content["users"] = [{"name": content["users"][0]["name"], "user": {"token": SCHEDULERS_TOKEN}}]
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def _read(port: int, path: str) -> str:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    request = urllib.request.Request(
+        f"https://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {READERS_TOKEN}"}
+    )
+    with urllib.request.urlopen(request, context=context, timeout=20) as answer:  # noqa: S310
+        text: str = answer.read().decode()
+        return text
+
+
+def _unpacked(recording: Path) -> str:
+    return gzip.decompress(recording.read_bytes()).decode()
+
+
+def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
+    """At the highest verbosity, with records, a decision log and a recorder running."""
+    admin, port = plane.client(), free_port()
+    admin.create("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}, "stringData": {"k": SECRET}})
+    admin.create("/api/v1/nodes", node("n1"))
+    config = _kubeconfig(plane, tmp_path / "planted.kubeconfig")
+    recording, decisions = tmp_path / "recording", tmp_path / "decisions.jsonl"
+    settings = tmp_path / "config.yaml"
+    extender = {"urlPrefix": f"http://user:{PASSWORD}@127.0.0.1:1/", "filterVerb": "filter", "ignorable": True}
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    settings.write_text(
+        yaml.safe_dump(kind | {"clientConnection": {"kubeconfig": str(config)}, "extenders": [extender]})
+    )
+    flags = (f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}", "-v=10")
+    flags += (f"--secure-port={port}", f"--decision-log={decisions}", f"--config={settings}")
+    command = [sys.executable, "-m", "kubestow", "record", str(recording), f"--kubeconfig={config}"]
+    recorder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    scheduler = Process(tmp_path, "scheduler", config, *flags)
+    try:
+        planted = pod("p")
+        planted["spec"]["containers"][0]["env"] = [{"name": "A", "value": VALUE}]
+        admin.create(PODS, planted)
+        admin.create(PODS, pod("too-big", cpu="64") | {"spec": pod("x", cpu="64")["spec"]})
+        until(lambda: admin.get(f"{PODS}/p")["spec"].get("nodeName"), scheduler)
+        pages = {path: _read(port, path) for path in PAGES}
+        until(lambda: decisions.exists() and "default/p" in decisions.read_text())
+        until(lambda: recording.exists() and "too-big" in _unpacked(recording))
+    finally:
+        scheduler.close()
+        recorder.send_signal(signal.SIGINT)
+        told, _ = recorder.communicate(timeout=20)
+    explained = subprocess.run(
+        [sys.executable, "-m", "kubestow", "explain", "default/p", f"--kubeconfig={config}", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    places = pages | {
+        "the scheduler's log": scheduler.said(),
+        "the decision log": decisions.read_text(),
+        "the recording": _unpacked(recording),
+        "the recorder": told,
+        "explain": explained.stdout + explained.stderr,
+    }
+    assert all(places.values())
+    found = {(place, planted) for place, text in places.items() for planted in PLANTED if re.search(planted, text)}
+    assert found == set()
+    assert json.loads(places["/configz"])
