@@ -22,24 +22,35 @@ log = get_logger(__name__)
 
 Tree = dict[str, Any]
 
-
-def merged(source: bytes | msgspec.Raw, kind: str, api_version: str, changes: Tree) -> Tree:
-    """The object with the changes in place; kind and version are added, since lists leave them out."""
-    tree = _merge(msgspec.json.decode(source), changes)
-    return {"kind": kind, "apiVersion": api_version, **tree}
+_encoder = msgspec.json.Encoder()
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def _merge(tree: Tree, changes: Tree) -> Tree:
-    result = dict(tree)
+def merged(source: bytes | msgspec.Raw, kind: str, api_version: str, changes: Tree) -> bytes:
+    """The object with the changes in place, as JSON; kind and version are added, since lists leave them out.
+
+    Who manages which field is left out, as by every client: the server knows, and it is half of what it sends.
+    """
+    unmanaged = {"managedFields": None, **changes.get("metadata", {})}
+    return _encoder.encode(
+        {"kind": kind, "apiVersion": api_version, **_merge(source, {**changes, "metadata": unmanaged})}
+    )
+
+
+def _merge(source: bytes | msgspec.Raw, changes: Tree) -> Tree:
+    """What is not changed stays the JSON that it was."""
+    try:
+        parts: Tree = _parts.decode(source)
+    except msgspec.ValidationError:
+        parts = {}
     for name, value in changes.items():
         if value is None:
-            result.pop(name, None)
+            parts.pop(name, None)
         elif isinstance(value, dict):
-            old = result.get(name)
-            result[name] = _merge(old if isinstance(old, dict) else {}, value)
+            parts[name] = _merge(parts.get(name, b"{}"), value)
         else:
-            result[name] = value
-    return result
+            parts[name] = value
+    return parts
 
 
 class LiveApi:
@@ -130,5 +141,5 @@ class LiveApi:
             raise LeaseLostError("nothing is written any more: this instance is not the leader")
 
 
-def _resource_claim(claim: ResourceClaim, changes: Tree) -> Tree:
+def _resource_claim(claim: ResourceClaim, changes: Tree) -> bytes:
     return merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes)

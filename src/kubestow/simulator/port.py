@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from msgspec import to_builtins
+from msgspec import json, to_builtins
 
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.intent import internal
@@ -136,8 +136,8 @@ class SimulatedApi:
 
     # How it is done
 
-    async def _put(self, call: str, resource: Any, obj: T, new: Object, *, sub: str = "") -> T:
-        return await self._update(call, resource, obj, lambda _: new, sub=sub)
+    async def _put(self, call: str, resource: Any, obj: T, new: bytes, *, sub: str = "") -> T:
+        return await self._update(call, resource, obj, lambda _: json.decode(new), sub=sub)
 
     async def _update(
         self, call: str, resource: Any, obj: T, change: Callable[[Object], Object], *, sub: str = ""
@@ -164,5 +164,5 @@ class SimulatedApi:
             raise failure_of(call, error.code, status) from None
 
 
-def _device_claim(claim: ResourceClaim, changes: Object) -> Object:
+def _device_claim(claim: ResourceClaim, changes: Object) -> bytes:
     return merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes)

@@ -14,7 +14,7 @@ import msgspec
 
 from kubestow.cluster.listers import key_of
 from kubestow.framework.handle import Handle
-from kubestow.model.devices import AllocationResult, ResourceClaim
+from kubestow.model.devices import AllocationResult, ResourceClaim, ResourceClaimConsumer
 from kubestow.model.failures import CallError, ConflictError
 from kubestow.model.pod import Pod, PodExtendedResourceClaimStatus
 from kubestow.model.timestamps import format_time
@@ -141,16 +141,14 @@ class ClaimWriter:
                 except CallError as error:
                     _explain(error, f"add finalizer to claim {key}")
                     raise
-            allocation = promised
         elif allocation is None and self._timestamps:
             raise RuntimeError(f"claim {key} got deallocated elsewhere in the meantime")
-        status: dict[str, Any] = {"reservedFor": [*_tree(claim.status.reservedFor), _consumer(pod)]}
-        if allocation is not None:
-            if self._timestamps and allocation.allocationTimestamp is None:
-                now = format_time(self._handle.clock.now())
-                allocation = msgspec.structs.replace(allocation, allocationTimestamp=now)
-            if allocation != claim.status.allocation:
-                status["allocation"] = _tree(allocation)
+        status: dict[str, Any] = {"reservedFor": [*claim.status.reservedFor, _consumer(pod)]}
+        now = format_time(self._handle.clock.now()) if self._timestamps else None
+        if promised is not None:
+            status["allocation"] = msgspec.structs.replace(promised, allocationTimestamp=now)
+        elif now is not None and allocation is not None and allocation.allocationTimestamp is None:
+            status["allocation"] = {"allocationTimestamp": now}
         try:
             return await self._api.update_resource_claim_status(claim, {"status": status})
         except CallError as error:
@@ -178,8 +176,8 @@ def _version(claim: ResourceClaim) -> int:
     return int(version) if version.isdecimal() else 0
 
 
-def _consumer(pod: Pod) -> dict[str, str]:
-    return {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+def _consumer(pod: Pod) -> ResourceClaimConsumer:
+    return ResourceClaimConsumer(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
 
 
 def _tree(value: Any) -> Any:
