@@ -179,6 +179,7 @@ def test_texts_out_of_range(source: str, message: str) -> None:
     ("source", "value"),
     [
         ("'%s and %s'.format(['a', 'b'])", "a and b"),
+        ("'%s-%d'.format(['a', 1])", "a-1"),
         ("'%d%%'.format([5])", "5%"),
         ("'%d'.format([5u])", "5"),
         ("'%s'.format([1.5])", "1.5"),

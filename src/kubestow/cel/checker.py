@@ -228,6 +228,8 @@ class _Checker:
             return current
         if self._known.assign([previous], [current]):
             return more_general(previous, current)
+        if self._formats:
+            return DYN
         return self._mismatch(node, self._known.resolve(previous), self._known.resolve(current))
 
     def _list(self, node: ListLiteral) -> Type:
