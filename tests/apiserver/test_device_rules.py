@@ -89,6 +89,11 @@ def refusal(client: Client, method: str, path: str, body: Any, **more: Any) -> d
             "Too long: may not be more than 10240 bytes",
         ),
         (
+            requesting(selecting('["a", "b"].max() == "b"')),
+            "requests[0].exactly.selectors[0].cel.expression",
+            "Forbidden: too complex, exceeds cost limit",
+        ),
+        (
             requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": [{}]}}),
             "requests[0].exactly.selectors[0].cel",
             "Required value",

@@ -20,12 +20,30 @@ from kubestow.apiserver.rules.names import (
     wrong_name,
 )
 from kubestow.apiserver.rules.placement import wrong_node_selector
-from kubestow.cel import CompileError, compile_selector
+from kubestow.cel import CompileError, Selector, compile_selector
+from kubestow.cel.estimates import Extent, most_expensive
 
 _MAX_REQUESTS, _MAX_ALTERNATIVES, _MAX_SELECTORS = 32, 8, 32
 _MAX_RESULTS, _MAX_RESERVATIONS = 32, 256
 _MAX_DEVICES, _MAX_ADVANCED_DEVICES, _MAX_COUNTER_SETS = 128, 64, 8
-_MAX_EXPRESSION = 10 * 1024
+_MAX_EXPRESSION, _MAX_COST = 10 * 1024, 1_000_000
+_MAX_ATTRIBUTES, _LONGEST_DOMAIN, _LONGEST_NAME, _LONGEST_VALUE = 32, 63, 32, 64
+
+
+def _by_name(value: Extent | None) -> Extent:
+    """A device's attributes or capacity, by domain and name."""
+    inner = Extent(_MAX_ATTRIBUTES, Extent(_LONGEST_NAME), value, selectable=value is not None)
+    return Extent(_MAX_ATTRIBUTES, Extent(_LONGEST_DOMAIN), inner)
+
+
+_DEVICE = Extent(
+    fields={
+        "driver": Extent(_LONGEST_DOMAIN),
+        "attributes": _by_name(Extent(_LONGEST_VALUE)),
+        "capacity": _by_name(None),
+        "allowMultipleAllocations": Extent(1),
+    }
+)
 _IMMUTABLE = "Invalid value: field is immutable"
 _MODES = ("All", "ExactCount")
 _PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
@@ -195,9 +213,17 @@ def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str) -> Iterator
             yield where, "FieldValueTooLong", f"Too long: may not be more than {_MAX_EXPRESSION} bytes"
             continue
         try:
-            compile_selector(expression)
+            selector = compile_selector(expression)
         except CompileError as error:
             yield where, INVALID, f'Invalid value: "{expression}": {error}'
+            continue
+        if most_a_selector_costs(selector) > _MAX_COST:
+            yield where, FORBIDDEN, "Forbidden: too complex, exceeds cost limit"
+
+
+def most_a_selector_costs(selector: Selector) -> float:
+    """What asking a selector about a device can cost."""
+    return most_expensive(selector.tree, {"device": _DEVICE})
 
 
 def _wrong_allocation(allocation: dict[str, Any], known: set[str], path: str) -> Iterator[Cause]:

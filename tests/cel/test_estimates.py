@@ -1,0 +1,51 @@
+"""What selectors can cost at most, in the units and by the rules of the API server."""
+
+import math
+
+import pytest
+
+from cel.costly import CAPACITY, DOMAIN, ENDLESS, EXPRESSIONS, LIMIT, at_the_limit, repeated
+from kubestow.apiserver.rules.devices import most_a_selector_costs
+from kubestow.cel import compile_selector
+
+TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
+
+
+def _most(expression: str) -> float:
+    return most_a_selector_costs(compile_selector(expression))
+
+
+@pytest.mark.parametrize(
+    ("expression", "cost"),
+    [
+        ("true", 0),
+        ('"no-such-domain" in device.attributes', 3),
+        ('device.driver == "dra.example.com"', 4),
+        (f'{DOMAIN}["name"] == "fish"', 5),
+        (f"cel.bind(dra, {DOMAIN}, dra.name)", 15),
+        (f'{DOMAIN}.name.isGreaterThan(semver("v0.0.1", true)) && isSemver("v1.0.0", true)', 7),
+        (f'!("name" in {CAPACITY}) || {CAPACITY}.name.isGreaterThan(quantity("1Ki"))', 11),
+        ('device.attributes.exists_one(x, x == "dra.example.com")', 164),
+        (f'{DOMAIN}.exists_one(x, x == "services")', 133),
+        (f'{DOMAIN}.services.split("example").size() >= 2', 19),
+        (f'{DOMAIN}.services.matches("[^a]?sym")', 18),
+        ("device.allowMultipleAllocations == true", 3),
+        (f"{TEN}.all(x, {TEN}.all(y, {TEN}.all(z, int('1'.find('[0-9]*')) < 100)))", 8_551),
+    ],
+)
+def test_costs_are_those_of_the_api_server(expression: str, cost: float) -> None:
+    """To the unit."""
+    assert _most(expression) == cost
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_loops_cost_as_often_as_they_run(expression: str) -> None:
+    """One round more than fits is one too many."""
+    outer, inner = at_the_limit(_most(expression))
+    assert _most(repeated(expression, outer, inner)) <= LIMIT < _most(repeated(expression, outer, inner + 1))
+
+
+@pytest.mark.parametrize("expression", ENDLESS)
+def test_what_can_be_of_any_size_costs_any_amount(expression: str) -> None:
+    """Such as texts of unknown length that are put together."""
+    assert _most(expression) == math.inf
