@@ -5,10 +5,11 @@ offers nothing, but it is seen: whoever asks for all devices must wait for it.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from kubestow.cluster.devices.entries import CounterName, DeviceEntry, Numbers, SliceEntry
+from kubestow.cluster.devices.reaching import ReachIndex
 from kubestow.cluster.devices.usage import PoolUsage, left_of
 from kubestow.model.node import Node
 from kubestow.model.quantity import nano
@@ -110,7 +111,7 @@ class Pool:
     def _forget(self) -> None:
         """What was found out about the slices no longer holds."""
         self._views: dict[tuple[object, ...], PoolView | None] = {}
-        self._groups: list[list[SliceEntry]] | None = None
+        self._reach: ReachIndex | None = None
         self._consumers: dict[int, list[DeviceEntry]] = {}
 
     def set(self, entry: SliceEntry) -> None:
@@ -145,24 +146,15 @@ class Pool:
         """What a node can use; None if the pool is nothing to it. No node: what all others must know of the pool."""
         name = "" if node is None else node.metadata.name
         own = self.by_node.get(name, {}) if name else {}
-        common = [group for group in self._grouped() if group[0].includes(node)]
+        if self._reach is None:
+            self._reach = ReachIndex(self.shared.values())
+        common = self._reach.groups_for(node)
         has_own_choice = bool(own) or any(group[0].per_device for group in common)
         key = (*(group[0].name for group in common), name if has_own_choice else "")
         if key not in self._views:
             entries = [*own.values(), *(entry for group in common for entry in group), *self.counters.values()]
             self._views[key] = self._view(entries, node) if entries else None
         return self._views[key]
-
-    def _grouped(self) -> list[list[SliceEntry]]:
-        """The slices that several nodes may use: those together that the same nodes can."""
-        if self._groups is None:
-            groups: dict[Hashable, list[SliceEntry]] = {}
-            for entry in self.shared.values():
-                reach = entry.reach
-                alike = (reach.all_nodes, reach.selector) if reach.is_known else entry.name
-                groups.setdefault(alike, []).append(entry)
-            self._groups = list(groups.values())
-        return self._groups
 
     def _view(self, entries: Sequence[SliceEntry], node: Node | None) -> PoolView | None:
         newest = max(entry.generation for entry in entries)
