@@ -27,10 +27,10 @@ from kubestow.extenders.client import ExtenderClient
 from kubestow.model.codec import decode
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.offline.handles import ListRecorder
+from kubestow.offline.harness import WallClock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
-from kubestow.testing.handles import ListRecorder
-from kubestow.testing.harness import WallClock
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 

@@ -28,10 +28,10 @@ from kubestow.model.codec import convert
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.pod_groups import Condition, PodGroup, PodGroupStatus
+from kubestow.offline.handles import ListRecorder
+from kubestow.offline.harness import WallClock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
-from kubestow.testing.handles import ListRecorder
-from kubestow.testing.harness import WallClock
 from kubestow.wiring.core import Core, Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 from workloads import WORKLOADS, Workload

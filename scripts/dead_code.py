@@ -14,7 +14,7 @@ from vulture import Vulture  # type: ignore[import-untyped]
 ROOT = Path(__file__).parents[1]
 
 PUBLIC = (
-    *("src/kubestow/testing/", "src/kubestow/plugin", "src/kubestow/framework/plugin.py"),
+    *("src/kubestow/testing/", "src/kubestow/offline/", "src/kubestow/plugin", "src/kubestow/framework/plugin.py"),
     *("src/kubestow/simulator/simulation.py", "src/kubestow/simulator/contents.py"),
 )
 """For people who write plugins, and for those who simulate."""

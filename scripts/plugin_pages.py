@@ -17,7 +17,7 @@ from kubestow.config.plugin_points import GATE_OF_PLUGIN
 from kubestow.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, PodsRead, Signs, pods_read_by
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import points_of
-from kubestow.testing.handles import offline_handle
+from kubestow.offline.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import IN_TREE, LEGACY, in_tree_registry, plugin_class
 

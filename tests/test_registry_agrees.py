@@ -13,7 +13,7 @@ from kubestow.config.plugin_points import IN_TREE as POINTS
 from kubestow.config.plugin_points import LEGACY as LEGACY_POINTS
 from kubestow.config.plugin_points import OWN
 from kubestow.framework.registry import check_signatures, points_of
-from kubestow.testing.handles import offline_handle
+from kubestow.offline.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import IN_TREE, LEGACY, in_tree_registry, plugin_class
 
@@ -32,7 +32,7 @@ def test_legacy_plugins_are_imported_when_one_is_made() -> None:
     program = """
 import sys
 from kubestow.cluster.state import Cluster
-from kubestow.testing.handles import offline_handle
+from kubestow.offline.handles import offline_handle
 from kubestow.wiring.registry import in_tree_registry
 registry = in_tree_registry()
 print(any(name.startswith("kubestow.plugins.legacy") for name in sys.modules))

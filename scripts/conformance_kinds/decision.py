@@ -18,8 +18,8 @@ from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import parse_time
+from kubestow.offline.handles import StillClock, offline_handle, settled
 from kubestow.queue.nominator import Nominator
-from kubestow.testing.handles import StillClock, offline_handle, settled
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 

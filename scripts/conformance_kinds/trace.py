@@ -15,8 +15,8 @@ from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
+from kubestow.offline.handles import ListRecorder
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.testing.handles import ListRecorder
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 

@@ -11,9 +11,9 @@ from kubestow.model.failures import REASONS, RETRIABLE, CallError, LeaseLostErro
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.offline.faults import PROBLEMS, failure
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing import FakeCluster, VirtualLoop, make_pod
-from kubestow.testing.faults import PROBLEMS, failure
 
 LATER = "may succeed later"
 MISSING = "the object is gone"

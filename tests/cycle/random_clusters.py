@@ -12,9 +12,9 @@ from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.workloads import Service
+from kubestow.offline.handles import offline_handle
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 

@@ -17,8 +17,8 @@ from kubestow.cycle.sharing import Upcoming
 from kubestow.extenders.extender import Conversation
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.offline.handles import settled
 from kubestow.queue.nominator import Nominator
-from kubestow.testing.handles import settled
 
 
 class Schedule(NamedTuple):

@@ -10,8 +10,8 @@ from kubestow.cluster.state import Cluster
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.scheduling import LONGEST_PERMIT_WAIT, SchedulingCycles
 from kubestow.framework.results import Code, PostFilterResult, Rejection, Wait, unresolvable, unschedulable
+from kubestow.offline.handles import NoNominations, settled
 from kubestow.testing.builders import make_pod
-from kubestow.testing.handles import NoNominations, settled
 
 
 class Takes:

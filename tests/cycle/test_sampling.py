@@ -16,8 +16,8 @@ from kubestow.cycle.outcome import Placed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Narrowed
+from kubestow.offline.handles import NoNominations, offline_handle
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import NoNominations, offline_handle
 
 
 @pytest.mark.parametrize(

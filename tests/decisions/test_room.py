@@ -18,10 +18,10 @@ from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import DEFAULT_BYTES, Recorder
 from kubestow.decisions.telling import DROPPED, tell
 from kubestow.framework.results import Code, PostFilterResult
+from kubestow.offline.handles import StillClock, offline_handle, settled
 from kubestow.queue.nominator import Nominator
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import StillClock, offline_handle, settled
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 

@@ -15,8 +15,8 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.decisions import schema
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.telling import tell
+from kubestow.offline.handles import StillClock
 from kubestow.queue.queued_pod import QueuedPod
-from kubestow.testing.handles import StillClock
 
 Records = tuple[Recorder, list[schema.Decision]]
 

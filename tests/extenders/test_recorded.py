@@ -19,10 +19,10 @@ from kubestow.extenders.extender import Answer, Call
 from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.offline.event_log import EventLog
+from kubestow.offline.observers import DecisionLog
+from kubestow.offline.virtual_loop import VirtualLoop
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.testing.event_log import EventLog
-from kubestow.testing.observers import DecisionLog
-from kubestow.testing.virtual_loop import VirtualLoop
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 

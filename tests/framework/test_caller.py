@@ -16,10 +16,10 @@ from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.framework.caller import Caller, status_of
 from kubestow.framework.hook import Hook
 from kubestow.framework.results import SKIP, Code, PluginError, PostFilterResult, Wait, unresolvable, unschedulable
+from kubestow.offline.handles import NoNominations, offline_handle
 from kubestow.plugins.node_name import NodeName
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_pod
-from kubestow.testing.handles import NoNominations, offline_handle
 
 
 class Counting:

@@ -9,9 +9,9 @@ from kubestow.config import policy
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, Rejection
+from kubestow.offline.handles import offline_handle
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 

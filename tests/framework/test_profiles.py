@@ -10,7 +10,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.config.configuration import Plugin, PluginConfig, Plugins, PluginSet
 from kubestow.framework.profile import Profile, ProfileError
 from kubestow.framework.registry import Registry
-from kubestow.testing.handles import offline_handle
+from kubestow.offline.handles import offline_handle
 
 A, B, C = Refuses("A", {}), Refuses("B", {}), Refuses("C", {})
 

@@ -7,7 +7,7 @@ import pytest
 from framework.troupe import Refuses, evaluation_of, judged, nodes, registry_of
 from kubestow.cluster.state import Cluster
 from kubestow.framework.registry import Registry, RegistryError, points_of
-from kubestow.testing.handles import offline_handle
+from kubestow.offline.handles import offline_handle
 
 
 def make(plugin: Any) -> Any:

@@ -14,9 +14,9 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import Registry
 from kubestow.framework.results import Rejection, Rejections, unschedulable
+from kubestow.offline.handles import NoNominations, offline_handle
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import NoNominations, offline_handle
 
 
 class Sorter:

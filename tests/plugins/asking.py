@@ -11,7 +11,7 @@ from kubestow.config.features import Features
 from kubestow.framework.results import SKIP, Narrowed, Rejection
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
-from kubestow.testing.handles import offline_handle
+from kubestow.offline.handles import offline_handle
 
 
 def cluster_of(*objects: Node | Pod) -> Cluster:

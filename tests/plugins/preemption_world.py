@@ -17,9 +17,9 @@ from kubestow.model.codec import convert
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
 from kubestow.model.workloads import PodDisruptionBudget
+from kubestow.offline.handles import StillClock, offline_handle, settled
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import StillClock, offline_handle, settled
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 

@@ -11,9 +11,9 @@ from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.model.codec import convert
 from kubestow.model.devices import AllocationResult
 from kubestow.model.node import NodeSelector
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
-from kubestow.testing.handles import offline_handle
 from plugins.asking import refused
 from plugins.device_world import (
     DRIVER,

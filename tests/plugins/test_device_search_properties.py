@@ -12,9 +12,9 @@ from kubestow.cluster.state import Cluster
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.framework.results import Code
 from kubestow.model.devices import AllocationResult
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
-from kubestow.testing.handles import offline_handle
 from plugins.asking import refused
 from plugins.device_world import DRIVER, claim, claiming, device, device_class, device_slice, exactly
 

@@ -11,9 +11,9 @@ from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.framework.results import Rejection
 from kubestow.model.devices import ResourceClaim, ResourceSlice
 from kubestow.model.node import Node
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node
-from kubestow.testing.handles import offline_handle
 from plugins.asking import refused
 from plugins.device_world import DRIVER, allocated, claim, claiming, device, device_class, device_slice, exactly
 

@@ -14,9 +14,9 @@ from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.framework.results import SKIP, Code, FilterError
 from kubestow.model.codec import convert
 from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.testing import make_node, make_pod
-from kubestow.testing.handles import offline_handle
 from plugins.asking import hint, refused, scores
 from plugins.device_world import (
     DRIVER,

@@ -12,11 +12,11 @@ from kubestow.config.plugin_args import DynamicResourcesArgs, NodeResourcesFitAr
 from kubestow.model.codec import convert
 from kubestow.model.devices import DeviceClass, ResourceClaim
 from kubestow.model.pod import Pod
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.extended import claim_for, node_claim
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_node, make_pod
-from kubestow.testing.handles import offline_handle
 from plugins.asking import hint, refused
 from plugins.device_world import device_class, device_slice, gpus
 

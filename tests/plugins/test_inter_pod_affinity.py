@@ -11,8 +11,8 @@ from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.framework.plugin import Change
 from kubestow.framework.results import SKIP, Code, Rejection
 from kubestow.model.pod import Pod
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
-from kubestow.testing.handles import offline_handle
 from plugins.selecting import HOSTNAME, ZONE, app, cluster_of, namespace, node, pod, refusals, refusals_for, scores
 
 AFFINITY = "UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules"

@@ -9,8 +9,8 @@ from kubestow.cluster.events import Action, ClusterEvent, Resource
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
-from kubestow.testing.handles import offline_handle
 from plugins.hints import hint_of
 from plugins.selecting import ZONE, app, cluster_of, node, pod
 

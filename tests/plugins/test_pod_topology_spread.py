@@ -14,8 +14,8 @@ from kubestow.framework.results import SKIP
 from kubestow.model.codec import convert
 from kubestow.model.pod import Pod, TopologySpreadConstraint
 from kubestow.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
-from kubestow.testing.handles import offline_handle
 from plugins.selecting import HOSTNAME, ZONE, app, cluster_of, node, pod, refusals, refusals_for, scores
 
 SKEWED = "Unschedulable: node(s) didn't match pod topology spread constraints"

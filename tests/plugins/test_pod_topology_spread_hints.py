@@ -9,8 +9,8 @@ from kubestow.cluster.events import Action, ClusterEvent, Resource
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
-from kubestow.testing.handles import offline_handle
 from plugins.hints import hint_of
 from plugins.selecting import ZONE, app, cluster_of, node, pod
 

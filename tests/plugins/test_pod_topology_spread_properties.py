@@ -17,8 +17,8 @@ from kubestow.model.labels import compile_selector
 from kubestow.model.node import Node
 from kubestow.model.node_selector import required_node_affinity
 from kubestow.model.pod import Pod, TopologySpreadConstraint
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
-from kubestow.testing.handles import offline_handle
 from plugins.selecting import (
     HOSTNAME,
     ZONE,

@@ -14,8 +14,8 @@ from kubestow.framework.plugin import Change
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_start_time
+from kubestow.offline.handles import settled
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import settled
 from plugins.preemption_world import NOW, World
 
 HOST = "kubernetes.io/hostname"

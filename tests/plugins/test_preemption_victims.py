@@ -5,8 +5,8 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.extenders.extender import begin
 from kubestow.framework.results import Code, unschedulable
+from kubestow.offline.handles import settled
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.handles import settled
 from plugins.preemption_world import World
 
 

@@ -9,11 +9,11 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.results import unresolvable
 from kubestow.model.pod import Pod
+from kubestow.offline.handles import offline_handle
 from kubestow.plugins.default_binder import DefaultBinder
 from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.scheduling_gates import SchedulingGates
 from kubestow.testing.builders import make_pod
-from kubestow.testing.handles import offline_handle
 from plugins.asking import hint, make
 
 

@@ -25,7 +25,7 @@ from kubestow.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubestow.testing.handles import offline_handle
+from kubestow.offline.handles import offline_handle
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.model.workloads import PodDisruptionBudget
+from kubestow.offline.faults import PROBLEMS
 from kubestow.testing import SchedulerHarness, make_node, make_pod
-from kubestow.testing.faults import PROBLEMS
 
 ZONES = ("a", "b", "c")
 TAINT = "busy:NoSchedule"

@@ -24,12 +24,12 @@ from kubestow.model.failures import CallError, ForbiddenError, NotFoundError
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key
 from kubestow.objects import Manifest, decode, read
+from kubestow.offline.harness import SchedulerHarness
 from kubestow.plugin.loading import PluginCollection
 from kubestow.running.clock import WallClock
 from kubestow.simulator.capacity import Capacity, capacity
 from kubestow.simulator.gang_capacity import gang_capacity
 from kubestow.simulator.headroom import HEAD, SORTS, Headroom, Room, headroom
-from kubestow.testing.harness import SchedulerHarness
 from kubestow.wiring.clients import user_agent
 
 _LISTED = 10

@@ -21,11 +21,11 @@ from kubestow.framework.args import ArgsError, decode_args
 from kubestow.framework.profile import Profile, ProfileError
 from kubestow.framework.registry import points_of
 from kubestow.framework.results import SKIP, Code, Narrowed, PluginError, Rejection, Skip
+from kubestow.offline.handles import offline_handle
 from kubestow.plugin.loading import Loaded
 from kubestow.queue.nominator import Nominator
 from kubestow.testing import make_node, make_pod
 from kubestow.testing.agreement import check_forms
-from kubestow.testing.handles import offline_handle
 from kubestow.wiring.registry import in_tree_registry
 
 NODES = 5_000

@@ -15,8 +15,8 @@ from kubestow.model.node import Node
 from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
 from kubestow.model.pod_groups import group_key
 from kubestow.model.workloads import PriorityClass
+from kubestow.offline.handles import StillClock, offline_handle
 from kubestow.queue.nominator import Nominator
-from kubestow.testing.handles import StillClock, offline_handle
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 

@@ -17,7 +17,7 @@ from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_is_terminal
 from kubestow.model.topology import HOSTNAME_LABEL
-from kubestow.testing.harness import SchedulerHarness
+from kubestow.offline.harness import SchedulerHarness
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _FIRST_BATCH, _LARGEST_BATCH = 16, 1024

@@ -7,8 +7,8 @@ its node once it has one, and the scheduler's picture is the control plane's as 
 import numpy as np
 
 from kubestow.model.pod import Pod
+from kubestow.offline.change_feed import ChangeFeed
 from kubestow.simulator.plane import Plane
-from kubestow.testing.change_feed import ChangeFeed
 from kubestow.wiring.core import Core
 
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, PodGroupStatus
+from kubestow.offline.harness import SchedulerHarness
 from kubestow.simulator.capacity import UNSCHEDULABLE, Capacity, restore, run_through, why_not
-from kubestow.testing.harness import SchedulerHarness
 
 
 def gang_capacity(

@@ -25,8 +25,8 @@ from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
 from kubestow.client.resources import POD_GROUPS, PODS, WATCHED, key_of
 from kubestow.model.codec import decode
+from kubestow.offline.virtual_loop import VirtualLoop
 from kubestow.simulator.settings import Settings
-from kubestow.testing.virtual_loop import VirtualLoop
 
 Which = tuple[type, str]
 """A kind, and namespace/name."""

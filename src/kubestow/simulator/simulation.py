@@ -18,6 +18,9 @@ from typing import Any, Self
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.decisions.recorder import Recorder
 from kubestow.model.pod import Pod
+from kubestow.offline.change_feed import ChangeFeed
+from kubestow.offline.harness import configured
+from kubestow.offline.virtual_loop import StuckError, VirtualLoop
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.simulator.bulk import BulkPods
@@ -27,9 +30,6 @@ from kubestow.simulator.plane import Plane
 from kubestow.simulator.port import SimulatedApi
 from kubestow.simulator.settings import Settings
 from kubestow.simulator.timeline import Timeline
-from kubestow.testing.change_feed import ChangeFeed
-from kubestow.testing.harness import configured
-from kubestow.testing.virtual_loop import StuckError, VirtualLoop
 from kubestow.wiring.core import Core, Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 

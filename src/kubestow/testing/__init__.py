@@ -7,29 +7,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kubestow.offline.event_log import EventLog, RecordedEvent
+    from kubestow.offline.fake_cluster import Binding, FakeCluster
+    from kubestow.offline.faults import Faults
+    from kubestow.offline.handles import offline_handle
+    from kubestow.offline.harness import SchedulerHarness
+    from kubestow.offline.virtual_loop import StuckError, VirtualLoop
     from kubestow.testing.agreement import check_forms
     from kubestow.testing.builders import make_node, make_pod, make_pod_group
-    from kubestow.testing.event_log import EventLog, RecordedEvent
-    from kubestow.testing.fake_cluster import Binding, FakeCluster
-    from kubestow.testing.faults import Faults
-    from kubestow.testing.handles import offline_handle
-    from kubestow.testing.harness import SchedulerHarness
-    from kubestow.testing.virtual_loop import StuckError, VirtualLoop
 
 _HOMES = {
-    "Binding": "fake_cluster",
-    "EventLog": "event_log",
-    "FakeCluster": "fake_cluster",
-    "Faults": "faults",
-    "RecordedEvent": "event_log",
-    "SchedulerHarness": "harness",
-    "StuckError": "virtual_loop",
-    "VirtualLoop": "virtual_loop",
-    "check_forms": "agreement",
-    "make_node": "builders",
-    "make_pod": "builders",
-    "make_pod_group": "builders",
-    "offline_handle": "handles",
+    "Binding": "kubestow.offline.fake_cluster",
+    "EventLog": "kubestow.offline.event_log",
+    "FakeCluster": "kubestow.offline.fake_cluster",
+    "Faults": "kubestow.offline.faults",
+    "RecordedEvent": "kubestow.offline.event_log",
+    "SchedulerHarness": "kubestow.offline.harness",
+    "StuckError": "kubestow.offline.virtual_loop",
+    "VirtualLoop": "kubestow.offline.virtual_loop",
+    "check_forms": "kubestow.testing.agreement",
+    "make_node": "kubestow.testing.builders",
+    "make_pod": "kubestow.testing.builders",
+    "make_pod_group": "kubestow.testing.builders",
+    "offline_handle": "kubestow.offline.handles",
 }
 
 __all__ = [
@@ -54,4 +54,4 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(home), name)

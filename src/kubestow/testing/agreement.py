@@ -18,7 +18,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework import plain
 from kubestow.framework.results import SKIP, Narrowed, Rejection
-from kubestow.testing.handles import offline_handle
+from kubestow.offline.handles import offline_handle
 from kubestow.testing.random_clusters import MakeNode, MakePod, random_cluster, random_node, random_pod
 
 _CLUSTERS = 30

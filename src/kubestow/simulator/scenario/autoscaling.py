@@ -18,12 +18,12 @@ from kubestow.config.expansion import enabled_names
 from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
+from kubestow.offline.harness import SchedulerHarness
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator.scenario.format import NodeGroup
 from kubestow.simulator.scenario.reading import seconds
 from kubestow.simulator.settings import Settings
 from kubestow.simulator.simulation import Simulation
-from kubestow.testing.harness import SchedulerHarness
 
 GROUP_LABEL = "kubestow.dev/node-group"
 _SCAN_SECONDS = 10.0

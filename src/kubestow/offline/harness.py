@@ -27,11 +27,11 @@ from kubestow.decisions.recorder import Recorder
 from kubestow.extenders.extender import Ask, ask_nobody
 from kubestow.framework.registry import points_of
 from kubestow.model.clock import Clock
+from kubestow.offline.event_log import EventLog
+from kubestow.offline.fake_cluster import FakeCluster
+from kubestow.offline.observers import DecisionLog
+from kubestow.offline.virtual_loop import StuckError, VirtualLoop
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.testing.event_log import EventLog
-from kubestow.testing.fake_cluster import FakeCluster
-from kubestow.testing.observers import DecisionLog
-from kubestow.testing.virtual_loop import StuckError, VirtualLoop
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 

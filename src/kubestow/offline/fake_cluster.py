@@ -23,9 +23,9 @@ from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.standing import pod_is_terminal
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.model.timestamps import format_time
+from kubestow.offline.change_feed import ChangeFeed
+from kubestow.offline.faults import TIMEOUT_SECONDS, Faults, failure
 from kubestow.reporting.conditions import POD_SCHEDULED, with_condition
-from kubestow.testing.change_feed import ChangeFeed
-from kubestow.testing.faults import TIMEOUT_SECONDS, Faults, failure
 
 T = TypeVar("T")
 
