@@ -133,6 +133,7 @@ def test_a_name_may_be_left_to_the_server(tmp_path: Path) -> None:
             "line 1: is not a Kubernetes object: Expected `str | null`, got `int` - at `$.metadata.name`",
         ),
         ('{"a": 1,\n "b": }', "not valid JSON: line 2, column 7: Expecting value"),
+        ('{"kind": "Pod", "spec": {"a": 1, "b": 2, "a": 3}}', "a: is given more than once in one object"),
         ('{"a":' * 100_000, "not valid JSON: nested too deeply"),
         ('{"items": [1], "kind": "PodList"}', "items[0]: is not a Kubernetes object: Expected `object`, got `int`"),
     ],

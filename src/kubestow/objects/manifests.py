@@ -18,6 +18,9 @@ from kubestow.objects.yaml_documents import yaml_documents
 _BETWEEN = re.compile(r"(?:\s+|^---)*", re.MULTILINE)
 """What may stand between two documents of JSON."""
 
+_WRITTEN_BY_HAND = 1_000_000
+"""Characters. Larger files of JSON come from programs, which write no key twice: it would cost seconds to look."""
+
 
 class _Metadata(msgspec.Struct):
     name: str | None = None
@@ -119,9 +122,28 @@ def _json_documents(source: Source) -> Iterator[Document]:
         msgspec.json.decode(source.text, type=Raw)
     except (msgspec.DecodeError, RecursionError):
         pieces = list(_json_pieces(source))
+    if len(source.text) <= _WRITTEN_BY_HAND:
+        _demand_keys_once(pieces)
     for place, piece in pieces:
         data = piece.encode()
         yield from _unpacked(place, data, [])
+
+
+def _demand_keys_once(pieces: Iterable[tuple[str, str]]) -> None:
+    """A key that appears twice in an object is a mistake: one of the two would be lost without a word."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = dict(pairs)
+        if len(keys) < len(pairs):
+            twice = next(key for key in keys if sum(key == other for other, _ in pairs) > 1)
+            raise DocumentError(f"{twice}: is given more than once in one object")
+        return keys
+
+    for _, piece in pieces:
+        try:
+            json.loads(piece, object_pairs_hook=once)
+        except RecursionError:
+            raise DocumentError("not valid JSON: nested too deeply") from None
 
 
 def _json_pieces(source: Source) -> Iterator[tuple[str, str]]:
