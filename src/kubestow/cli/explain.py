@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler, for a dry run.")
 @plugin_option
 @feature_gates_option("Feature gates that the scheduler runs with, for a dry run.")
+@click.option("--extenders", is_flag=True, help="Ask the extenders of the configuration in a dry run, too.")
 @click.option("-n", "--namespace", default="", help="Namespace of the pod.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Other forms than one screen.")
 @click.option("--node", default="", help="Explain this node only.")
@@ -52,6 +53,7 @@ def command(
     configuration: str | None,
     plugins: "PluginCollection",
     features: "Features",
+    extenders: bool,
     namespace: str,
     output: str | None,
     node: str,
@@ -83,7 +85,7 @@ def command(
     scheduler = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
     request = Request(
         pod or "", files, cluster, configuration, plugins, features, namespace, output, node, against, kubeconfig,
-        context, scheduler, watch,
+        context, scheduler, watch, extenders,
     )  # fmt: skip
     try:
         explain(request)

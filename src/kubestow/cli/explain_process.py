@@ -20,12 +20,13 @@ import click
 
 from kubestow import config, objects
 from kubestow.cli import configuration_file, explain_forms, explain_screen
+from kubestow.cli.explain_extenders import asker, not_asked
 from kubestow.cli.explain_group_screen import group_lines_of
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
 from kubestow.decisions.schema import SCHEDULED, Decision, GroupDecision
-from kubestow.explaining.dry_run import dry_run, take
+from kubestow.explaining.dry_run import DryRun, dry_run, take
 from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
@@ -64,6 +65,7 @@ class Request(NamedTuple):
     context: str
     server: SchedulerAddress
     watch: bool
+    extenders: bool
 
     @property
     def group(self) -> str:
@@ -118,12 +120,13 @@ def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
     world = _world(request, loaded, with_groups=with_groups)
     if request.group:
-        yield explained_group(GroupRun(world, _named_group(request, world, "")), request.against)
+        group = _named_group(request, world, "")
+        yield explained_group(GroupRun(world, group), request.against, not_asked(world.extenders, can_be=False))
     elif manifests:
         yield from _tried(request, world, pods_in(manifests, world, request.namespace or "default"))
     else:
         pod = _named(request, world)
-        yield explained(dry_run(world, world.take_out(pod)), request.against, _notes(pod))
+        yield explained(_dry_run(request, world, pod), request.against, _notes(pod) + _unasked(request, world))
 
 
 def _manifests(request: Request) -> list[Manifest]:
@@ -174,12 +177,20 @@ def _tried(
             continue
         if group is not None:
             together = GroupRun(world, group)
-            yield explained_group(together, request.against, notes)
+            yield explained_group(together, request.against, notes + not_asked(world.extenders, can_be=False))
             take_group(together)
         else:
-            run = dry_run(world, world.take_out(pod))
-            yield explained(run, request.against, notes)
+            run = _dry_run(request, world, pod)
+            yield explained(run, request.against, notes + _unasked(request, world))
             take(run)
+
+
+def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
+    return dry_run(world, world.take_out(pod), asker(world.extenders) if request.extenders else None)
+
+
+def _unasked(request: Request, world: World) -> tuple[str, ...]:
+    return () if request.extenders else not_asked(world.extenders, can_be=True)
 
 
 def _named(request: Request, world: World) -> Pod:
@@ -268,7 +279,7 @@ async def _explanations(
         return [Explanation(decision, "scheduler")]
     reading, world = await _read(request, cluster, with_groups=bool(group_name(pod)))
     notes += reading.notes + _notes(pod)
-    run = explained(dry_run(world, world.take_out(pod)), request.against, notes)
+    run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
     if decision is None or request.against:
         return [run]
     notes += _FITS_NOW if run.decision.outcome == SCHEDULED else ()
@@ -281,10 +292,11 @@ async def _live_group(request: Request, access: Access, reading: Reading, world:
     waits = any(group_key(pod) == group.key for pod in world.pending.values())
     if decision is not None and (decision.outcome == SCHEDULED or not waits) and not request.against:
         return GroupExplanation(decision, "scheduler")
-    run = explained_group(GroupRun(world, group), request.against, notes + reading.notes)
+    notes += reading.notes
+    run = explained_group(GroupRun(world, group), request.against, notes + not_asked(world.extenders, can_be=False))
     if decision is None or request.against:
         return run
-    notes = run.notes + (_FITS_NOW if run.decision.outcome == SCHEDULED else ())
+    notes += _FITS_NOW if run.decision.outcome == SCHEDULED else ()
     return run._replace(decision=decision, source="scheduler", notes=notes)
 
 

@@ -3,8 +3,12 @@
 Nothing is taken from the cycle but its parts: PreEnqueue, then an `Evaluation` of all nodes, then PostFilter for a pod
 that fits nowhere. Every node that would do is scored, even if there is but one. Of several best ones, any of which the
 scheduler may choose, the first by name is. A node that a filter fails on is refused with the code Error; the scheduler
-gives up an attempt when it meets one. Extenders are not asked, which the decision says.
+gives up an attempt when it meets one. Extenders are asked which nodes will do and how good those are, if there is a way
+to ask them; otherwise the decision says that they were not.
 """
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,7 +21,8 @@ from kubestow.decisions import schema
 from kubestow.decisions.schema import Decision, NodeResult, Rejected
 from kubestow.decisions.telling import tell_preemption
 from kubestow.explaining.world import World
-from kubestow.extenders.extender import begin
+from kubestow.extenders.asking import Asked, Extenders
+from kubestow.extenders.extender import Answer, Asking, Call, Conversation, ExtenderError, begin
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.results import PluginError, PostFilterResult
 from kubestow.model.timestamps import format_time
@@ -25,12 +30,20 @@ from kubestow.reporting.secrets import hide_in_text
 
 _NOT_ASKED = "not asked in a dry run"
 
+Found = TypeVar("Found")
+AskNow = Callable[[Sequence[Call]], Sequence[Answer]]
+"""Makes calls to extenders, and waits for the answers."""
+
 
 class DryRun:
     """The decision about a pod in a world, and what led to it."""
 
-    def __init__(self, world: World, pod: PodInfo) -> None:
+    def __init__(self, world: World, pod: PodInfo, ask: AskNow | None = None) -> None:
         self.world = world
+        self._ask = ask
+        self._extended: IntArray = np.empty(0, np.int64)
+        """What extenders added to the scores."""
+        self._calls: list[Asked] = []
         self.pod = pod
         self.profile = world.profile_of(pod.pod)
         self.evaluation = Evaluation(self.profile, world.cluster, world.nominator, pod)
@@ -44,7 +57,7 @@ class DryRun:
         self._error = ""
         try:
             self._judge()
-        except (PluginError, ValueError) as error:
+        except (PluginError, ExtenderError, ValueError) as error:
             self._error = str(error)
 
     def _judge(self) -> None:
@@ -53,12 +66,38 @@ class DryRun:
             return
         if evaluation.pre_filter():
             self.rows = evaluation.filter()
+        extenders = None if self._ask is None else self._extenders()
+        if extenders is not None and len(self.rows):
+            left = self._answered(extenders.filter(self.pod, self.rows))
+            failed = left.failed(self.world.cluster.nodes)
+            if failed and evaluation.verdicts is not None:
+                evaluation.explain_extended(evaluation.verdicts.rows, failed)
+            self.rows = left.rows
         if len(self.rows):
             self._totals = evaluation.score(self.rows)
+            self._extended = np.zeros(len(self.rows), np.int64)
+            if extenders is not None:
+                self._extended = self._answered(extenders.prioritize(self.pod, self.rows))
+                self._totals = self._totals + self._extended
         elif self.profile.post_filter:
             result = begin(run_post_filter(self.profile, evaluation, None))
             assert isinstance(result, PostFilterResult)
             self.preemption = result
+
+    def _extenders(self) -> Extenders | None:
+        configured = self.world.extenders
+        extenders = Extenders(configured, self.world.cluster.nodes) if configured else None
+        if extenders is not None:
+            extenders.asked = self._calls.append
+        return extenders
+
+    def _answered(self, conversation: Conversation[Found]) -> Found:
+        """What a conversation with extenders comes to."""
+        said = begin(conversation)
+        while isinstance(said, Asking):
+            assert self._ask is not None
+            said = said.answered(self._ask(said.calls))
+        return said
 
     @property
     def feasible(self) -> list[str]:
@@ -123,7 +162,9 @@ class DryRun:
             weights={score.plugin: score.weight for score in evaluation.scores},
             preFilter=self._pre_filter(),
             nominated=self._nominated(),
-            extenders=tuple(
+            extenders=tuple(schema.ExtenderCall(*call) for call in self._calls)
+            if self._ask is not None
+            else tuple(
                 schema.ExtenderCall(hide_in_text(extender.urlPrefix), extender.filterVerb, 0, 0, _NOT_ASKED)
                 for extender in self.world.extenders
             ),
@@ -152,14 +193,15 @@ class DryRun:
                 [score.normalized for score in evaluation.scores],
             )
         ]
-        for row, total, weighted, raw, normalized in zip(
-            self.rows.tolist(), self._totals.tolist(), *columns, strict=True
+        for row, total, extended, weighted, raw, normalized in zip(
+            self.rows.tolist(), self._totals.tolist(), self._extended.tolist(), *columns, strict=True
         ):
             found[names[row]] = NodeResult(
                 total=total,
                 plugins=dict(zip(plugins, weighted, strict=True)),
                 raw=dict(zip(plugins, raw, strict=True)),
                 normalized=dict(zip(plugins, normalized, strict=True)),
+                extenders=extended,
             )
         return dict(sorted(found.items()))
 
@@ -200,9 +242,12 @@ class DryRun:
         return schema.Queue(history=(held,))
 
 
-def dry_run(world: World, pod: PodInfo) -> DryRun:
-    """Where a pod would go that is not in the world; raises ExplainError if nobody schedules it."""
-    return DryRun(world, pod)
+def dry_run(world: World, pod: PodInfo, ask: AskNow | None = None) -> DryRun:
+    """Where a pod would go that is not in the world; raises ExplainError if nobody schedules it.
+
+    `ask` is how extenders are asked; None: they are not.
+    """
+    return DryRun(world, pod, ask)
 
 
 def take(run: DryRun) -> None:

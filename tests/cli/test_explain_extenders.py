@@ -1,0 +1,125 @@
+"""Extenders in dry runs: asked with --extenders, and otherwise it is said that they were not."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.explain_files import Files, node, pod
+from cli.test_explain_groups import gang, workers
+
+
+class Extender(ThreadingHTTPServer):
+    """Refuses the node n-0, likes n-2, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[tuple[str, Any]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Extender
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append((self.path, body))
+        names = body["NodeNames"]
+        answers: dict[str, Any] = {
+            "/filter": {"NodeNames": [name for name in names if name != "n-0"], "FailedNodes": {"n-0": "too noisy"}},
+            "/prioritize": [{"Host": name, "Score": 10 if name == "n-2" else 0} for name in names],
+        }
+        said = json.dumps(answers[self.path]).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_: Any) -> None:
+        """Nobody listens."""
+
+
+@pytest.fixture
+def extender() -> Iterator[Extender]:
+    server = Extender()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path, *(node(f"n-{number}") for number in range(3)), gang("g", 2), *workers("g", 2))
+
+
+def configured(files: Files, url: str) -> tuple[str, str]:
+    extenders = [
+        {
+            "urlPrefix": url,
+            "filterVerb": "filter",
+            "prioritizeVerb": "prioritize",
+            "weight": 5,
+            "nodeCacheCapable": True,
+        }
+    ]
+    content = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": extenders,
+    }
+    return "--config", files.write("config.json", content)
+
+
+def test_extenders_are_asked_on_request(files: Files, extender: Extender) -> None:
+    """Which nodes will do, and how good they are; the pod goes where they want it."""
+    options = (*configured(files, extender.url), "--extenders")
+    told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
+    assert (told["chosen"], "notes" in told) == ("n-2", False)
+    assert told["nodes"]["n-0"]["rejected"] == {
+        "plugin": "Extender",
+        "code": "Unschedulable",
+        "reasons": ["too noisy"],
+    }
+    assert told["nodes"]["n-2"]["extenders"] == 500
+    assert told["nodes"]["n-2"]["total"] == sum(told["nodes"]["n-2"]["plugins"].values()) + 500
+    assert [(call["verb"], call["sent"], call["kept"]) for call in told["extenders"]] == [
+        ("filter", 3, 2),
+        ("prioritize", 2, 2),
+    ]
+    assert [(path, body["Pod"]["metadata"]["name"]) for path, body in extender.asked] == [
+        ("/filter", "web"),
+        ("/prioritize", "web"),
+    ]
+    screen = files.explain_pod(pod("web"), *options).output
+    assert "       1  Extender: too noisy\n          n-0\n" in screen
+    assert "  extenders                              500         0\n" in screen
+
+
+def test_without_the_flag_it_is_said_that_they_were_not(files: Files, extender: Extender) -> None:
+    """Of pods how to ask; groups are tried without."""
+    options = configured(files, extender.url)
+    told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
+    assert told["notes"] == [f"the extender {extender.url} was not asked; --extenders asks."]
+    assert told["extenders"][0]["error"] == "not asked in a dry run"
+    group = json.loads(files.explain("podgroup/g", *options, "-o", "json").output)
+    assert group["notes"] == [f"the extender {extender.url} was not asked: a pod group is tried without."]
+    assert extender.asked == []
+
+
+def test_an_extender_that_does_not_answer(files: Files) -> None:
+    """The dry run comes to what an attempt would: an error that names it."""
+    options = (*configured(files, "http://127.0.0.1:1"), "--extenders")
+    told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
+    assert (told["outcome"], told["chosen"]) == ("error", None)
+    assert 'Post "http://127.0.0.1:1/filter"' in told["message"]
+    assert "http://127.0.0.1:1" in told["extenders"][0]["error"]
