@@ -110,6 +110,7 @@ def test_how_many_more_gangs_fit(cluster: str, tmp_path: Path) -> None:
     lines = _run("--cluster", cluster, "--podspec", spec).output.splitlines()
     assert lines[0] == "2 more gangs fit: train"
     assert lines[1].startswith("What stops the next train: ")
+    assert lines[2:] == ["One more node of 2 CPU, 8Gi would add 2.", "One more node of 4 CPU, 8Gi would add 0."]
     spec = _podspec(tmp_path, _gang("train", 2, "kubernetes.io/hostname"), worker)
     placed = _json("--cluster", cluster, "--podspec", spec)["status"]["pods"][0]["replicasOnNodes"]
     assert placed == [{"nodeName": "small-0", "replicas": 2}, {"nodeName": "small-1", "replicas": 2}]

@@ -5,7 +5,7 @@ placed. Of that one every node is asked why.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -96,6 +96,19 @@ def run_through(harness: SchedulerHarness) -> None:
     )
 
 
+def with_one_more(harness: SchedulerHarness) -> Iterator[str]:
+    """The kinds of nodes; while each has its turn, there is one more of it."""
+    cluster = harness.cluster
+    kinds = {kind_of(node): node for node in reversed(cluster.all(Node)) if not node.spec.unschedulable}
+    for kind, example in sorted(kinds.items()):
+        name = f"one-more-{example.metadata.name}"
+        labels = {**example.metadata.labels, HOSTNAME_LABEL: name}
+        node = cluster.add(replace(example, metadata=replace(example.metadata, name=name, labels=labels)))
+        yield kind
+        cluster.delete(node)
+        run_through(harness)
+
+
 def why_not(harness: SchedulerHarness, pod: Pod) -> str:
     """What the scheduler says of a pod that it did not place."""
     scheduled = harness.cluster.conditions(pod.metadata.name, pod.metadata.namespace).get("PodScheduled")
@@ -169,21 +182,13 @@ class _Filling:
         found.refusals = [Refusal(*key, count) for key, count in sorted(counts.items())]
 
     def _try_one_more(self) -> None:
-        """Add a node of each kind, one after the other, and see how many pods that lets in."""
-        cluster = self._harness.cluster
-        kinds = {kind_of(node): node for node in reversed(cluster.all(Node)) if not node.spec.unschedulable}
-        for kind, example in sorted(kinds.items()):
-            name = f"one-more-{example.metadata.name}"
-            labels = {**example.metadata.labels, HOSTNAME_LABEL: name}
-            meta = replace(example.metadata, name=name, labels=labels)
-            node = cluster.add(replace(example, metadata=meta))
+        """See how many pods a node more of each kind lets in."""
+        for kind in with_one_more(self._harness):
             copies: list[Pod] = []
             while self._fitting(copies) == len(copies):
                 copies += self._place(_FIRST_BATCH)
             self._found.one_more[kind] = self._fitting(copies)
             self._delete(copies)
-            cluster.delete(node)
-            run_through(self._harness)
 
 
 def _template_of(pod: Pod) -> str:

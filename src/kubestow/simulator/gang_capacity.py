@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, PodGroupStatus
 from kubestow.offline.harness import SchedulerHarness
-from kubestow.simulator.capacity import UNSCHEDULABLE, Capacity, restore, run_through, why_not
+from kubestow.simulator.capacity import UNSCHEDULABLE, Capacity, restore, run_through, why_not, with_one_more
 
 
 def gang_capacity(
@@ -23,26 +23,58 @@ def gang_capacity(
     """How often a group of `minCount` copies of the pod fits; at most `limit` times if that is not 0."""
     with make() as harness:
         restore(harness, objects, exclude)
-        found = Capacity(unit="gang", on_nodes={group.metadata.name: Counter()})
+        return _Filling(harness, group, pod).run(limit)
+
+
+class _Filling:
+    def __init__(self, harness: SchedulerHarness, group: PodGroup, pod: Pod) -> None:
+        self._harness = harness
+        self._group = replace(group, status=PodGroupStatus())
+        self._pod = replace(pod, spec=replace(pod.spec, nodeName="", preemptionPolicy="Never"))
+        self._count = 0
+
+    def run(self, limit: int) -> Capacity:
+        name = self._group.metadata.name
+        found = Capacity(unit="gang", on_nodes={name: Counter()})
         while not limit or found.replicas < limit:
-            name = f"{group.metadata.name}-more-{found.replicas}"
-            harness.cluster.add(_renamed(replace(group, status=PodGroupStatus()), name))
-            member = replace(pod.spec.schedulingGroup, podGroupName=name) if pod.spec.schedulingGroup else None
-            spec = replace(pod.spec, nodeName="", preemptionPolicy="Never", schedulingGroup=member)
-            pods = [
-                harness.cluster.add(_renamed(replace(pod, spec=spec), f"{name}-{number}"))
-                for number in range(group.min_count)
-            ]
-            run_through(harness)
-            placed = [harness.cluster.pod(one.metadata.name, one.metadata.namespace).spec.nodeName for one in pods]
-            if not all(placed):
-                found.fail_type, found.stopped = UNSCHEDULABLE, group.metadata.name
-                found.message = why_not(harness, pods[-1])
+            gang, pods = self._place()
+            if not all(pod.spec.nodeName for pod in pods):
+                found.fail_type, found.stopped = UNSCHEDULABLE, name
+                found.message = why_not(self._harness, pods[-1])
+                self._delete(gang, pods)
+                found.one_more = {kind: self._fitting() for kind in with_one_more(self._harness)}
                 return found
             found.replicas += 1
-            found.on_nodes[group.metadata.name].update(placed)
+            found.on_nodes[name].update(pod.spec.nodeName for pod in pods)
         found.message = f"the limit of {limit} gangs is reached"
         return found
+
+    def _place(self) -> tuple[PodGroup, list[Pod]]:
+        """Try one more gang; its pods are returned as they are then."""
+        cluster, spec = self._harness.cluster, self._pod.spec
+        name = f"{self._group.metadata.name}-more-{self._count}"
+        self._count += 1
+        gang = cluster.add(_renamed(self._group, name))
+        member = replace(spec.schedulingGroup, podGroupName=name) if spec.schedulingGroup else None
+        pod = replace(self._pod, spec=replace(spec, schedulingGroup=member))
+        added = [cluster.add(_renamed(pod, f"{name}-{number}")) for number in range(self._group.min_count)]
+        run_through(self._harness)
+        return gang, [cluster.pod(one.metadata.name, one.metadata.namespace) for one in added]
+
+    def _fitting(self) -> int:
+        """How many gangs fit now; none of them stays."""
+        gangs = [self._place()]
+        while all(pod.spec.nodeName for pod in gangs[-1][1]):
+            gangs.append(self._place())
+        for gang, pods in gangs:
+            self._delete(gang, pods)
+        return len(gangs) - 1
+
+    def _delete(self, gang: PodGroup, pods: list[Pod]) -> None:
+        for pod in pods:
+            self._harness.cluster.delete(pod, 0)
+        self._harness.cluster.delete(gang)
+        run_through(self._harness)
 
 
 def _renamed(obj: Any, name: str) -> Any:
