@@ -1,0 +1,92 @@
+"""What the metrics of pod groups come to, attempt by attempt."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubestow.config import Features
+from kubestow.reporting.metrics.registry import Registry
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from reporting.test_metric_values import values
+from scenarios.gangs import add_gang, add_nodes, features
+
+
+class Breaks:
+    """Fails for every pod."""
+
+    name = "Breaks"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def pre_filter(self, pod: Any) -> None:
+        raise RuntimeError("worn out")
+
+
+def placed(world: SchedulerHarness) -> None:
+    add_nodes(world, 2)
+    add_gang(world, "a", 3)
+
+
+def refused(world: SchedulerHarness) -> None:
+    add_nodes(world, 1)
+    add_gang(world, "a", 3)
+
+
+def preempting(world: SchedulerHarness) -> None:
+    world.cluster.add(make_node("n", cpu="1"))
+    world.cluster.add(make_pod("low", cpu="1", node="n", priority=1, spec={"terminationGracePeriodSeconds": 0}))
+    add_gang(world, "a", 1, priority=10)
+
+
+CASES: dict[str, tuple[Callable[[SchedulerHarness], None], float, dict[str, int]]] = {
+    "placed": (placed, 1.0, {"scheduled": 1}),
+    "refused": (refused, 1.0, {"unschedulable": 1}),
+    "preempting": (preempting, 60.0, {"waiting_on_preemption": 1, "scheduled": 1}),
+}
+"""What happens, and what it has come to after so many seconds."""
+
+
+def measured(registry: Registry, results: dict[str, int]) -> None:
+    found = values(registry, "scheduler_podgroup_")
+    labels = {name: f"profile=default-scheduler result={name}" for name in results}
+    assert {key: value for key, value in found.items() if key.startswith("schedule_attempts_total")} == {
+        f"schedule_attempts_total {labels[name]}": count for name, count in results.items()
+    }
+    counted = {
+        key: value for key, value in found.items() if key.startswith("scheduling_attempt_duration_seconds_count")
+    }
+    assert counted == {
+        f"scheduling_attempt_duration_seconds_count {labels[name]}": count for name, count in results.items()
+    }
+    assert found["scheduling_algorithm_duration_seconds_count"] == sum(results.values())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_attempt_at_a_group_is_counted_once(name: str) -> None:
+    """By its result, however many pods the group has."""
+    happens, seconds, results = CASES[name]
+    registry = Registry()
+    with SchedulerHarness(features=features(), metrics=SchedulerMetrics(registry, features())) as world:
+        happens(world)
+        world.run_for(seconds)
+        measured(registry, results)
+
+
+def test_an_attempt_that_goes_wrong() -> None:
+    """A plugin that fails makes it an error."""
+    registry = Registry()
+    metrics = SchedulerMetrics(registry, features())
+    with SchedulerHarness(features=features(), metrics=metrics, plugins=[Breaks]) as world:
+        placed(world)
+        world.run_for(0.5)
+        measured(registry, {"error": 1})
+
+
+def test_without_groups_the_metrics_are_not_there() -> None:
+    """As long as the gate is off."""
+    registry = Registry()
+    SchedulerMetrics(registry, Features())
+    assert values(registry, "scheduler_podgroup_") == {}
