@@ -150,6 +150,7 @@ def test_a_pod_that_no_single_change_helps_is_told_so(files: Files) -> None:
     done = files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}))
     assert done.output.endswith(
         "Would fit if\n  more than one thing changed: no single change was found that is enough.\n"
+        "  --against NODE tells all that it takes on one node.\n"
     )
 
 

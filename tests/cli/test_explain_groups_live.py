@@ -76,7 +76,14 @@ def test_a_group_that_waits(up: Up) -> None:
         {"name": "a", "nodes": 2},
     )
     assert set(one["nodes"]) == {"a-0", "a-1"}
-    screen = run("train-3", "--kubeconfig", str(up.kubeconfig)).output
+    assert not [note for note in one["notes"] if "would fit now" in note]
+    screens = [run(f"train-{number}", "--kubeconfig", str(up.kubeconfig)).output for number in range(4)]
+    first_lines = [screen.splitlines()[0].partition(" is pending: ")[2] for screen in screens]
+    assert (
+        sorted(first_lines)
+        == ["it fits nowhere on 4 nodes.", "it fits nowhere on 4 nodes."] + ["it waits for its pod group."] * 2
+    )
+    screen = screens[3]
     assert "       2  not looked at: outside a, where its pod group was tried\n" in screen
     outside = run("train-3", "--node", "b-0", "--kubeconfig", str(up.kubeconfig)).output
     assert "  was not looked at: outside a, where its pod group was tried.\n" in outside

@@ -282,7 +282,7 @@ async def _explanations(
     run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
     if decision is None or request.against:
         return [run]
-    notes += _FITS_NOW if run.decision.outcome == SCHEDULED else ()
+    notes += _FITS_NOW if run.decision.outcome == SCHEDULED and not group_name(pod) else ()
     return [run._replace(decision=decision, source="scheduler", notes=notes)]
 
 

@@ -67,11 +67,13 @@ def _headline(explanation: Explanation) -> Iterator[str]:
         went = f"{'would go' if dry else 'went'} to {decision.chosen}."
         yield from sentence(f"Pod {decision.pod} {went}", bold | {str(decision.chosen): {"fg": "green", "bold": True}})
         yield from wrapped(_choice(decision), "  ")
-    elif decision.queue.history and decision.queue.history[-1].queue == "gated":
+    elif dry and decision.queue.history and decision.queue.history[-1].queue == "gated":
         plugin = decision.queue.history[-1].plugin
         yield from sentence(f"Pod {decision.pod} is held back by {plugin}.", bold | {"held back": {"fg": "yellow"}})
     elif decision.outcome == "error":
         yield from sentence(f"Scheduling pod {decision.pod} failed.", bold | {"failed": {"fg": "red"}})
+    elif decision.podGroup and decision.feasible:
+        yield from sentence(f"Pod {decision.pod} is pending: it waits for its pod group.", bold)
     else:
         fits = "would fit nowhere" if dry else "is pending: it fits nowhere"
         said = f"Pod {decision.pod} {fits}{_looked_at(decision)}."
@@ -232,6 +234,7 @@ def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
     yield title("Would fit if")
     if not suggestions:
         yield "  more than one thing changed: no single change was found that is enough."
+        yield "  --against NODE tells all that it takes on one node."
     for one in suggestions[:most]:
         yield from change_lines(one.side, one.change, _opens(one))
     if most is not None and len(suggestions) > most:
