@@ -115,7 +115,24 @@ def test_one_owner_that_is_left_is_enough(world: World) -> None:
     world.create("configmaps", "m", metadata={"ownerReferences": references})
     world.delete("secrets", "a")
     world.run(1)
-    assert world.find("configmaps", "m") is not None
+    assert [one["name"] for one in world.get("configmaps", "m")["metadata"]["ownerReferences"]] == ["b"]
     world.delete("secrets", "b")
     world.run(1)
     assert world.find("configmaps", "m") is None
+
+
+def test_an_owner_that_controls_nothing_keeps_what_it_owns(world: World) -> None:
+    """A pod stays when its controller waits for its dependents, and the other owner does not count it as its own."""
+    world.create(SETS, "going", workload(replicas=2))
+    spec = workload(replicas=0)
+    spec["selector"]["matchLabels"] = spec["template"]["metadata"]["labels"] = {"other": "yes"}
+    other = world.create(SETS, "staying", spec)
+    world.run(5)
+    kept, lost = names(world)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "staying", "uid": other["metadata"]["uid"]}
+    world.update("pods", kept, lambda one: one["metadata"]["ownerReferences"].append(owner))
+    world.delete(SETS, "going", propagation="Foreground")
+    world.run(60)
+    assert (names(world), names(world, SETS)) == ([kept], ["staying"])
+    assert world.get("pods", kept)["metadata"]["ownerReferences"] == [owner]
+    assert world.find("pods", lost) is None

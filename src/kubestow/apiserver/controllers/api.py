@@ -36,10 +36,10 @@ class Api:
         return record.object() if record is not None else None
 
     def owned(self, uid: str, storage: str) -> Iterator[Record]:
-        """What an object owns in one storage, oldest first."""
+        """What an object controls in one storage, oldest first; owners of other kinds do not count."""
         for kind, namespace, name in tuple(self.store.dependents.get(uid, ())):
             record = self.store.get(kind, namespace, name) if kind == storage else None
-            if record is not None:
+            if record is not None and _controls(uid, record):
                 yield record
 
     def create(self, storage: str, namespace: str, obj: Object) -> Record:
@@ -119,3 +119,12 @@ def set_condition(
             conditions[index] = new
             return
     conditions.append(new)
+
+
+def _controls(uid: str, record: Record) -> bool:
+    if b'"controller":true' not in record.body:
+        return False
+    if len(record.owners) == 1:
+        return True
+    owners = record.object()["metadata"]["ownerReferences"]
+    return any(owner["uid"] == uid and owner.get("controller") for owner in owners)

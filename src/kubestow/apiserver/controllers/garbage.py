@@ -62,13 +62,26 @@ class GarbageCollector:
         return None
 
     def _collect(self, storage: str, record: Record) -> bool:
-        """Deletes an object if all its owners are gone; whether it did."""
-        obj = record.object()
-        owners = obj["metadata"].get("ownerReferences", ())
-        if not owners or "deletionTimestamp" in obj["metadata"] or any(self._is_there(owner) for owner in owners):
+        """Deletes an object if no owner of it stays, else drops the owners that do not; whether it deleted it."""
+        metadata = record.object()["metadata"]
+        owners = metadata.get("ownerReferences", ())
+        if not owners or "deletionTimestamp" in metadata:
             return False
-        self._api.delete(storage, record.namespace, record.name, uid=record.uid)
-        return True
+        waiting = [owner["uid"] for owner in owners if self._waits(owner["uid"])]
+        stay = [owner for owner in owners if self._is_there(owner) and owner["uid"] not in waiting]
+        if not stay:
+            how = "Foreground" if waiting else ""
+            self._api.delete(storage, record.namespace, record.name, uid=record.uid, how=how)
+            return True
+        if len(stay) < len(owners):
+            alter = lambda one: one["metadata"].update(ownerReferences=stay)  # noqa: E731
+            self._api.update(storage, record.namespace, record.name, alter)
+        return False
+
+    def _waits(self, uid: str) -> bool:
+        """Whether an owner is to go once its dependents are gone."""
+        entry = self._store.by_uid.get(uid)
+        return entry is not None and b'"deletionTimestamp":' in entry[1].body and FOREGROUND.encode() in entry[1].body
 
     def _is_there(self, owner: dict[str, str]) -> bool:
         """Whether an owner lives; owners of kinds that are not served here are taken to."""
@@ -81,20 +94,17 @@ class GarbageCollector:
         if entry is None:
             return
         storage, record = entry
-        obj = record.object()
-        if "deletionTimestamp" not in obj["metadata"] or FOREGROUND not in obj["metadata"].get("finalizers", ()):
+        if not self._waits(uid):
             return
         blocking = False
         for dependent_storage, namespace, name in tuple(self._store.dependents.get(uid, ())):
             dependent = self._store.get(dependent_storage, namespace, name)
-            if dependent is None:
-                continue
-            owned = dependent.object()["metadata"]
-            if "deletionTimestamp" not in owned and self._api.delete(
-                dependent_storage, namespace, name, uid=dependent.uid, how="Foreground"
-            ):
-                continue
-            blocking |= any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owned["ownerReferences"])
+            if dependent is not None:
+                self._collect(dependent_storage, dependent)
+                dependent = self._store.get(dependent_storage, namespace, name)
+            if dependent is not None:
+                owners = dependent.object()["metadata"].get("ownerReferences", ())
+                blocking |= any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owners)
         if not blocking:
 
             def let_go(current: Object) -> None:
