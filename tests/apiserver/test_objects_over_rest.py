@@ -73,6 +73,14 @@ def test_an_update_that_changes_nothing_is_no_write(client: Client) -> None:
     assert client.call("PUT", f"{NODES}/n", created) == (200, created)
 
 
+def test_a_write_of_the_status_may_leave_the_spec_empty(client: Client) -> None:
+    """Clients in Go send one whether they mean it or not."""
+    client.create(PODS, pod())
+    patch = {"spec": {"containers": None}, "status": {"phase": "Running"}}
+    patched = client.patch(f"{PODS}/a/status", patch)
+    assert (patched["status"]["phase"], len(patched["spec"]["containers"])) == ("Running", 1)
+
+
 def test_status_and_spec_are_written_apart(client: Client) -> None:
     """A write of the object leaves the status alone, a write of the status leaves the spec alone."""
     created = client.create(PODS, pod())

@@ -1,5 +1,6 @@
 """DaemonSets: a pod for each node that wants it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -176,3 +177,11 @@ def test_a_node_that_goes_takes_its_pod_along(world: World) -> None:
     world.run(120)
     assert nodes(world) == ["node-0", "node-1", "node-2"]
     assert world.status(SETS, "w")["desiredNumberScheduled"] == 3
+
+
+def test_a_revision_is_written_as_go_writes_it(world: World) -> None:
+    """Keys in order: kubectl and others compare the bytes."""
+    world.create(SETS, "w", workload())
+    world.run(5)
+    (revision,) = world.all("controllerrevisions.apps")
+    assert json.dumps(revision["data"]) == json.dumps(revision["data"], sort_keys=True)

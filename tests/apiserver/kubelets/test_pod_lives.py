@@ -299,6 +299,17 @@ def annotate(world: World, **said: str) -> None:
     world.update("nodes", "node-0", lambda one: one["metadata"].setdefault("annotations", {}).update(texts))
 
 
+def test_a_node_offers_the_extended_resources_it_is_said_to_have(world: World) -> None:
+    """Whoever adds them to its capacity finds them allocatable, as with a kubelet."""
+    name = world.all("nodes")[0]["metadata"]["name"]
+    world.update("nodes", name, lambda one: one["status"]["capacity"].update({"a.b/c": "5"}), "status")
+    world.run(1)
+    assert world.status("nodes", name)["allocatable"]["a.b/c"] == "5"
+    world.update("nodes", name, lambda one: one["status"]["capacity"].pop("a.b/c"), "status")
+    world.run(1)
+    assert "a.b/c" not in world.status("nodes", name)["allocatable"]
+
+
 def test_a_node_that_shuts_down_stops_its_pods(world: World) -> None:
     """They have failed, and say why; none starts any more."""
     pod(world)

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import msgspec
+
 from kubestow.apiserver.controllers.api import Api, Object, reference
 from kubestow.apiserver.controllers.deployments import template_hash
 
@@ -56,7 +58,8 @@ class History:
                     "ownerReferences": [reference(owner)],
                 },
                 "revision": number,
-                "data": {"spec": {"template": {**template, "$patch": "replace"}}},
+                # Clients in Go compare the bytes with what they would write themselves.
+                "data": msgspec.to_builtins({"spec": {"template": {**template, "$patch": "replace"}}}, order="sorted"),
             },
         )
         return _read(made.object())

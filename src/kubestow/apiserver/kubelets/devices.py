@@ -136,7 +136,7 @@ class DeviceDriver:
         node = self._api.store.get("nodes", *key)
         if node is None:
             return None
-        owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
+        owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid, "controller": True}
         have = {one.name for one in self._api.owned(node.uid, _SLICES)}
         for number, spec in enumerate(self._devices.slices(node.name)):
             name = f"{node.name}-{DRIVER}-{number}"

@@ -35,6 +35,13 @@ _RENEWAL = ("", "")
 _GENERATION = re.compile(rb'"generation":(\d+)')
 _VERSION = re.compile(rb'"resourceVersion":"\d+"')
 _RENEWED = re.compile(rb'"renewTime":"[^"]*"')
+_CAPACITY = re.compile(rb'"capacity":\{[^}]*\}')
+
+
+def _capacity(node: Record) -> bytes:
+    """What a node has, without decoding it."""
+    found = _CAPACITY.search(node.body)
+    return found[0] if found else b""
 
 
 def _renewed(body: bytes, renewal: bytes, rv: int) -> bytes:
@@ -53,6 +60,8 @@ class Fleet:
         self._pace = pace
         self._states: dict[str, bytes] = {}
         """What annotations make of a node: false, unknown or shutdown."""
+        self._grown: set[str] = set()
+        """Nodes whose capacity somebody has changed."""
         self._lives: dict[str, Life] = {}
         """Pods with which something is going to happen."""
         self._settled: dict[str, int] = {}
@@ -83,11 +92,14 @@ class Fleet:
             return (("", record.name),)
         said = dict(_ANNOTATION.findall(record.body))
         state = b"shutdown" if said.get(b"shutdown") == b"true" else said.get(b"ready", b"true")
+        grown = change.previous is not None and _capacity(change.previous) not in (b"", _capacity(record))
+        if grown:
+            self._grown.add(record.name)
         if change.previous is None or state != self._states.get(record.name, b"true"):
             self._states[record.name] = state
             pods = ((pod.namespace, pod.name) for pod in self._pods.on_node(record.name))
             return (("", record.name), *((_RENEWAL,) if self._heartbeats else ()), *pods)
-        return ()
+        return (("", record.name),) if grown else ()
 
     def _visit_node(self, name: str) -> float | None:
         record = self._store.get("nodes", "", name)
@@ -105,12 +117,16 @@ class Fleet:
         if lease is not None and not self._heartbeats:
             self._store.delete(_LEASES, lease)
             lease = None
-        if not self._heartbeats and state == b"true" and is_ready(record.object()):
+        grown = name in self._grown
+        self._grown.discard(name)
+        if not self._heartbeats and not grown and state == b"true" and is_ready(record.object()):
             return None
         address, now = self._addresses.of_node(name), self._store.now()
 
         def report(node: Object) -> None:
             statuses.report_node(node, address, now, _TROUBLES.get(state, ""))
+            if grown:
+                statuses.offer_extended(node["status"])
 
         if lease is not None and state != b"false":
             self._beat(lease)

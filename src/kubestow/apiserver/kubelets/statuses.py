@@ -50,6 +50,13 @@ class Addresses:
         self._nodes.pop(name, None)
 
 
+def offer_extended(status: Object) -> None:
+    """Pods may have all of the extended resources that a node is said to have."""
+    extended = {name: amount for name, amount in status.get("capacity", {}).items() if "/" in name}
+    plain = {name: amount for name, amount in status.get("allocatable", {}).items() if "/" not in name}
+    status["allocatable"] = plain | extended
+
+
 def report_node(node: Object, address: str, now: str, trouble: str) -> None:
     """Sets conditions, and fills in what a manifest left out."""
     status = node.setdefault("status", {})
