@@ -299,6 +299,33 @@ def annotate(world: World, **said: str) -> None:
     world.update("nodes", "node-0", lambda one: one["metadata"].setdefault("annotations", {}).update(texts))
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "reason", "told"),
+    [
+        (
+            {"resources": {"requests": {"cpu": "5"}}}, {"resources": {"requests": {"cpu": "4"}}}, "OutOfcpu",
+            "Node didn't have enough resource: cpu, requested: 4000, used: 5000, capacity: 8000",
+        ),
+        (
+            {"ports": [{"containerPort": 1, "hostPort": 80}]},
+            {"ports": [{"containerPort": 1, "hostPort": 80, "hostIP": "1.2.3.4"}]}, "NodePorts",
+            "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+        ),
+    ],
+)  # fmt: skip
+def test_a_node_rejects_what_nobody_scheduled_and_does_not_fit(
+    world: World, first: dict[str, Any], second: dict[str, Any], reason: str, told: str
+) -> None:
+    """A pod that names its node itself has to fit beside those before it."""
+    node = world.all("nodes")[0]["metadata"]["name"]
+    for name, container in (("first", first), ("second", second)):
+        world.create("pods", name, {"nodeName": node, "containers": [{**CONTAINERS[0], **container}]})
+    world.run(5)
+    assert world.status("pods", "first")["phase"] == "Running"
+    status = world.status("pods", "second")
+    assert (status["phase"], status["reason"], status["message"]) == ("Failed", reason, f"Pod was rejected: {told}")
+
+
 def test_a_node_offers_the_extended_resources_it_is_said_to_have(world: World) -> None:
     """Whoever adds them to its capacity finds them allocatable, as with a kubelet."""
     name = world.all("nodes")[0]["metadata"]["name"]

@@ -16,7 +16,7 @@ from functools import partial
 from kubestow.apiserver.controllers.api import Object, condition_of
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
-from kubestow.apiserver.kubelets import claims, lives, resizing, statuses
+from kubestow.apiserver.kubelets import admission, claims, lives, resizing, statuses
 from kubestow.apiserver.kubelets.lives import NEVER, Life
 from kubestow.apiserver.kubelets.scripts import Pace, Script
 from kubestow.apiserver.rules.pods import set_condition
@@ -204,6 +204,8 @@ class Fleet:
             self._lives.pop(record.uid, None)
             return None
         if life is None:
+            if admission.is_unscheduled(record) and self._reject(record, pod, node):
+                return None
             if claims.has_claims(record) and not self._prepare(pod):
                 return None
             life = self._lives[record.uid] = lives.born(pod, Script(pod, self._pace), now)
@@ -223,6 +225,18 @@ class Fleet:
         self._settled[record.uid] = life.rv
         del self._lives[record.uid]
         return None
+
+    def _reject(self, record: Record, pod: Object, node: str) -> bool:
+        """Whether there was no room for a pod that no scheduler has bound; it has failed then."""
+        before = itertools.takewhile(lambda one: one.uid != record.uid, self._pods.on_node(node))
+        others = [one.object() for one in before if one.fields[PHASE] not in DONE]
+        refused = admission.rejection(pod, others, self._api.read("nodes", "", node) or {})
+        if refused is not None:
+            reason, message = refused
+            self._api.event("kubelet", pod, reason, message, "Warning")
+            status = {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}"}
+            self._api.set_status("pods", pod, {**status, "qosClass": pod["status"].get("qosClass", "BestEffort")})
+        return refused is not None
 
     def _prepare(self, pod: Object) -> bool:
         """Whether a pod that is to start has its devices; if not, it is visited again when a claim changes."""
