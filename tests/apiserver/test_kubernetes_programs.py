@@ -17,8 +17,8 @@ from kubestow.apiserver import Pace
 
 FOLDER = os.environ.get("KUBERNETES_PROGRAMS", "")
 PROGRAMS = ("kube-scheduler", "kube-controller-manager")
-CONTROLLERS = "deployment,replicaset,statefulset,garbagecollector,namespace,resourceclaim-controller"
 APPS = "/apis/apps/v1/namespaces/default"
+BATCH = "/apis/batch/v1/namespaces/default"
 CORE = "/api/v1/namespaces/default"
 DEVICES = "/apis/resource.k8s.io/v1"
 
@@ -43,9 +43,7 @@ def plane(start: Callable[..., Running], tmp_path: Path) -> Iterator[Running]:
     )
     arguments = {
         "kube-scheduler": [f"--config={config}"],
-        "kube-controller-manager": [
-            f"--kubeconfig={kubeconfig}", f"--controllers={CONTROLLERS}", "--leader-elect=false",
-        ],
+        "kube-controller-manager": [f"--kubeconfig={kubeconfig}", "--controllers=*", "--leader-elect=false"],
     }  # fmt: skip
     with ExitStack() as stack:
         for name in PROGRAMS:
@@ -108,6 +106,41 @@ def test_a_stateful_set_and_what_goes_with_its_namespace(plane: Running, client:
     watch = plane.watch("/api/v1/namespaces/n?watch=1&timeoutSeconds=60")
     client.delete("/api/v1/namespaces/n")
     watch.until(lambda event: event["type"] == "DELETED")
+
+
+def test_a_daemon_set_is_on_every_node(plane: Running, client: Client) -> None:
+    """By affinity to each, which its scheduler honours."""
+    one = workload("i", 0)
+    del one["spec"]["replicas"]
+    client.create(f"{APPS}/daemonsets", one)
+    until(plane, f"{APPS}/daemonsets/w", lambda one: one.get("status", {}).get("numberAvailable") == 3)
+
+
+def test_a_cron_job_runs_a_job_to_completion(plane: Running, client: Client) -> None:
+    """And tells when it last succeeded."""
+    containers = [{"name": "c", "image": "i", "command": ["true"]}]
+    job = {"template": {"spec": {"restartPolicy": "OnFailure", "containers": containers}}, "completions": 2}
+    spec = {"schedule": "@every 2s", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": job}}
+    client.create(f"{BATCH}/cronjobs", {"metadata": {"name": "w"}, "spec": spec})
+    until(plane, f"{BATCH}/cronjobs/w", lambda one: "lastSuccessfulTime" in one.get("status", {}))
+    done = client.get(f"{BATCH}/jobs")["items"][0]
+    assert (done["status"]["succeeded"], done["metadata"]["ownerReferences"][0]["kind"]) == (2, "CronJob")
+
+
+def test_a_quota_and_a_budget_are_kept(plane: Running, client: Client) -> None:
+    """Counted by one program, honoured by the other."""
+    client.create(f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}})
+    until(plane, f"{CORE}/resourcequotas/q", lambda one: one.get("status", {}).get("hard") == {"pods": "2"})
+    selector = {"matchLabels": {"app": "w"}}
+    budget = {"metadata": {"name": "b"}, "spec": {"selector": selector, "minAvailable": 2}}
+    client.create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
+    client.create(f"{APPS}/deployments", workload("i", 3))
+    full = lambda one: one.get("status", {}).get("availableReplicas") == 2  # noqa: E731
+    until(plane, f"{APPS}/deployments/w", full)
+    counted = lambda one: one.get("status", {}).get("currentHealthy") == 2  # noqa: E731
+    until(plane, "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b", counted)
+    name = client.get(f"{CORE}/pods")["items"][0]["metadata"]["name"]
+    assert client.call("POST", f"{CORE}/pods/{name}/eviction", {"metadata": {"name": name}})[0] == 429
 
 
 def test_a_pod_gets_its_device(plane: Running, client: Client) -> None:
