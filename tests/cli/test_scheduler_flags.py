@@ -60,7 +60,7 @@ def _written(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
-OWN = ("Plugin", "Decision")
+OWN = ("Plugin", "Decision", "Tracing")
 """The groups of those that kube-scheduler does not have."""
 
 
@@ -160,6 +160,10 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
         (
             ("--annotate-decisions", "--decision-records-bytes=0", "--master=http://127.0.0.1:1"),
             "--annotate-decisions: needs records; --decision-records-bytes must not be 0",
+        ),
+        (
+            ("--tracing-config-file=/no/such/file", "--master=http://127.0.0.1:1"),
+            "--tracing-config-file: cannot read /no/such/file: No such file or directory",
         ),
         (
             ("--decision-log-max-size=-1", "--master=http://127.0.0.1:1"),

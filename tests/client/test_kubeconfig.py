@@ -206,3 +206,14 @@ def test_broken_yaml_does_not_show_its_content(tmp_path: Path) -> None:
     with pytest.raises(CredentialsError) as caught:
         load_kubeconfig([path])
     assert "SECRET" not in str(caught.value)
+
+
+def test_a_user_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without HOME and without an entry in the user database, as in a container: only the flags count."""
+
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.delenv("HOME")
+    assert find_access(master="http://elsewhere:8080", environ={}).server == "http://elsewhere:8080"

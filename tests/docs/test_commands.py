@@ -14,6 +14,7 @@ from kubestow.cli import main
 
 NOT_RUN = {
     "make test": "these are the tests",
+    "pip install ": "needs the network; tests/integration/test_tracing.py runs where it is installed",
     "docker ": "needs Docker; tests/cli/test_deploy_files.py reads the Dockerfile",
     "helm ": "needs Helm; tests/cli/test_deploy_files.py reads the chart",
     "go run ": "needs Go and the network",

@@ -72,6 +72,11 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("decision-records-bytes", types.QUANTITY, 128 * _MEBIBYTE, "How much memory records of decisions may "
              "take, e.g. 64Mi; 0: none are kept."),
     ),
+    "Tracing": (
+        Flag("tracing-config-file", types.STRING, "", "Send spans to OpenTelemetry as this file says: a "
+             "TracingConfiguration, as kube-apiserver takes it. Needs kubestow[otel]."),
+        Flag("tracing-plugins", types.BOOL, False, "With spans for plugins, in one cycle of ten."),
+    ),
     "Secure serving": (
         Flag("bind-address", types.IP, "0.0.0.0", "Where to listen; an unspecified address means all."),  # noqa: S104
         Flag("cert-dir", types.STRING, "", "The folder for the certificate, kube-scheduler.crt and .key, which is made "

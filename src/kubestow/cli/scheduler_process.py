@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -35,6 +36,9 @@ from kubestow.wiring.clients import access_of
 from kubestow.wiring.live import DecisionOptions, LiveOptions, LiveScheduler, ReloadOptions
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.serving import Serving
+
+if TYPE_CHECKING:
+    from kubestow.running.tracing_options import TracingOptions
 
 log = get_logger(__name__)
 
@@ -69,6 +73,7 @@ def run(
         longest_unschedulable=flags["pod-max-in-unschedulable-pods-duration"].seconds,
         reload=_reload_options(flags, features, plugins) if flags["reload"] else None,
         decisions=_decision_options(flags),
+        tracing=_tracing_options(flags),
     )
     output.open()
     try:
@@ -100,6 +105,26 @@ def _decision_options(flags: Flags) -> DecisionOptions:
             raise SettingsError(f"--decision-log: cannot write {path}: {error.strerror}") from None
     backups, nodes = flags["decision-log-max-backups"], flags["decision-log-nodes"]
     return DecisionOptions(room, path, size, backups, nodes, flags["annotate-decisions"])
+
+
+def _tracing_options(flags: Flags) -> "TracingOptions | None":
+    """Where spans are sent; raises SettingsError."""
+    path = flags["tracing-config-file"]
+    if not path:
+        return None
+    # Imported only now: few want it.
+    from kubestow.running.tracing_options import tracing_options
+
+    try:
+        found = tracing_options(Path(path).read_text(encoding="utf-8"), plugins=flags["tracing-plugins"])
+        import kubestow.running.tracing  # noqa: F401 to see that it can be
+    except OSError as error:
+        raise SettingsError(f"--tracing-config-file: cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"--tracing-config-file: {path}: {error}") from None
+    except ImportError as error:
+        raise SettingsError(f"--tracing-config-file: install kubestow[otel] to send spans: {error}") from None
+    return found
 
 
 def _reload_options(flags: Flags, features: Features, plugins: PluginCollection) -> ReloadOptions:

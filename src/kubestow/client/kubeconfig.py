@@ -124,7 +124,8 @@ def find_access(
     `context` is that of a kubeconfig to use instead of its current one.
     """
     found: Access | None = None
-    home = Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config"
+    # Unlike Path.expanduser it goes on for a user that nobody knows, as there are in containers.
+    home = Path(os.path.expanduser(environ.get("HOME") or "~")) / ".kube" / "config"
     if kubeconfig:
         found = load_kubeconfig([kubeconfig], must_exist=True, context=context)
     elif environ.get("KUBECONFIG"):

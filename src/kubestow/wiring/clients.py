@@ -4,6 +4,7 @@ The lease has its own connections, so that a server that is slow to bind pods ca
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kubestow.client.access import Access, open_channel
@@ -66,6 +67,7 @@ def open_clients(
     access: Access,
     clock: Clock,
     metrics: ClientMetrics,
+    client: Callable[..., ApiClient] = ApiClient,
 ) -> Clients:
     """Build the clients, without talking yet; call it inside the running loop. Raises CredentialsError."""
     loop = asyncio.get_running_loop()
@@ -78,7 +80,7 @@ def open_clients(
         return TokenBucket(connection.qps, connection.burst, loop)
 
     def patient() -> ApiClient:
-        return ApiClient(main, user_agent=user_agent("scheduler"), limiter=limiter(), metrics=metrics, patient=True)
+        return client(main, user_agent=user_agent("scheduler"), limiter=limiter(), metrics=metrics, patient=True)
 
     electing = ApiClient(
         lease, user_agent=user_agent("leader-election"), limiter=limiter(), seconds=half_deadline, metrics=metrics

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubestow.client.access import Access
+from kubestow.client.api import ApiClient
 from kubestow.client.candidate import Candidate
 from kubestow.client.election import Elector, Terms
 from kubestow.client.events import EventRecorder
@@ -41,6 +42,8 @@ from kubestow.wiring.watches import watch_everything
 if TYPE_CHECKING:
     from kubestow.decisions.log import DecisionLog
     from kubestow.decisions.recorder import Recorder
+    from kubestow.running.tracing import Tracing
+    from kubestow.running.tracing_options import TracingOptions
 
 
 def _identity() -> str:
@@ -108,6 +111,8 @@ class LiveOptions:
     reload: ReloadOptions | None = None
     """None: everything stays as it is."""
     decisions: DecisionOptions = field(default_factory=DecisionOptions)
+    tracing: "TracingOptions | None" = None
+    """None: no spans are made."""
 
 
 class LiveScheduler:
@@ -121,7 +126,9 @@ class LiveScheduler:
         self.stopping = False
         """Whether it was asked to stop."""
         configuration, clock, chance = options.configuration, options.clock, random.Random()
-        self.clients = clients = open_clients(configuration, options.access, clock, metrics.client)
+        self._tracing = self._traces(metrics)
+        client = ApiClient if self._tracing is None else self._tracing.traced
+        self.clients = clients = open_clients(configuration, options.access, clock, metrics.client, client)
         events = self._events(clock, chance.random)
         election = configuration.leaderElection
         lock = LeaseLock(clients.leases, election.resourceNamespace, election.resourceName, options.identity)
@@ -143,7 +150,7 @@ class LiveScheduler:
                 metrics=metrics.scheduler,
                 decided=log_decision,
                 ask=self.extenders.ask,
-                observer=self.decisions,
+                observer=self._tracing or self.decisions,
             ),
             longest_unschedulable=options.longest_unschedulable,
         )
@@ -181,6 +188,14 @@ class LiveScheduler:
             delays_watching=electing and configuration.delayCacheUntilActive,
         )
         self.synced = self._life.synced
+
+    def _traces(self, metrics: Metrics) -> "Tracing | None":
+        if self.options.tracing is None:
+            return None
+        # Imported only now: few want it.
+        from kubestow.running.tracing import Tracing
+
+        return Tracing(self.options.tracing, self.decisions, metrics.scheduler)
 
     def _events(self, clock: Clock, chance: Callable[[], float]) -> EventRecorder:
         metrics = self.metrics.client
@@ -238,6 +253,8 @@ class LiveScheduler:
                 self._log.close()
             self.extenders.close()
             self.clients.close()
+            if self._tracing is not None:
+                await self._tracing.close()
 
     def _watch_files(self) -> asyncio.Task[None] | None:
         if self.reloader is None or self.options.reload is None:

@@ -1,0 +1,107 @@
+"""Spans at a real OTLP receiver: what is sent for a pod, and that nothing is when tracing is off."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.running import TOKEN, Running
+from integration.cluster import PODS, node, pod
+from integration.real_control_plane import until
+from kubestow.apiserver import Options
+from kubestow.running.tracing_options import TracingOptions, tracing_options
+
+FILE = """
+apiVersion: apiserver.config.k8s.io/v1
+kind: TracingConfiguration
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("samplingRatePerMillion: 1000001", "samplingRatePerMillion: must be from 0 to 1000000"),
+        ("samplingRatePerMillion: many", "samplingRatePerMillion"),
+        ("endpoint: http://here:1/", "endpoint: must be host:port, not 'http://here:1/'"),
+        ("sampling: 1", "sampling"),
+        ("kind: Pod", "must be of kind TracingConfiguration and apiVersion apiserver.config.k8s.io/v1"),
+    ],
+)
+def test_faults_name_the_field(more: str, words: str) -> None:
+    """Before anything starts."""
+    with pytest.raises(ValueError, match=words):
+        tracing_options(FILE + more, plugins=False)
+
+
+def test_what_is_not_said() -> None:
+    """Kubernetes' defaults: the receiver on this machine, and no samples."""
+    assert tracing_options(FILE, plugins=True) == TracingOptions("localhost:4317", 0, True)
+
+
+@pytest.fixture
+def received() -> Iterator[tuple[str, list[Any]]]:
+    """Where a receiver listens, and the spans it gets."""
+    grpc = pytest.importorskip("grpc", reason="kubestow[otel] is not installed")
+    rpc = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc")
+    answers = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    spans: list[Any] = []
+
+    class Receiver(rpc.TraceServiceServicer):  # type: ignore[misc, name-defined]
+        def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 the protocol's name
+            spans.extend(
+                span for batch in request.resource_spans for scope in batch.scope_spans for span in scope.spans
+            )
+            return answers.ExportTraceServiceResponse()
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    rpc.add_TraceServiceServicer_to_server(Receiver(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}", spans
+    server.stop(None).wait()
+
+
+def test_a_pod_s_spans(received: tuple[str, list[Any]], tmp_path: Path) -> None:
+    """A cycle with its extension points and plugins, the binding below it, and the request that bound the pod."""
+    endpoint, spans = received
+    file = tmp_path / "tracing.yaml"
+    file.write_text(f"{FILE}endpoint: {endpoint}\nsamplingRatePerMillion: 1000000\n")
+    plane = Running(Options(token=TOKEN, controllers=False, kubelets=False))
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    client.create(PODS, pod("p"))
+    command = [sys.executable, "-m", "kubestow", "scheduler", f"--kubeconfig={plane.control_plane.kubeconfig_path}"]
+    flags = ["--secure-port=0", "--leader-elect=false", f"--tracing-config-file={file}", "--tracing-plugins"]
+    with subprocess.Popen([*command, *flags]) as scheduler:
+        until(lambda: scheduler.poll() is not None or client.get(f"{PODS}/p")["spec"].get("nodeName"))
+        scheduler.send_signal(signal.SIGTERM)
+    client.close()
+    plane.stop()
+    assert scheduler.returncode == 0
+    by_name = {span.name: span for span in spans}
+    cycle, binding = by_name["schedulingCycle"], by_name["bindingCycle"]
+    told = {attribute.key: attribute.value.string_value for attribute in cycle.attributes}
+    assert (told["k8s.namespace.name"], told["k8s.pod.name"], told["k8s.node.name"]) == ("default", "p", "n1")
+    assert {"PreFilter", "Filter", "Filter NodeResourcesFit"} <= by_name.keys()
+    assert by_name["Filter"].parent_span_id == binding.parent_span_id == cycle.span_id
+    assert by_name["Bind DefaultBinder"].parent_span_id == binding.span_id
+    request = by_name[f"POST {PODS}/p/binding"]
+    assert request.parent_span_id == binding.span_id
+    assert {span.trace_id for span in spans} == {cycle.trace_id}
+    assert cycle.start_time_unix_nano <= by_name["Filter"].start_time_unix_nano <= cycle.end_time_unix_nano
+    assert binding.start_time_unix_nano <= request.start_time_unix_nano <= binding.end_time_unix_nano
+
+
+def test_nothing_is_imported_when_it_is_off() -> None:
+    """Neither OpenTelemetry nor what would make spans."""
+    program = (
+        "import sys, kubestow.cli.scheduler_process\n"
+        "print([name for name in sys.modules if 'opentelemetry' in name or 'running.tracing' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
