@@ -1,0 +1,144 @@
+"""Manifests and chart: rendered as kubectl and Helm would, and taken by the embedded and by a real API server."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apiserver.running import TOKEN, Running
+from apiserver.test_kubectl import PROBLEM
+from integration.conftest import assets
+from integration.real_control_plane import RealControlPlane, until
+from kubestow import config
+from kubestow.apiserver import Options
+from packages.helm import render
+from reference import ROOT
+
+__all__ = ["assets"]
+"""A fixture."""
+
+CHART = ROOT / "deploy/helm/kubestow"
+MANIFESTS = ROOT / "deploy/kubernetes"
+NAMESPACE = "kube-system"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+PATHS = {
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "RoleBinding": f"{RBAC}/namespaces/{NAMESPACE}/rolebindings",
+    "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
+    "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+    "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+}
+with_kubectl = pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")
+
+
+def _chart(**values: Any) -> dict[str, dict[str, Any]]:
+    return {obj["kind"]: obj for obj in render(CHART, "kubestow", NAMESPACE, values)}
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[Running]:
+    running = Running(Options(token=TOKEN, kubelets=False))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def real(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
+    running = RealControlPlane(assets, tmp_path_factory.mktemp("files"))
+    yield running
+    running.close()
+
+
+def test_the_chart_is_the_manifests() -> None:
+    """With its own values it says what the plain files say, but for labels, the image's tag and one rule more."""
+    plain = [obj for file in MANIFESTS.glob("[rs]*.yaml") for obj in yaml.safe_load_all(file.read_text())]
+    chart = _chart()
+    assert {obj["kind"] for obj in plain} - {"Namespace"} <= chart.keys()
+    for obj in plain:
+        mine = chart[obj["kind"]]
+        assert mine["metadata"]["name"] == obj["metadata"]["name"]
+        if obj["kind"] == "Deployment":
+            theirs, ours = (one["spec"]["template"]["spec"]["containers"][0] for one in (obj, mine))
+            assert {key: value for key, value in theirs.items() if key not in ("image", "imagePullPolicy")} == {
+                key: value for key, value in ours.items() if key not in ("image", "imagePullPolicy")
+            }
+        elif obj["kind"] == "ConfigMap":
+            assert config.load(mine["data"]["config.yaml"]) == config.load(obj["data"]["config.yaml"])
+        elif obj["kind"] == "ClusterRole":
+            assert mine["rules"][:-1] == obj["rules"]
+
+
+def test_values_reach_the_objects() -> None:
+    """Names, flags, nodes, a configuration of one's own; a changed configuration restarts the instances."""
+    whole = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 3"
+    chart = _chart(
+        configuration=whole,
+        leaseName="mine",
+        extraArgs=["--feature-gates=GenericWorkload=true"],
+        nodeSelector={"role": "control"},
+        tolerations=[{"operator": "Exists"}],
+        image={"repository": "here/kubestow", "tag": "7", "pullPolicy": "Always"},
+    )
+    spec = chart["Deployment"]["spec"]["template"]["spec"]
+    assert config.load(chart["ConfigMap"]["data"]["config.yaml"]).parallelism == 3
+    assert spec["nodeSelector"] == {"role": "control"}
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+    container = spec["containers"][0]
+    assert container["args"][-1] == "--feature-gates=GenericWorkload=true"
+    assert container["image"] == "here/kubestow:7"
+    assert chart["ClusterRole"]["rules"][-1]["resourceNames"] == ["mine"]
+    mark = chart["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+    assert mark != _chart()["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_the_embedded_server_takes_the_chart(plane: Running) -> None:
+    """Every object, and its controllers make the two pods."""
+    client = plane.client()
+    for kind, obj in _chart().items():
+        client.create(PATHS[kind], obj)
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    until(lambda: len(client.get(pods)["items"]) == 2)
+    for kind, obj in _chart().items():
+        assert client.call("DELETE", f"{PATHS[kind]}/{obj['metadata']['name']}")[0] == 200
+    client.close()
+
+
+@with_kubectl
+@pytest.mark.kubectl
+def test_the_embedded_server_takes_the_kustomization(plane: Running) -> None:
+    """As kubectl renders and applies it."""
+    command = ["kubectl", f"--kubeconfig={plane.control_plane.kubeconfig_path}", "apply", "-k", str(MANIFESTS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "deployment.apps/kubestow created" in done.stdout
+
+
+@pytest.mark.real
+def test_a_real_server_takes_the_chart(real: RealControlPlane) -> None:
+    """Every object; fields that it does not know would be refused."""
+    for kind, obj in _chart().items():
+        real.create(f"{PATHS[kind]}?fieldValidation=Strict", obj)
+        real.delete(f"{PATHS[kind]}/{obj['metadata']['name']}")
+
+
+@with_kubectl
+@pytest.mark.kubectl
+@pytest.mark.real
+def test_a_real_server_takes_the_kustomization(real: RealControlPlane) -> None:
+    """As kubectl renders and applies it, checked strictly."""
+    command = [
+        "kubectl",
+        f"--kubeconfig={real.kubeconfig('admin')}",
+        "apply",
+        "--validate=strict",
+        "-k",
+        str(MANIFESTS),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "deployment.apps/kubestow created" in done.stdout
