@@ -1,0 +1,49 @@
+"""kube-apiserver without what older versions lack: told once, and pods are scheduled all the same."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.cluster import node, pod
+from integration.real_control_plane import PATIENCE, RealControlPlane, until
+
+pytestmark = pytest.mark.real
+
+PODS = "/api/v1/namespaces/default/pods"
+LACKING = "resource.k8s.io/v1=false,resource.k8s.io/v1beta1=false,resource.k8s.io/v1beta2=false"
+
+
+@pytest.fixture
+def plane(assets: Path, tmp_path: Path) -> Iterator[RealControlPlane]:
+    """As a v1.31 is, as far as the scheduler can see: no devices, no lists by streaming."""
+    flags = (f"--runtime-config={LACKING}", "--feature-gates=WatchList=false")
+    running = RealControlPlane(assets, tmp_path, *flags)
+    yield running
+    running.close()
+
+
+def test_what_is_lacking_is_told_once(plane: RealControlPlane, tmp_path: Path) -> None:
+    """Pods are bound; one that claims a device waits."""
+    plane.create("/api/v1/nodes", node("n1"))
+    plane.create(PODS, pod("plain"))
+    claims = [{"name": "gpu", "resourceClaimName": "none"}]
+    plane.create(PODS, pod("claiming", resourceClaims=claims))
+    log = tmp_path / "scheduler.log"
+    kubeconfig = plane.kubeconfig("system:kube-scheduler")
+    command = [sys.executable, "-m", "kubestow", "scheduler", f"--kubeconfig={kubeconfig}", "--secure-port=0"]
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as scheduler:
+        try:
+            until(lambda: plane.get(f"{PODS}/plain")["spec"].get("nodeName"), log.read_text)
+        finally:
+            scheduler.terminate()
+    assert scheduler.wait(PATIENCE) == 0
+    assert not plane.get(f"{PODS}/claiming")["spec"].get("nodeName")
+    lines = [line for line in log.read_text().splitlines() if "does not have them" in line and "going on" in line]
+    assert sorted(word for line in lines for word in line.split() if word.startswith("resource=")) == [
+        'resource="deviceclasses.resource.k8s.io"',
+        'resource="resourceclaims.resource.k8s.io"',
+        'resource="resourceslices.resource.k8s.io"',
+    ]
