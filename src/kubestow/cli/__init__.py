@@ -25,6 +25,7 @@ _SUBCOMMANDS = {
     "capacity": _Entry("kubestow.cli.capacity", "Tell how full a cluster is, and how many more pods fit."),
     "compare": _Entry("kubestow.cli.compare", "Run two configurations on one scenario and tell what differs."),
     "config": _Entry("kubestow.cli.config", "Write, check, complete and translate scheduler configurations."),
+    "doctor": _Entry("kubestow.cli.doctor", "Check a cluster before Kubestow takes kube-scheduler's place."),
     "explain": _Entry("kubestow.cli.explain", "Say why a pod is where it is, or pending, and what would help."),
     "plugin": _Entry("kubestow.cli.plugin", "Make, check and list plugins written in Python."),
     "record": _Entry("kubestow.cli.record", "Keep a live cluster's objects and their changes in a file."),

@@ -121,7 +121,8 @@ def _path_of(meta: ObjectMeta) -> str:
     return f"{quote(meta.namespace, safe='')}/{quote(meta.name, safe='')}"
 
 
-async def _recorded(access: Access, scheduler: SchedulerAddress, path: str, kind: type[Answer]) -> Answer | None:
+def pages_of(access: Access, scheduler: SchedulerAddress) -> Access:
+    """The way to a scheduler's pages, as the one who has access to the API server."""
     tls = access.tls
     if scheduler.insecure or scheduler.ca_file:
         tls = TlsSettings(
@@ -130,10 +131,13 @@ async def _recorded(access: Access, scheduler: SchedulerAddress, path: str, kind
             insecure=scheduler.insecure,
             certificate=tls.certificate,
         )
-    there = replace(
+    return replace(
         access, server=scheduler.url, server_field="--server", tls=replace(tls, server_name=""), proxy_url=""
     )
-    channel = open_channel(there, most_requests=1, clock=WallClock())
+
+
+async def _recorded(access: Access, scheduler: SchedulerAddress, path: str, kind: type[Answer]) -> Answer | None:
+    channel = open_channel(pages_of(access, scheduler), most_requests=1, clock=WallClock())
     try:
         client = ApiClient(channel, user_agent=user_agent("explain"), seconds=_SECONDS)
         answer = await client.request("GET", f"/debug/decisions/{path}?limit=1")

@@ -1,0 +1,50 @@
+"""`kubestow doctor`: checks a cluster before Kubestow takes kube-scheduler's place in it, and says what to do."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kubestow.cli.feature_gates_option import feature_gates_option
+from kubestow.cli.plugin_option import plugin_option
+
+if TYPE_CHECKING:
+    from kubestow.config import Features
+    from kubestow.plugin.loading import PluginCollection
+
+
+@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--kubeconfig", default="", metavar="FILE", help="The cluster, and who the scheduler will be there.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
+@click.option("--config", "configuration", metavar="FILE", help="The configuration that the scheduler will have.")
+@plugin_option
+@feature_gates_option("Feature gates that the scheduler will run with.")
+@click.option("--server", default="", metavar="URL", help="The secure port of the kube-scheduler that runs now.")
+@click.option("--certificate-authority", default="", metavar="FILE", help="Whom to trust at --server.")
+@click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust anybody at --server.")
+def command(
+    kubeconfig: str,
+    context: str,
+    configuration: str | None,
+    plugins: "PluginCollection",
+    features: "Features",
+    server: str,
+    certificate_authority: str,
+    insecure_skip_tls_verify: bool,
+) -> None:
+    """Check a cluster before the scheduler is changed.
+
+    \b
+    kubestow doctor --kubeconfig scheduler.conf --config config.yaml
+    kubestow doctor --kubeconfig scheduler.conf --server https://127.0.0.1:10259 --insecure-skip-tls-verify
+
+    Rights, versions of the API, the clock, who leads now, and what differs from the kube-scheduler at --server.
+    Nothing is written. Exit code 1 if something would go wrong.
+    """
+    # Imported only now: help must not pay for it.
+    from kubestow.cli.doctor_checks import Setting
+    from kubestow.cli.doctor_process import examine
+    from kubestow.explaining.reading import SchedulerAddress
+
+    address = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
+    sys.exit(examine(Setting(kubeconfig, context, configuration, plugins, features, address)))

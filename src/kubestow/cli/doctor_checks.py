@@ -1,0 +1,225 @@
+"""What `kubestow doctor` looks at: each check yields what it found, and what to do about it."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from kubestow import config
+from kubestow.client.api import ApiClient
+from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.config.features import SCHEDULING_GATES
+from kubestow.explaining.reading import SchedulerAddress
+from kubestow.model.failures import ApiError, CallError, NotFoundError
+from kubestow.plugin.loading import PluginCollection
+from kubestow.wiring.registry import IN_TREE, LEGACY
+
+OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
+OLDEST, NEWEST = 30, 36
+MOST_SKEW = 2.0
+"""Seconds that clocks may differ: conditions and events carry their times, and certificates are good from one on."""
+
+WRITES = (
+    ("", "pods/binding", "create", ""),
+    ("", "pods/status", "patch", ""),
+    ("", "pods", "delete", ""),
+    ("", "persistentvolumeclaims", "update", ""),
+    ("", "persistentvolumes", "update", ""),
+    ("events.k8s.io", "events", "create", ""),
+    ("events.k8s.io", "events", "patch", ""),
+    ("resource.k8s.io", "resourceclaims", "update", ""),
+    ("resource.k8s.io", "resourceclaims/status", "update", ""),
+    ("coordination.k8s.io", "leases", "create", ""),
+    ("coordination.k8s.io", "leases", "get", "lease"),
+    ("coordination.k8s.io", "leases", "update", "lease"),
+    ("authentication.k8s.io", "tokenreviews", "create", ""),
+    ("authorization.k8s.io", "subjectaccessreviews", "create", ""),
+)
+"""What is written, and the lease: group, resource, verb, and whether it is about the lease alone."""
+_GATE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)",[^}]*\} (\d)', re.MULTILINE)
+_IGNORED = ("clientConnection.kubeconfig", "apiVersion", "kind")
+
+
+class Setting(NamedTuple):
+    """What the command line says."""
+
+    kubeconfig: str
+    context: str
+    configuration: str | None
+    plugins: PluginCollection
+    features: Features
+    server: SchedulerAddress
+
+
+class Finding(NamedTuple):
+    """What was found; `advice` is what to do."""
+
+    level: str
+    what: str
+    advice: str = ""
+
+
+class Checks:
+    """Looks at one cluster as one user."""
+
+    def __init__(self, client: ApiClient, configuration: SchedulerConfiguration, setting: Setting, now: float) -> None:
+        self._client = client
+        self._configuration = configuration
+        self._setting = setting
+        self._now = now
+
+    async def _get(self, path: str) -> Any:
+        return msgspec.json.decode((await self._client.request("GET", path)).body)
+
+    async def _ask(self, group: str, kind: str, spec: dict[str, Any]) -> Any:
+        body = msgspec.json.encode({"apiVersion": f"{group}/v1", "kind": kind, "spec": spec})
+        path = f"/apis/{group}/v1/{kind.lower()}s"
+        return msgspec.json.decode((await self._client.request("POST", path, body)).body)
+
+    async def version(self) -> AsyncIterator[Finding]:
+        """Raises CallError if there is no answer at all."""
+        told = await self._get("/version")
+        minor = int("".join(filter(str.isdecimal, str(told.get("minor", "0")))) or 0)
+        what = f"API server {told.get('gitVersion')}"
+        if OLDEST <= minor <= NEWEST:
+            yield Finding(OK, what)
+        else:
+            yield Finding(NOTE, f"{what}; tried are v1.{OLDEST} to v1.{NEWEST}", "try it as a second scheduler first")
+
+    async def clock(self) -> AsyncIterator[Finding]:
+        """The server says who asks, and when."""
+        try:
+            told = await self._ask("authentication.k8s.io", "SelfSubjectReview", {})
+        except CallError as error:
+            yield Finding(NOTE, f"the server's clock is not known: {error}")
+            return
+        user = told.get("status", {}).get("userInfo", {}).get("username", "?")
+        yield Finding(OK, f"the scheduler will be {user}")
+        written = told.get("metadata", {}).get("creationTimestamp")
+        if not written:
+            return
+        # The server's time has no fractions: half a second is as near as it can be known.
+        skew = self._now - datetime.fromisoformat(written).timestamp() - 0.5
+        if abs(skew) <= MOST_SKEW:
+            yield Finding(OK, "clocks agree")
+        else:
+            yield Finding(
+                PROBLEM, f"this clock is {skew:+.0f} s off the server's", "run an NTP client on both machines"
+            )
+
+    async def api_versions(self) -> AsyncIterator[Finding]:
+        """What is watched, by group and version."""
+        watched = list(WATCHED)
+        watched += [DEVICE_TAINT_RULES] if self._setting.features.dra_device_taint_rules else []
+        watched += [POD_GROUPS] if self._setting.features.generic_workload else []
+        by_version: dict[str, list[str]] = {}
+        for resource in watched:
+            by_version.setdefault(resource.path.rpartition("/")[0], []).append(resource.plural)
+        for path, plurals in by_version.items():
+            version = path.removeprefix("/apis/").removeprefix("/api/")
+            try:
+                served = {entry["name"] for entry in (await self._get(path)).get("resources", ())}
+            except NotFoundError:
+                served = set()
+            except ApiError as error:
+                yield Finding(NOTE, f"{version}: {error}")
+                continue
+            missing = [plural for plural in plurals if plural not in served]
+            if missing:
+                what = f"{version}: the server has no {', '.join(missing)}"
+                yield Finding(NOTE, what, "pods that need them stay pending; see docs/reference/older-clusters.md")
+            else:
+                yield Finding(OK, f"{version}: {', '.join(plurals)}")
+
+    async def rights(self) -> AsyncIterator[Finding]:
+        """Everything that the scheduler reads and writes."""
+        wanted = [(resource.group, resource.plural, verb, "") for resource in WATCHED for verb in ("list", "watch")]
+        lacking = []
+        for group, resource, verb, scope in (*wanted, *WRITES):
+            if not await self._may(group, resource, verb, scope):
+                lacking.append(f"{verb} {resource}{'.' + group if group else ''}")
+        if lacking:
+            advice = "bind the roles system:kube-scheduler and system:volume-scheduler, or deploy/kubernetes/rbac.yaml"
+            yield Finding(PROBLEM, f"may not {', '.join(lacking)}", advice)
+        else:
+            yield Finding(OK, f"all {len(wanted) + len(WRITES)} rights are there")
+
+    async def _may(self, group: str, resource: str, verb: str, scope: str) -> bool:
+        plural, _, subresource = resource.partition("/")
+        attributes = {"group": group, "resource": plural, "subresource": subresource, "verb": verb}
+        if scope == "lease":
+            election = self._configuration.leaderElection
+            attributes |= {"namespace": election.resourceNamespace, "name": election.resourceName}
+        spec = {"resourceAttributes": attributes}
+        told = await self._ask("authorization.k8s.io", "SelfSubjectAccessReview", spec)
+        return bool(told.get("status", {}).get("allowed"))
+
+    async def leader(self) -> AsyncIterator[Finding]:
+        """Who holds the lease, and whether two would schedule the same pods."""
+        election = self._configuration.leaderElection
+        name = f"{election.resourceNamespace}/{election.resourceName}"
+        namespace = f"/apis/coordination.k8s.io/v1/namespaces/{election.resourceNamespace}/leases"
+        try:
+            spec = (await self._get(f"{namespace}/{election.resourceName}")).get("spec") or {}
+        except NotFoundError:
+            spec = {}
+        except CallError as error:
+            yield Finding(NOTE, f"the lease {name} cannot be read: {error}")
+            return
+        holder = spec.get("holderIdentity")
+        if not holder:
+            yield Finding(OK, f"nobody holds the lease {name}")
+        elif election.leaderElect:
+            yield Finding(OK, f"{holder} holds the lease {name}; the scheduler will wait until it is free")
+        else:
+            advice = "turn leader election on, or stop the other one first"
+            yield Finding(PROBLEM, f"{holder} leads, and without leader election both would schedule", advice)
+
+    def plugins_there(self, running: dict[str, Any]) -> Iterator[Finding]:
+        """Plugins that the running scheduler has and this one lacks."""
+        known = {*IN_TREE, *LEGACY, *(loaded.name for loaded in self._setting.plugins.loaded)}
+        for profile in running.get("profiles") or ():
+            points = (profile.get("plugins") or {}).values()
+            named = {plugin["name"] for point in points for plugin in point.get("enabled") or ()}
+            for name in sorted(named - known - {"*"}):
+                where = f"profile {profile.get('schedulerName')} enables the plugin {name}, which is not here"
+                yield Finding(PROBLEM, where, "write it in Python and give it with --plugin, or run it as an extender")
+
+    def differences(self, running: dict[str, Any]) -> Iterator[Finding]:
+        """What the configurations say differently."""
+        here = dict(_flat(yaml.safe_load(config.dump(self._configuration))))
+        there = dict(_flat(running))
+        differing = (path for path in here.keys() | there.keys() if here.get(path) != there.get(path))
+        paths = sorted(path for path in differing if not path.startswith(_IGNORED))
+        advice = "give the scheduler the same file with --config" if self._setting.configuration is None else ""
+        for path in paths:
+            yield Finding(NOTE, f"{path} is {there.get(path)} there and {here.get(path)} here", advice)
+        if not paths:
+            yield Finding(OK, "the configurations are the same")
+
+    def gates(self, metrics: str) -> Iterator[Finding]:
+        """Which gates that concern scheduling are set differently there, as its metrics tell."""
+        told = {name: value == "1" for name, value in _GATE.findall(metrics)}
+        features = self._setting.features
+        for gate in SCHEDULING_GATES:
+            there, here = told.get(gate.name), features.enabled(gate.name)
+            if there is not None and there != here:
+                advice = f"give --feature-gates={gate.name}={str(there).lower()}"
+                yield Finding(NOTE, f"the gate {gate.name} is {'on' if there else 'off'} there, but not here", advice)
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value in a tree by its path; lists of named things by name; what is empty is not there."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for number, inner in enumerate(value):
+            name = inner.get("schedulerName") or inner.get("name") or number
+            yield from _flat(inner, f"{path}[{name}]")
+    elif value not in (None, [], ""):
+        yield path, value

@@ -1,0 +1,117 @@
+"""What `kubestow doctor` does: one check after the other, a line for each finding, and an exit code."""
+
+import asyncio
+import platform
+import socket
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import click
+import msgspec
+
+from kubestow import config
+from kubestow.cli import configuration_file
+from kubestow.cli.doctor_checks import NOTE, OK, PROBLEM, Checks, Finding, Setting
+from kubestow.client.access import Access, open_channel
+from kubestow.client.api import ApiClient
+from kubestow.client.kubeconfig import find_access
+from kubestow.config import ConfigError, SchedulerConfiguration
+from kubestow.explaining.reading import pages_of
+from kubestow.model.failures import CallError
+from kubestow.running.clock import WallClock
+from kubestow.wiring.clients import user_agent
+
+_SECONDS = 10.0
+_PORT = 10259
+_COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
+
+
+def examine(setting: Setting) -> int:
+    """Print what is found; returns 1 if there is a problem."""
+    return asyncio.run(_print_all(setting))
+
+
+async def _print_all(setting: Setting) -> int:
+    levels = []
+    async for level, what, advice in _findings(setting):
+        levels.append(level)
+        click.echo(f"{click.style(f'{level:8}', fg=_COLOURS[level])}{what}")
+        if advice:
+            click.echo(f"{'':8}-> {advice}")
+    notes, problems = levels.count(NOTE), levels.count(PROBLEM)
+    click.echo(f"\n{len(levels)} checks, {notes} notes, {problems} problems")
+    return int(problems > 0)
+
+
+async def _findings(setting: Setting) -> AsyncIterator[Finding]:
+    yield _machine()
+    configuration = config.default(setting.features)
+    if setting.configuration is not None:
+        try:
+            configuration = configuration_file.load(setting.configuration, setting.features, setting.plugins)
+            yield Finding(OK, f"{setting.configuration} is valid")
+        except ConfigError as error:
+            for problem in error.problems:
+                yield Finding(PROBLEM, f"{setting.configuration}: {problem}", "see docs/reference/configuration.md")
+    try:
+        access = find_access(setting.kubeconfig or configuration.clientConnection.kubeconfig, context=setting.context)
+    except CallError as error:
+        yield Finding(PROBLEM, str(error), "name a kubeconfig with --kubeconfig")
+        return
+    channel = open_channel(access, most_requests=1, clock=WallClock())
+    try:
+        client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
+        checks = Checks(client, configuration, setting, time.time())
+        for check in (checks.version, checks.clock, checks.api_versions, checks.rights, checks.leader):
+            async for finding in check():
+                yield finding
+        async for finding in _running(checks, access, setting, configuration):
+            yield finding
+    except CallError as error:
+        yield Finding(PROBLEM, f"{access.server}: {error}", "see that the server runs and that the kubeconfig is right")
+    finally:
+        await channel.closed()
+
+
+def _machine() -> Finding:
+    what = f"Python {platform.python_version()} on {platform.machine()}"
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", _PORT)) == 0:
+            advice = "stop it before the new one starts, or choose another --secure-port"
+            return Finding(NOTE, f"{what}; something listens on port {_PORT} here, maybe kube-scheduler", advice)
+    return Finding(OK, what)
+
+
+async def _running(
+    checks: Checks, access: Access, setting: Setting, configuration: SchedulerConfiguration
+) -> AsyncIterator[Finding]:
+    """What differs from the scheduler that runs now."""
+    if not setting.server.url:
+        yield Finding(NOTE, "not compared with a running kube-scheduler", "name its secure port with --server")
+        return
+    channel = open_channel(pages_of(access, setting.server), most_requests=1, clock=WallClock())
+    try:
+        client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
+        answer = await client.request("GET", "/configz")
+        told: dict[str, Any] = msgspec.json.decode(answer.body)["componentconfig"]
+        metrics = (await client.request("GET", "/metrics")).body.decode()
+    except (CallError, msgspec.DecodeError, KeyError) as error:
+        advice = "the user of the kubeconfig must be allowed to get /configz and /metrics"
+        yield Finding(NOTE, f"{setting.server.url} does not tell its configuration: {error}", advice)
+        return
+    finally:
+        await channel.closed()
+    for finding in (*checks.plugins_there(told), *checks.differences(told), *checks.gates(metrics)):
+        yield finding
+    names = {profile.get("schedulerName") for profile in told.get("profiles") or ()}
+    election, there = configuration.leaderElection, told.get("leaderElection") or {}
+    shared = sorted(names & {profile.schedulerName for profile in configuration.profiles})
+    if shared and (there.get("resourceNamespace"), there.get("resourceName")) != (
+        election.resourceNamespace,
+        election.resourceName,
+    ):
+        what = f"both schedule pods of {', '.join(map(str, shared))}, and each has a lease of its own"
+        yield Finding(
+            PROBLEM, what, "give both the same lease to replace it, or another schedulerName to run beside it"
+        )

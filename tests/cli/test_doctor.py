@@ -1,0 +1,178 @@
+"""`kubestow doctor`: what it finds in a cluster, and what it advises."""
+
+import json
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from apiserver.running import TOKEN, Running
+from kubestow import config
+from kubestow.apiserver import Options
+from kubestow.cli import main
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    tokens = tmp_path_factory.mktemp("tokens") / "tokens.csv"
+    tokens.write_text("reader,jane,2\n")
+    running = Running(Options(token=TOKEN, token_file=tokens, controllers=False, kubelets=False))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def doctor(plane: Running) -> Callable[..., Result]:
+    def run(*arguments: str) -> Result:
+        given = () if "--kubeconfig" in arguments else ("--kubeconfig", str(plane.control_plane.kubeconfig_path))
+        return CliRunner().invoke(main, ["doctor", *given, *arguments])
+
+    return run
+
+
+@pytest.fixture
+def running_scheduler() -> Iterator[Callable[[dict[str, Any], str], str]]:
+    """Serves a configuration and metrics, as a kube-scheduler does; returns where."""
+    started: list[ThreadingHTTPServer] = []
+
+    def serve(changes: dict[str, Any], metrics: str = "") -> str:
+        shown = yaml.safe_load(config.dump(config.default())) | changes
+        pages = {"/configz": json.dumps({"componentconfig": shown}), "/metrics": metrics}
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = pages[self.path].encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        started.append(server)
+        Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield serve
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+def test_all_is_well(doctor: Callable[..., Result], running_scheduler: Callable[..., str]) -> None:
+    """Every check is told, and the exit code is 0."""
+    done = doctor("--server", running_scheduler({}))
+    assert done.exit_code == 0, done.output
+    for words in ("API server v1.36", "clocks agree", "all 50 rights are there", "resource.k8s.io/v1: resourceclaims"):
+        assert words in done.output
+    assert "nobody holds the lease kube-system/kube-scheduler" in done.output
+    assert "the configurations are the same" in done.output
+    assert "0 problems" in done.output
+
+
+def test_what_differs_from_the_running_scheduler(
+    doctor: Callable[..., Result], running_scheduler: Callable[..., str]
+) -> None:
+    """A plugin that is not here is a problem; other differences are told with what to do."""
+    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": "Homemade"}]}}}
+    metrics = 'kubernetes_feature_enabled{name="GenericWorkload",stage="ALPHA"} 1\n'
+    url = running_scheduler({"podMaxBackoffSeconds": 99, "profiles": [profile]}, metrics)
+    done = doctor("--server", url)
+    assert done.exit_code == 1
+    assert "profile default-scheduler enables the plugin Homemade, which is not here" in done.output
+    assert "podMaxBackoffSeconds is 99 there and 10 here" in done.output
+    assert "give the scheduler the same file with --config" in done.output
+    assert "the gate GenericWorkload is on there, but not here" in done.output
+    assert "give --feature-gates=GenericWorkload=true" in done.output
+
+
+def test_two_that_would_schedule_the_same_pods(
+    doctor: Callable[..., Result], running_scheduler: Callable[..., str], tmp_path: Path
+) -> None:
+    """The same scheduler name, and a lease of its own."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "leaderElection: {resourceName: kubestow}\n"
+    )
+    done = doctor("--server", running_scheduler({}), "--config", str(file))
+    assert done.exit_code == 1
+    assert "both schedule pods of default-scheduler, and each has a lease of its own" in done.output
+
+
+def test_no_election_beside_a_leader(plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
+    """Who leads is told."""
+    client = plane.client()
+    client.create(LEASES, {"metadata": {"name": "kube-scheduler"}, "spec": {"holderIdentity": "the-other"}})
+    try:
+        assert "the-other holds the lease" in doctor().output
+        file = tmp_path / "config.yaml"
+        file.write_text(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+            "leaderElection: {leaderElect: false}\n"
+        )
+        done = doctor("--config", str(file))
+        assert done.exit_code == 1
+        assert "the-other leads, and without leader election both would schedule" in done.output
+    finally:
+        client.call("DELETE", f"{LEASES}/kube-scheduler")
+        client.close()
+
+
+def test_rights_that_are_missing(plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
+    """Each is named, with the roles that have them."""
+    content = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
+    content["users"][0]["user"] = {"token": "reader"}
+    path = tmp_path / "reader.kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    done = doctor("--kubeconfig", str(path))
+    assert done.exit_code == 1
+    assert "create pods/binding" in done.output
+    assert "bind the roles system:kube-scheduler and system:volume-scheduler" in done.output
+
+
+def test_a_clock_that_is_off(doctor: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By how much."""
+    import time
+
+    monkeypatch.setattr("kubestow.cli.doctor_process.time", SimpleNamespace(time=lambda: time.time() + 600))
+    done = doctor()
+    assert done.exit_code == 1
+    assert "run an NTP client" in done.output
+    assert "this clock is +" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--kubeconfig", "/no/such/file"), "/no/such/file: no such file"),
+        (("--config", "/no/such/file"), "/no/such/file: cannot be read"),
+    ],
+)
+def test_files_that_cannot_be_used(doctor: Callable[..., Result], arguments: tuple[str, ...], words: str) -> None:
+    """They are problems like others."""
+    done = doctor(*arguments)
+    assert done.exit_code == 1
+    assert words in done.output
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path, doctor: Callable[..., Result]) -> None:
+    """The address is told."""
+    cluster = [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}]
+    context = [{"name": "c", "context": {"cluster": "c", "user": "u"}}]
+    content = {"clusters": cluster, "contexts": context, "users": [{"name": "u"}], "current-context": "c"}
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    done = doctor("--kubeconfig", str(path))
+    assert done.exit_code == 1
+    assert "http://127.0.0.1:9" in done.output

@@ -1,0 +1,99 @@
+"""What the how-tos tell, with kube-scheduler itself at a real API server: replacing it, going back, beside it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from integration.cluster import node, pod
+from integration.real_control_plane import PATIENCE, RealControlPlane, until
+from reference import ROOT
+
+pytestmark = pytest.mark.real
+
+PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+QUICK = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")
+KUBESTOW = (sys.executable, "-m", "kubestow", "scheduler")
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def kube_scheduler(assets: Path) -> tuple[str, ...]:
+    for folder in (Path(os.environ.get("KUBERNETES_PROGRAMS") or assets), assets):
+        if (folder / "kube-scheduler").exists():
+            return (str(folder / "kube-scheduler"),)
+    pytest.skip("no kube-scheduler beside kube-apiserver; KUBERNETES_PROGRAMS names a folder that has it")
+
+
+@pytest.fixture
+def plane(assets: Path, tmp_path: Path) -> Iterator[RealControlPlane]:
+    running = RealControlPlane(assets, tmp_path)
+    running.create("/api/v1/nodes", node("n1"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def start(plane: RealControlPlane, tmp_path: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin(program: tuple[str, ...], *flags: str) -> subprocess.Popen[bytes]:
+        with (tmp_path / f"scheduler{len(started)}.log").open("wb") as log:
+            command = [*program, "--secure-port=0", *flags]
+            started.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def _bound(plane: RealControlPlane, name: str, **spec: Any) -> None:
+    plane.create(PODS, pod(name, **spec))
+    until(lambda: plane.get(f"{PODS}/{name}")["spec"].get("nodeName"))
+
+
+def test_it_takes_over_and_gives_back(plane: RealControlPlane, start: Start, kube_scheduler: tuple[str, ...]) -> None:
+    """Both with the same flags at the same lease: whoever is stopped is followed by the other, and both exit with 0."""
+    flags = (f"--kubeconfig={plane.kubeconfig('system:kube-scheduler')}", *QUICK)
+    old = start(kube_scheduler, *flags)
+    _bound(plane, "by-kube-scheduler")
+    new = start(KUBESTOW, *flags)
+    old.terminate()
+    assert old.wait(PATIENCE) == 0
+    _bound(plane, "by-kubestow")
+    old = start(kube_scheduler, *flags)
+    new.terminate()
+    assert new.wait(PATIENCE) == 0
+    _bound(plane, "by-kube-scheduler-again")
+    reported = {event["reportingController"] for event in plane.get(EVENTS)["items"] if event["reason"] == "Scheduled"}
+    assert reported == {"default-scheduler"}
+
+
+def test_it_runs_beside(plane: RealControlPlane, start: Start, kube_scheduler: tuple[str, ...], tmp_path: Path) -> None:
+    """With the configuration of deploy/: each schedules the pods that name it, under a lease of its own."""
+    kubeconfig = plane.kubeconfig("admin")
+    start(kube_scheduler, f"--kubeconfig={kubeconfig}")
+    manifests = yaml.safe_load_all((ROOT / "deploy/kubernetes/scheduler.yaml").read_text())
+    shown = next(obj for obj in manifests if obj["kind"] == "ConfigMap")["data"]["config.yaml"]
+    content = yaml.safe_load(shown) | {"clientConnection": {"kubeconfig": str(kubeconfig)}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(content))
+    start(KUBESTOW, f"--config={tmp_path / 'config.yaml'}")
+    _bound(plane, "theirs")
+    _bound(plane, "ours", schedulerName="kubestow")
+    reported = {
+        event["regarding"]["name"]: event["reportingController"]
+        for event in until(lambda: [e for e in plane.get(EVENTS)["items"] if e["reason"] == "Scheduled"][1:] and
+                           plane.get(EVENTS)["items"])
+        if event["reason"] == "Scheduled"
+    }  # fmt: skip
+    assert reported == {"theirs": "default-scheduler", "ours": "kubestow"}
+    leases = plane.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")["items"]
+    assert {"kube-scheduler", "kubestow"} <= {lease["metadata"]["name"] for lease in leases}
