@@ -20,7 +20,12 @@ from kubestow.model import codec
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 
-HEAD = Head("https://127.0.0.1:6443", "/home/me/kubeconfig", ("kubectl get pods", "kubectl get nodes"))
+HEAD = Head(
+    "https://127.0.0.1:6443",
+    "http://127.0.0.1:8080/ui/#token=t",
+    "/home/me/kubeconfig",
+    ("kubectl get pods", "kubectl get nodes"),
+)
 LENGTHS = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
 
 

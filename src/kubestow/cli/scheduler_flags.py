@@ -71,6 +71,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("decision-log-nodes", types.BOOL, False, "Write also what was found out about every node."),
         Flag("decision-records-bytes", types.QUANTITY, 128 * _MEBIBYTE, "How much memory records of decisions may "
              "take, e.g. 64Mi; 0: none are kept."),
+        Flag("ui", types.BOOL, False, "Serve a page about cluster, queue and decisions at /ui/ of the secure port; who "
+             "may read /debug may read what it shows."),
     ),
     "Tracing": (
         Flag("tracing-config-file", types.STRING, "", "Send spans to OpenTelemetry as this file says: a "

@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,7 +93,7 @@ def run(
 def _decision_options(flags: Flags) -> DecisionOptions:
     """What is kept of decisions; raises SettingsError."""
     room, path, size = flags["decision-records-bytes"], flags["decision-log"], flags["decision-log-max-size"]
-    for name in ("decision-log", "annotate-decisions"):
+    for name in ("decision-log", "annotate-decisions", "ui"):
         if flags[name] and not room:
             raise SettingsError(f"--{name}: needs records; --decision-records-bytes must not be 0")
     for name in ("decision-records-bytes", "decision-log-max-size", "decision-log-max-backups"):
@@ -196,12 +197,17 @@ class _Process:
         if serving is None:
             await live.run()
             return
-        server = Serving(serving, live)
-        try:
+        async with AsyncExitStack() as stack:
+            page = None
+            if serving.has_page and live.decisions is not None:
+                # Imported only now: few want it.
+                from kubestow.web.live import LivePage
+
+                page = await stack.enter_async_context(LivePage(live, live.decisions, "kubestow scheduler"))
+            server = Serving(serving, live, page)
+            stack.push_async_callback(server.stop)
             await server.start()
             await live.run()
-        finally:
-            await server.stop()
 
     def _stop_on_signals(self, running: asyncio.Task[None]) -> None:
         def stop(name: str) -> None:

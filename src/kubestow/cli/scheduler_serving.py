@@ -16,6 +16,8 @@ def listening_of(flags: Flags) -> Listening | None:
     if not 0 <= port <= 65535:
         raise SettingsError(f"--secure-port: {port} is not a port; 0 serves nothing")
     if port == 0:
+        if flags["ui"]:
+            raise SettingsError("--ui: the page is served at the secure port; --secure-port must not be 0")
         return None
     return Listening(flags["bind-address"], port, flags["permit-port-sharing"])
 
@@ -53,6 +55,7 @@ def serving_of(flags: Flags, listening: Listening, set_verbosity: Callable[[int]
         open_paths=flags["authorization-always-allow-paths"],
         flags=written(flags),
         set_verbosity=set_verbosity,
+        has_page=flags["ui"],
     )
 
 

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 @feature_gates_option("Features of API server and scheduler to turn on or off.")
 @click.option("--port", default=6443, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
 @click.option(
+    "--page-port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    help="Of the page that shows what happens; without it, any that is free.",
+)
+@click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Where to write the kubeconfig; folders are made as needed.",
@@ -52,6 +58,7 @@ def command(
     policy: str | None,
     features: "Features",
     port: int,
+    page_port: int,
     kubeconfig: Path | None,
     controllers: str,
     manifests: tuple[str, ...],
@@ -68,8 +75,8 @@ def command(
     try:
         run(
             Settings(
-                nodes, nodes_file, devices, data_dir, configuration, plugins, policy, features, port, kubeconfig,
-                controllers, manifests, logs,
+                nodes, nodes_file, devices, data_dir, configuration, plugins, policy, features, port, page_port,
+                kubeconfig, controllers, manifests, logs,
             )
         )  # fmt: skip
     except UpError as error:

@@ -30,7 +30,7 @@ from kubestow.cli import configuration_file, up_lines, up_manifests, up_view
 from kubestow.cli.policy_source import WARNING
 from kubestow.cli.up_manifests import Applicable
 from kubestow.cli.up_overview import Overview
-from kubestow.cli.up_serving import scheduler_pages
+from kubestow.cli.up_serving import page, scheduler_pages
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.kubeconfig import find_access
@@ -75,6 +75,7 @@ class Settings:
     policy: str | None
     features: Features
     port: int
+    page_port: int
     kubeconfig: Path | None
     controllers: str
     manifests: tuple[str, ...]
@@ -196,10 +197,10 @@ async def _serve(
                 await _apply(manifests, access)
                 overview = Overview(plane.store, scheduler)
                 kubeconfig = shlex.quote(str(plane.kubeconfig_path.absolute()))
-                async with scheduler_pages(plane, scheduler):
-                    click.echo(_banner(plane.url, kubeconfig, overview.node_count, len(manifests)))
+                async with scheduler_pages(plane, scheduler), page(plane, scheduler, settings.page_port) as address:
+                    click.echo(_banner(plane.url, address, kubeconfig, overview.node_count, len(manifests)))
                     if console is not None:
-                        head = up_view.Head(plane.url, kubeconfig, COMMANDS)
+                        head = up_view.Head(plane.url, address, kubeconfig, COMMANDS)
                         await up_view.show(console, overview, head, warnings.last)
                     else:
                         await _tell(plane, scheduler)
@@ -232,12 +233,12 @@ async def _apply(manifests: list[Applicable], access: Access) -> None:
         channel.close()
 
 
-def _banner(url: str, kubeconfig: str, nodes: int, applied: int) -> str:
+def _banner(url: str, page: str, kubeconfig: str, nodes: int, applied: int) -> str:
     lines = [f"Kubestow is up at {url}: {_count(nodes, 'node')}"]
     if applied:
         lines[0] += f", {_count(applied, 'object')} applied"
     lines += ["", f"  export KUBECONFIG={kubeconfig}", *(f"  {command}" for command in COMMANDS), ""]
-    lines += ["Ctrl-C stops it."]
+    lines += [f"See what happens at {page}", "Ctrl-C stops it."]
     return "\n".join(lines)
 
 

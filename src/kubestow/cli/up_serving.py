@@ -1,6 +1,7 @@
 """The pages of the scheduler in `kubestow up`: at a free port of this host, which the kubeconfig names.
 
-That is how `kubestow explain` finds the records of decisions. Who may read them is the API server's to say.
+That is how `kubestow explain` finds the records of decisions. Who may read them is the API server's to say. The page
+for people is at another port, for whoever has its address: a browser would warn of a certificate it does not know.
 """
 
 from collections.abc import AsyncIterator
@@ -11,6 +12,8 @@ from kubestow.apiserver.auth.kubeconfig import name_scheduler
 from kubestow.server.options import ServingOptions
 from kubestow.server.serving import Listening
 from kubestow.server.tls import ServerTls
+from kubestow.web.live import LivePage
+from kubestow.web.local import LocalServer, kept_token
 from kubestow.wiring.live import LiveScheduler
 from kubestow.wiring.serving import Serving
 
@@ -36,3 +39,15 @@ async def scheduler_pages(plane: ControlPlane, scheduler: LiveScheduler) -> Asyn
         yield
     finally:
         await serving.stop()
+
+
+@asynccontextmanager
+async def page(plane: ControlPlane, scheduler: LiveScheduler, port: int) -> AsyncIterator[str]:
+    """Serve the page for people, and tell its address; raises ListenError."""
+    assert scheduler.decisions is not None
+    async with LivePage(scheduler, scheduler.decisions, "kubestow up") as site:
+        server = LocalServer(site, kept_token(plane.ca.parent / "page-token"), "--page-port")
+        try:
+            yield await server.start(port)
+        finally:
+            await server.stop()

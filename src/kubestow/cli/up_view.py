@@ -49,6 +49,7 @@ class Head(NamedTuple):
     """What stays the same at the top of the screen."""
 
     url: str
+    page: str
     kubeconfig: str
     commands: tuple[str, ...]
 
@@ -65,6 +66,7 @@ def render(overview: Overview, head: Head, warning: str, height: int) -> Rendera
     parts: list[RenderableType] = [_title(overview, head.url)]
     if warning:
         parts.append(_line(warning, "yellow"))
+    parts.append(_line(f"Page: {head.page}", "cyan"))
     room = height - len(parts) - _QUEUE_LINES - (_DECISION_LINES if decisions else _NO_DECISION_LINES)
     if decisions and overview.node_count + _TABLE_LINES + len(head.hint) + 1 > room:
         parts.append(_line(f"export KUBECONFIG={head.kubeconfig}", "dim"))

@@ -1,6 +1,6 @@
 """Everything that plugins look up besides nodes and pods: one store a kind, indexed where a cycle would else search."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from kubestow.cluster.selector_index import SelectorIndex
@@ -245,6 +245,10 @@ class Listers:
 
     def store_of(self, kind: type[Base]) -> Store[Any]:
         return self._by_kind[kind]
+
+    def stores(self) -> Iterable[Store[Any]]:
+        """All of them."""
+        return self._by_kind.values()
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         namespace = self.namespaces.get(name)

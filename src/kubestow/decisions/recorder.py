@@ -100,6 +100,10 @@ class Recorder:
         yield from reversed(self._kept.values())
         yield from reversed(self._bare.values())
 
+    def last(self, uid: str) -> Record | None:
+        """The newest about a pod."""
+        return self._last.get(uid)
+
     def clock_offset(self) -> float:
         """What is to be added to the stopwatch to have the time."""
         return self._now() - self.stopwatch()

@@ -239,9 +239,7 @@ def _queue(record: Record, names: Sequence[tuple[str, str, str]]) -> schema.Queu
     forgotten = 0
     if history is not None:
         forgotten = int(history[0])
-        for position in range(1, 1 + 2 * (record.moves - forgotten), 2):
-            queue, event, plugin = names[int(history[position + 1])]
-            moves.append(schema.Move(format_micro_time(history[position]), queue, event, plugin))
+        moves = tell_moves(history, names)[: max(record.moves - forgotten, 0)]
     elif first is not None:
         moves.append(schema.Move(format_micro_time(first), *names[0]))
     return schema.Queue(
@@ -251,6 +249,14 @@ def _queue(record: Record, names: Sequence[tuple[str, str, str]]) -> schema.Queu
         history=tuple(moves),
         forgotten=min(forgotten, record.moves),
     )
+
+
+def tell_moves(history: Sequence[float] | None, names: Sequence[tuple[str, str, str]]) -> list[schema.Move]:
+    """The moves of a pod that are known, oldest first."""
+    if history is None:
+        return []
+    pairs = zip(history[1::2], history[2::2], strict=True)
+    return [schema.Move(format_micro_time(time), *names[int(number)]) for time, number in pairs]
 
 
 def _binding(record: Record, offset: float) -> schema.Binding | None:

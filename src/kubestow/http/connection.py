@@ -19,7 +19,7 @@ import msgspec
 
 from kubestow.http.errors import ApiError
 from kubestow.http.limits import Limits
-from kubestow.http.messages import LAST_CHUNK, Request, Response, stream_head
+from kubestow.http.messages import LAST_CHUNK, Headers, Request, Response, stream_head
 from kubestow.http.receiving import Receiver
 from kubestow.http.sending import SLICE, Sender
 
@@ -157,13 +157,15 @@ class Connection(asyncio.Protocol):
             self._sender.write(body)
         self._finish()
 
-    def open_stream(self, content_type: bytes, on_lost: Callable[[], None], first: bytes = b"") -> None:
+    def open_stream(
+        self, content_type: bytes, on_lost: Callable[[], None], first: bytes = b"", headers: Headers = ()
+    ) -> None:
         """Answers the current request with `first` and chunks to come; `on_lost` is called if the client goes away."""
         if not self._open:
             on_lost()
             return
         self._on_lost = on_lost
-        self._sender.write(stream_head(content_type))
+        self._sender.write(stream_head(content_type, headers))
         self._sender.write(first)
         self._most_unsent = self._limits.unsent + self._sender.unsent
 

@@ -11,6 +11,7 @@ from kubestow.http.errors import bad_request
 
 _REASONS = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 JSON = b"application/json"
+Headers = tuple[tuple[str, str], ...]
 
 
 class Request:
@@ -57,21 +58,23 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     status: int
     body: bytes
     content_type: bytes = JSON
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
 
     def head(self, *, close: bool) -> bytes:
         """Everything before the body."""
-        more = b""
-        for name, value in self.headers:
-            more += f"{name}: {value}\r\n".encode("latin-1", "replace")
+        more = _lines(self.headers)
         if close:
             more += b"Connection: close\r\n"
         return b"%bContent-Length: %d\r\n%b\r\n" % (_start(self.status, self.content_type), len(self.body), more)
 
 
-def stream_head(content_type: bytes) -> bytes:
+def stream_head(content_type: bytes, headers: Headers = ()) -> bytes:
     """Everything before the first chunk of a stream."""
-    return _start(200, content_type) + b"Transfer-Encoding: chunked\r\n\r\n"
+    return b"%b%bTransfer-Encoding: chunked\r\n\r\n" % (_start(200, content_type), _lines(headers))
+
+
+def _lines(headers: Headers) -> bytes:
+    return b"".join(f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in headers)
 
 
 @lru_cache(maxsize=256)

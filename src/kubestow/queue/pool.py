@@ -33,7 +33,7 @@ class Pool:
         self._files: dict[str, _File] = {}
         """By the uid of the pod, or the key of the group, that is waited for; empty for anything."""
         self._awaited: dict[str, str] = {}
-        self._by_deadline = PodHeap(self._deadline)
+        self._by_deadline = PodHeap(self.deadline)
         self._gated: set[str] = set()
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class Pool:
     def overdue(self, now: float) -> list[QueuedPod]:
         """The pods that have waited too long; they stay until removed."""
         found = []
-        while (queued := self._by_deadline.peek()) and self._deadline(queued) < now:
+        while (queued := self._by_deadline.peek()) and self.deadline(queued) < now:
             self._by_deadline.pop()
             found.append(queued)
         return found
@@ -140,9 +140,10 @@ class Pool:
     def next_deadline(self) -> float | None:
         """When the next pod will have waited too long."""
         queued = self._by_deadline.peek()
-        return None if queued is None else self._deadline(queued)
+        return None if queued is None else self.deadline(queued)
 
-    def _deadline(self, queued: QueuedPod) -> float:
+    def deadline(self, queued: QueuedPod) -> float:
+        """When a pod will have waited too long."""
         in_group = queued.pod.spec.schedulingGroup is not None and not queued.gate
         longest = self._longest_wait_in_group if in_group else self._longest_wait
         return max(queued.timestamp, queued.flush_timestamp) + longest

@@ -10,7 +10,7 @@ instead, and is asked about again when an event happens that the plugin holding 
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from kubestow.cluster.changes import pod_update_events
@@ -315,6 +315,13 @@ class SchedulingQueue:
             UNSCHEDULABLE: [queued.pod for queued in self._pool if not queued.gate],
             "gated": [queued.pod for queued in self._pool if queued.gate],
         }
+
+    def waiting(self) -> Iterator[tuple[str, QueuedPod, float | None]]:
+        """Every waiting pod, where it is, and when it will be tried at the latest; None: at once, or nobody knows."""
+        yield from ((ACTIVE, queued, None) for queued in self._active)
+        yield from ((BACKOFF, queued, self._backoff.expiry(queued)) for queued in self._backoff)
+        for queued in self._pool:
+            yield ("gated", queued, None) if queued.gate else (UNSCHEDULABLE, queued, self._pool.deadline(queued))
 
     # How they move
 

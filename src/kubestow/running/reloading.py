@@ -126,9 +126,9 @@ class Reloader:
         metrics.succeeded_at.set(self._now())
 
     @property
-    def configuration(self) -> SchedulerConfiguration:
-        """The one in use."""
-        return self._current.setup.configuration
+    def setup(self) -> Setup:
+        """What is in use."""
+        return self._current.setup
 
     async def reload(self) -> bool:
         """Load everything again, and use it if nothing is wrong with it; whether that is so."""
@@ -193,7 +193,7 @@ class Reloader:
 
     def _swap(self, version: _Version) -> list[str]:
         core, profiles, settings = self._core, version.profiles, version.setup.configuration
-        others = settings.extenders != self.configuration.extenders
+        others = settings.extenders != self.setup.configuration.extenders
         if others:
             core.use_extenders(settings.extenders)
             if self._extenders is not None:

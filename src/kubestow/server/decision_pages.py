@@ -15,6 +15,7 @@ from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError, bad_request
 from kubestow.http.messages import Request, Response, chunk
 from kubestow.server.pages import Stream
+from kubestow.server.serving import SAFE
 
 PATH = "/debug/decisions"
 GROUPS = "podgroups"
@@ -87,7 +88,7 @@ class _Followers(Generic[AnyRecord]):
             if not self._matching:
                 self._listeners.append(self._tell)
             self._matching[connection] = matches
-            connection.open_stream(_EVENTS, lambda: self._lost(connection))
+            connection.open_stream(_EVENTS, lambda: self._lost(connection), headers=SAFE)
 
         return begin
 

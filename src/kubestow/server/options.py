@@ -28,3 +28,5 @@ class ServingOptions:
     open_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
     flags: Mapping[str, str] = field(default_factory=dict)
     set_verbosity: Callable[[int], None] = lambda _: None
+    has_page: bool = False
+    """Whether the page for people is served, too."""

@@ -46,10 +46,12 @@ class Subject:
     leads: Callable[[], bool]
     below: Mapping[str, Page] = field(default_factory=dict)
     """Pages of others, by the path that they and all paths below them have."""
+    posts: Mapping[str, Page] = field(default_factory=dict)
+    """Those of others that take POST."""
 
 
 class Pages:
-    """All pages; only GET and HEAD, save where a page takes PUT."""
+    """All pages; only GET and HEAD, save where a page takes PUT or POST."""
 
     def __init__(self, subject: Subject, now: Callable[[], float] = time.time) -> None:
         self._subject = subject
@@ -91,6 +93,8 @@ class Pages:
             page = self._pages.get(path) or self._below(path)
         elif request.method == "PUT":
             page = self._taking.get(path)
+        elif request.method == "POST":
+            page = self._subject.posts.get(path)
         else:
             page = None
         if page is not None:

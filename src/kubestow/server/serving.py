@@ -25,6 +25,22 @@ log = get_logger(__name__)
 LIMITS = Limits(connections=1_000, body=64 * 1024, unsent=1024 * 1024)
 """Readers are few, and what is sent here is a number; who does not keep up with a stream is better cut off."""
 _REFRESH_SECONDS = 60.0
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+SAFE = (
+    ("Content-Security-Policy", _POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+"""What browsers are told: all that is shown comes from here, and what is data is never anything else."""
+
+
+def safe(response: Response) -> Response:
+    """A response that says so."""
+    return msgspec.structs.replace(response, headers=(*response.headers, *SAFE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +125,7 @@ class SecureServer:
             log.unexpected("Request failed", err=error, method=request.method)
             refusal = ApiError(500, "InternalError", "something went wrong here; the scheduler's log tells more")
             response = Response(500, msgspec.json.encode(refusal.status()))
-        connection.respond(response)
+        connection.respond(safe(response))
 
     async def _refresh(self) -> None:
         while True:

@@ -231,7 +231,7 @@ class LiveScheduler:
     @property
     def configuration(self) -> SchedulerConfiguration:
         """The one in use."""
-        return self.options.configuration if self.reloader is None else self.reloader.configuration
+        return self.options.configuration if self.reloader is None else self.reloader.setup.configuration
 
     @property
     def leads(self) -> bool:

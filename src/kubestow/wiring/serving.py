@@ -1,21 +1,23 @@
 """What the scheduler serves, put together: certificates, who may read, and the pages about a live scheduler."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kubestow.client.access import open_channel
 from kubestow.client.api import ApiClient, Channel
 from kubestow.client.incluster import in_cluster_access, runs_in_cluster
 from kubestow.client.kubeconfig import load_kubeconfig
 from kubestow.client.requests import Requests
+from kubestow.http.messages import Request, Response
 from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator
 from kubestow.server.authorities import find_authorities
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check, lease_check, sync_check
 from kubestow.server.options import ServingOptions
-from kubestow.server.pages import Page, Pages, Subject
+from kubestow.server.pages import Page, Pages, Stream, Subject
 from kubestow.server.serving import SecureServer
 from kubestow.server.tls import ServerContexts
 from kubestow.wiring.clients import user_agent
@@ -34,12 +36,29 @@ def _decision_pages(recorder: "Recorder") -> dict[str, Page]:
     return {PATH: DecisionPages(recorder).answer}
 
 
+class More(Protocol):
+    """Pages that others bring, below one path."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def open_paths(self) -> tuple[str, ...]:
+        """Those that everybody may read."""
+
+    @property
+    def posts(self) -> Mapping[str, Page]:
+        """Those that take POST."""
+
+    def answer(self, request: Request) -> Response | Stream: ...
+
+
 class Serving:
     """The server about a live scheduler."""
 
-    def __init__(self, options: ServingOptions, live: LiveScheduler) -> None:
+    def __init__(self, options: ServingOptions, live: LiveScheduler, more: More | None = None) -> None:
         self._options = options
         self._live = live
+        self._more = more
         self._channels: list[Channel] = []
         self._server: SecureServer | None = None
 
@@ -64,7 +83,7 @@ class Serving:
             ),
             Authorizer(
                 reviews=None if authorization is None else Requests(authorization),
-                open_paths=options.open_paths,
+                open_paths=options.open_paths + (() if self._more is None else self._more.open_paths),
                 allowed_seconds=options.allowed_seconds,
                 denied_seconds=options.denied_seconds,
             ),
@@ -80,7 +99,10 @@ class Serving:
             channel.close()
 
     def _subject(self) -> Subject:
-        live, options = self._live, self._options
+        live, options, more = self._live, self._options, self._more
+        below = {} if live.decisions is None else _decision_pages(live.decisions)
+        if more is not None:
+            below[more.path] = more.answer
         electing = () if live.elector is None else (lease_check(live.elector),)
         return Subject(
             lambda: live.configuration,
@@ -96,7 +118,8 @@ class Serving:
             options.set_verbosity,
             live.pods,
             lambda: live.leads,
-            {} if live.decisions is None else _decision_pages(live.decisions),
+            below,
+            {} if more is None else more.posts,
         )
 
     def _client(self, kubeconfig: str, purpose: str) -> ApiClient | None:

@@ -1,0 +1,186 @@
+"""Decisions, from a scheduler's records or from the file of a simulation: found alike, told alike.
+
+A matrix of nodes and plugins is made from any decision that tells of nodes: a recorded one, or one of a dry run.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from kubestow.decisions import schema
+from kubestow.decisions.reading import MOST, MOST_WITH_NODES, Query
+from kubestow.decisions.record import Names, Record
+from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.schema import Decision, DecisionList, NodeResult, Rejected
+from kubestow.decisions.telling import tell
+from kubestow.model.timestamps import format_micro_time
+
+_LATELY = 2_000
+"""So many records are looked at for refusals."""
+_NAMED_PODS = 10
+
+
+class Attempt(NamedTuple):
+    """A decision in short; `source` is what it was made from."""
+
+    id: int
+    time: float
+    outcome: str
+    message: str
+    chosen: str | None
+    pod: str
+    source: Any
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "time": format_micro_time(self.time),
+            "outcome": self.outcome,
+            "message": self.message,
+            "chosen": self.chosen,
+        }
+
+
+class Decisions(Protocol):
+    """Where decisions are found."""
+
+    def find(self, query: Query) -> Iterator[Attempt]:
+        """Newest first."""
+
+    def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
+        """All about one."""
+
+    def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
+        """Why pods were refused at a node lately."""
+
+
+def read(decisions: Decisions, query: Query) -> DecisionList:
+    """As `/debug/decisions` answers."""
+    most = min(query.limit, MOST_WITH_NODES if query.nodes else MOST)
+    items = []
+    for attempt in decisions.find(query):
+        items.append(decisions.tell(attempt, nodes=query.nodes))
+        if len(items) == most:
+            break
+    return DecisionList(schema.VERSION, items)
+
+
+class Recorded:
+    """The records of a scheduler."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def find(self, query: Query) -> Iterator[Attempt]:
+        for one in self._recorder:
+            if query.matches(one):
+                yield Attempt(one.id, one.time, one.outcome, one.message, one.node or None, one.pod, one)
+
+    def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
+        return tell(attempt.source, self._recorder, nodes=nodes)
+
+    def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
+        rows: dict[Names, int] = {}
+        found = _Refused()
+        for count, record in enumerate(self._recorder):
+            if count >= _LATELY:
+                break
+            names = record.names
+            if record.time > until or record.refusals is None or names is None:
+                continue
+            if names not in rows:
+                rows[names] = names.of_row.index(node) if node in names.of_row else -1
+            rejection = record.refusals.of_row(rows[names])
+            if rejection is not None:
+                found.add(Rejected.of(rejection), record)
+        return found.told()
+
+
+class _Refused:
+    """Refusals, by reason."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Rejected] = Counter()
+        self._pods: dict[Rejected, dict[str, None]] = {}
+        self._times: dict[Rejected, float] = {}
+
+    def add(self, rejected: Rejected, of: Record | Attempt) -> None:
+        self._counts[rejected] += 1
+        pods = self._pods.setdefault(rejected, {})
+        if len(pods) < _NAMED_PODS:
+            pods[of.pod] = None
+        self._times.setdefault(rejected, of.time)
+
+    def told(self) -> list[dict[str, Any]]:
+        return [
+            msgspec.to_builtins(one) | {"count": count, "pods": list(self._pods[one]), "time": self._times[one]}
+            for one, count in self._counts.most_common()
+        ]
+
+
+def nodes_of(decision: Decision) -> dict[str, NodeResult]:
+    """What is said of nodes, if anything."""
+    return decision.nodes if isinstance(decision.nodes, dict) else {}
+
+
+def without_nodes(decision: Decision) -> Decision:
+    """The decision alone."""
+    return replace(decision, nodes=msgspec.UNSET)
+
+
+def told_with_nodes(decision: Decision) -> dict[str, Any]:
+    """A decision, its matrix and the runner-up."""
+    return {
+        "decision": without_nodes(decision),
+        "matrix": matrix(decision),
+        "runnerUp": runner_up(decision),
+    }
+
+
+def matrix(decision: Decision) -> dict[str, Any]:
+    """Nodes and plugins: first the nodes that passed, best first, then the refused ones, by reason."""
+    results = nodes_of(decision)
+    counts = Counter(result.rejected for result in results.values() if result.rejected is not None)
+    refusals = {rejected: number for number, (rejected, _) in enumerate(counts.most_common())}
+
+    def order(entry: tuple[str, NodeResult]) -> tuple[int, bool, float, str]:
+        name, result = entry
+        number = -1 if result.rejected is None else refusals[result.rejected]
+        return number, name != decision.chosen, -(result.total or 0), name
+
+    ordered = sorted(results.items(), key=order)
+    plugins = list(dict.fromkeys(plugin for _, result in ordered for plugin in result.plugins or ()))
+    return {
+        "nodes": [name for name, _ in ordered],
+        "plugins": plugins,
+        "total": [result.total for _, result in ordered],
+        "scores": {name: [(result.plugins or {}).get(name) for _, result in ordered] for name in plugins},
+        "raw": {name: [result.raw.get(name) for _, result in ordered] for name in plugins},
+        "extenders": [None if result.total is None else result.extenders for _, result in ordered],
+        "refusal": [-1 if result.rejected is None else refusals[result.rejected] for _, result in ordered],
+        "refusals": [
+            {"plugin": one.plugin, "code": one.code, "reasons": one.reasons, "others": one.others, "count": counts[one]}
+            for one in refusals
+        ],
+        "left": max(decision.evaluated - len(results), 0),
+    }
+
+
+def runner_up(decision: Decision) -> dict[str, Any] | None:
+    """The best of the nodes that were not chosen, and by how much it is behind."""
+    results = nodes_of(decision)
+    chosen = results.get(decision.chosen or "")
+    others = [(name, one) for name, one in results.items() if one.total is not None and name != decision.chosen]
+    if chosen is None or chosen.total is None or not others:
+        return None
+    name, second = min(others, key=lambda entry: (-(entry[1].total or 0), entry[0]))
+    mine, others_scores = chosen.plugins or {}, second.plugins or {}
+    return {
+        "node": name,
+        "total": second.total,
+        "behind": chosen.total - (second.total or 0),
+        "by": {plugin: mine[plugin] - others_scores.get(plugin, 0) for plugin in mine},
+    }
