@@ -1,0 +1,69 @@
+// Asks the scheduler. The token comes with the address (#token=...), is kept for this tab only, and leaves the address at once.
+import { signal, useEffect, useState } from "./ui.js";
+
+const KEY = "kubestow-token";
+const PLACE = new URL("./api/v1", document.baseURI).href;
+
+const brought = /^#(?:.*[?&])?token=([^&]+)/.exec(location.hash);
+if (brought) {
+  sessionStorage.setItem(KEY, decodeURIComponent(brought[1]));
+  history.replaceState(null, "", location.pathname + location.search + (location.hash.startsWith("#/") ? location.hash.replace(/[?&]token=[^&]+/, "") : "#/cluster"));
+}
+
+/** How the scheduler takes us: `open`, `unknown` (who are you?), or `refused` with what it said. */
+export const access = signal({ state: "open", message: "" });
+
+export function signIn(token) {
+  if (token) sessionStorage.setItem(KEY, token);
+  else sessionStorage.removeItem(KEY);
+  location.reload();
+}
+export const signedIn = () => sessionStorage.getItem(KEY) != null;
+
+export class Refusal extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** A path out of names, whatever these contain. */
+export const path = (...names) => names.map(encodeURIComponent).join("/");
+
+/** A response that is fine; what is not becomes a Refusal with the scheduler's own words. */
+export async function ask(place, parameters = {}, options = {}) {
+  const url = new URL(place ? `${PLACE}/${place}` : PLACE);
+  for (const [name, value] of Object.entries(parameters)) if (value != null && value !== "") url.searchParams.set(name, value);
+  const token = sessionStorage.getItem(KEY);
+  const headers = { ...(token && { Authorization: `Bearer ${token}` }), ...options.headers };
+  const response = await fetch(url, { ...options, headers, cache: "no-store" });
+  if (response.ok) return response;
+  let message = `${response.status} ${response.statusText}`;
+  try {
+    message = (await response.json()).message || message;
+  } catch {
+    // not JSON: the status has to do
+  }
+  if (response.status === 401) access.value = { state: "unknown", message };
+  if (response.status === 403) access.value = { state: "refused", message };
+  throw new Refusal(response.status, message);
+}
+
+export const get = async (place, parameters, options) => (await ask(place, parameters, options)).json();
+
+/** What a path answers: `{data, error, loading}`. What came before is shown until the new answer is there. */
+export function useAnswer(place, parameters = {}, again = 0) {
+  const [answer, setAnswer] = useState({ data: null, error: null, loading: true, place: null });
+  const key = JSON.stringify(parameters);
+  useEffect(() => {
+    if (place == null) return undefined;
+    const control = new AbortController();
+    setAnswer((was) => (was.place === place ? { ...was, loading: true } : { data: null, error: null, loading: true, place }));
+    get(place, parameters, { signal: control.signal }).then(
+      (data) => setAnswer({ data, error: null, loading: false, place }),
+      (error) => control.signal.aborted || setAnswer((was) => ({ ...was, error, loading: false })),
+    );
+    return () => control.abort();
+  }, [place, key, again]);
+  return answer.place === place ? answer : { data: null, error: null, loading: place != null, place };
+}
