@@ -64,7 +64,7 @@ function Keys() {
     <dl><dt><kbd>/</kbd></dt><dd>find</dd>
       ${Object.values(VIEWS).filter(({ key }) => key).map(({ key, title }) => html`<dt key=${key}><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${title}</dd>`)}
       <dt><kbd>l</kbd></dt><dd>back to now</dd><dt>arrows, <kbd>Enter</kbd></dt><dd>move and open, in maps and tables</dd></dl>
-    <form method="dialog"><button type="submit">Close</button></form>
+    <button type="button" onClick=${() => ref.current.close()}>Close</button>
   </dialog>`;
 }
 

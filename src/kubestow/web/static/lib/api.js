@@ -1,5 +1,5 @@
 // Asks the scheduler. The token comes with the address (#token=...), is kept for this tab only, and leaves the address at once.
-import { signal, useEffect, useState } from "./ui.js";
+import { signal, useEffect, useRef, useState } from "./ui.js";
 
 const KEY = "kubestow-token";
 const PLACE = new URL("./api/v1", document.baseURI).href;
@@ -51,19 +51,36 @@ export async function ask(place, parameters = {}, options = {}) {
 
 export const get = async (place, parameters, options) => (await ask(place, parameters, options)).json();
 
-/** What a path answers: `{data, error, loading}`. What came before is shown until the new answer is there. */
+const answers = new Map();
+
+/**
+ * What a path answers: `{data, error}`. When `again` changes it is asked again, not before the last answer is there; until
+ * then, and when a view comes back, the answer before is shown.
+ */
 export function useAnswer(place, parameters = {}, again = 0) {
-  const [answer, setAnswer] = useState({ data: null, error: null, loading: true, place: null });
-  const key = JSON.stringify(parameters);
+  const [, redraw] = useState(0);
+  const key = place == null ? null : `${place} ${JSON.stringify(parameters)}`;
+  const state = useRef({}).current;
+  state.key = key;
+  state.again = again;
   useEffect(() => {
-    if (place == null) return undefined;
-    const control = new AbortController();
-    setAnswer((was) => (was.place === place ? { ...was, loading: true } : { data: null, error: null, loading: true, place }));
-    get(place, parameters, { signal: control.signal }).then(
-      (data) => setAnswer({ data, error: null, loading: false, place }),
-      (error) => control.signal.aborted || setAnswer((was) => ({ ...was, error, loading: false })),
-    );
-    return () => control.abort();
-  }, [place, key, again]);
-  return answer.place === place ? answer : { data: null, error: null, loading: place != null, place };
+    if (key == null || state.asking === key) return;
+    const read = async () => {
+      const asked = state.again;
+      state.asking = key;
+      const answer = await get(place, parameters).then((data) => ({ data }), (error) => ({ error, data: error.status === 404 ? null : answers.get(key)?.data }));
+      answers.delete(key);
+      answers.set(key, answer);
+      if (answers.size > 24) answers.delete(answers.keys().next().value);
+      state.asking = null;
+      if (state.key !== key || state.gone) return;
+      redraw((times) => times + 1);
+      if (state.again !== asked) await read();
+    };
+    read();
+  }, [key, again]);
+  useEffect(() => () => {
+    state.gone = true;
+  }, []);
+  return answers.get(key) || {};
 }

@@ -96,7 +96,7 @@ export async function start() {
 
 const inThePast = () => moment() != null;
 
-/** The cluster at the moment that is looked at: `{data, error, loading}`. */
+/** The cluster at the moment that is looked at: `{data, error}`. */
 export function useCluster() {
   const past = useAnswer(inThePast() ? "cluster" : null, when());
   return inThePast() ? past : { data: cluster.value, error: failure.value };

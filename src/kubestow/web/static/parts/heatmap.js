@@ -6,26 +6,33 @@ const HEAD = 20;
 const GAP = 12;
 const LABEL = 84;
 
-/** Where blocks of so many cells go: `{cell, height, boxes: [{x, y, columns}]}`, with the largest cells that fit. */
-export function arrange(sizes, width, height) {
+/** Blocks on shelves: `{cell, height, boxes: [{x, y, columns, wide}]}` for cells of a size and blocks of a shape. */
+function shelve(sizes, width, cell, shape) {
   const alone = sizes.length === 1;
-  let placed;
+  const most = Math.max(1, Math.floor(width / cell));
+  let [x, y, shelf] = [0, 0, 0];
+  const boxes = sizes.map((size) => {
+    const columns = alone ? most : Math.min(most, Math.max(Math.ceil(Math.sqrt(size * shape)), Math.ceil(LABEL / cell)));
+    const [wide, high] = [columns * cell, Math.ceil(size / columns) * cell + (alone ? 0 : HEAD) + GAP];
+    if (x && x + wide > width) [x, y, shelf] = [0, y + shelf, 0];
+    const box = { x, y: y + (alone ? 0 : HEAD), columns, wide };
+    x += wide + GAP;
+    shelf = Math.max(shelf, high);
+    return box;
+  });
+  return { cell, boxes, height: y + shelf };
+}
+
+/** Where blocks of so many cells go, with the largest cells that let all of them fit. */
+export function arrange(sizes, width, height) {
+  let plan;
   for (let cell = 44; cell >= 4; cell -= cell > 16 ? 2 : 1) {
-    const most = Math.max(1, Math.floor(width / cell));
-    let [x, y, shelf] = [0, 0, 0];
-    const boxes = sizes.map((size) => {
-      const columns = alone ? most : Math.min(most, Math.max(Math.ceil(Math.sqrt(size * 2)), Math.ceil(LABEL / cell)));
-      const [wide, high] = [columns * cell, Math.ceil(size / columns) * cell + (alone ? 0 : HEAD) + GAP];
-      if (x && x + wide > width) [x, y, shelf] = [0, y + shelf, 0];
-      const box = { x, y: y + (alone ? 0 : HEAD), columns, wide };
-      x += wide + GAP;
-      shelf = Math.max(shelf, high);
-      return box;
-    });
-    placed = { cell, boxes, height: y + shelf };
-    if (placed.height <= height) break;
+    for (const shape of [2, 1.4, 1, 0.7, 3, 5]) {
+      plan = shelve(sizes, width, cell, shape);
+      if (plan.height <= height) return plan;
+    }
   }
-  return placed;
+  return plan;
 }
 
 /** `groups` are `{name, rows}`; `paint(row)` is a colour; `describe(row)` what is said of a node under the pointer. */

@@ -67,7 +67,7 @@ function Picture({ matrix, plugins, rows, chosen, onPick }) {
       plugins.forEach((plugin, place) => {
         const score = matrix.scores[plugin]?.[row];
         const refuses = refusal && (refusal.plugin === plugin || refusal.others?.some((other) => other.plugin === plugin));
-        context.fillStyle = refuses ? refused : score == null ? none : heat[Math.round((Math.max(0, score) / top[plugin]) * (heat.length - 1))];
+        context.fillStyle = refuses ? refused : score == null ? none : heat[Math.round((Math.max(0, score) / top[plugin]) * 0.7 * (heat.length - 1))];
         if (!refuses && score == null) context.globalAlpha = 0.35;
         context.fillRect(left + place * column, y, column - 3, line - gap);
         context.globalAlpha = 1;

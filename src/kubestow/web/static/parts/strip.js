@@ -19,7 +19,7 @@ export function stretches(decision) {
   }));
   parts.push({ name: "Deciding", tone: "c3", from: decided - spent, to: decided });
   for (const { step, plugin, time: at, seconds: took = 0 } of binding?.steps || []) {
-    parts.push({ name: plugin ? `${step} (${plugin})` : step, tone: step === "WaitOnPermit" ? "c5" : "c2", from: seconds(at) - took, to: seconds(at) });
+    parts.push({ name: plugin ? `${step} (${plugin})` : step, tone: step === "WaitOnPermit" ? "c5" : "c2", from: seconds(at), to: seconds(at) + took });
   }
   return parts.filter(({ from, to }) => Number.isFinite(from) && Number.isFinite(to) && to >= from);
 }

@@ -15,10 +15,10 @@ const until = (moment) => (moment == null ? "–" : moment <= now() ? "due" : `i
 const woken = ({ event, hint }) => (event ? `${event}${hint ? ` (${hint})` : ""}` : "–");
 const COLUMNS = [
   { key: "pod", title: "Pod", width: "minmax(180px,2fr)", small: "minmax(110px,1fr)", narrow: true, sort: ({ pod }) => pod, cell: ({ pod }) => html`<${Pod} pod=${pod} focusable=${false} />` },
-  { key: "state", title: "State", width: "150px", small: "120px", narrow: true, sort: ({ state }) => state, cell: ({ state }) => html`<${State} of=${state} />` },
+  { key: "state", title: "State", width: "160px", small: "120px", narrow: true, sort: ({ state }) => state, cell: ({ state }) => html`<${State} of=${state} />` },
   { key: "reason", title: "Reason", width: "minmax(160px,2.4fr)", sort: ({ reason }) => reason, cell: ({ reason }) => html`<span title=${reason}>${brief(reason) || "–"}</span>` },
   { key: "priority", title: "Priority", width: "86px", end: true, sort: ({ priority }) => priority, cell: ({ priority }) => count(priority) },
-  { key: "attempts", title: "Attempts", width: "86px", end: true, sort: ({ attempts }) => attempts, cell: ({ attempts }) => count(attempts) },
+  { key: "attempts", title: "Attempts", width: "96px", end: true, sort: ({ attempts }) => attempts, cell: ({ attempts }) => count(attempts) },
   { key: "age", title: "Age", width: "92px", small: "76px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
   { key: "retry", title: "Next retry", width: "100px", end: true, sort: ({ retry }) => retry, cell: ({ retry }) => until(retry) },
   { key: "event", title: "Woken by", width: "minmax(120px,1.2fr)", sort: woken, cell: (row) => html`<span title=${woken(row)}>${woken(row)}</span>` },
