@@ -64,6 +64,7 @@ class Setting:
     below: dict[str, Page] = field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
     leads: bool = True
+    posts: dict[str, Page] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ async def served(setting: Setting) -> AsyncIterator[Reader]:
         lambda: setting.pods,
         lambda: setting.leads,
         setting.below,
+        setting.posts,
     )
     reviews: Any = setting.reviews
     server = SecureServer(

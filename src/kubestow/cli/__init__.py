@@ -34,6 +34,7 @@ _SUBCOMMANDS = {
     "simulate": _Entry("kubestow.cli.simulate", "Run a cluster in virtual time and report what came of it."),
     "sweep": _Entry("kubestow.cli.sweep", "Simulate with many configurations and tell which did best."),
     "up": _Entry("kubestow.cli.up", "Run a whole cluster: API server, nodes and scheduler."),
+    "view": _Entry("kubestow.cli.view", "Show results of a simulation, or a recording, on a page."),
 }
 
 

@@ -1,7 +1,9 @@
 """Running `kubestow simulate`: read, run with a progress bar where there is a terminal, write, summarise."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,13 +18,18 @@ from kubestow.objects import ObjectsError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import running
 from kubestow.simulator.contents import ObjectError
+from kubestow.simulator.decision_lines import NODES
 from kubestow.simulator.recording.files import is_recording
 from kubestow.simulator.recording.replaying import Replay
 from kubestow.simulator.results import span, summary
 from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.scenario.reading import read
+from kubestow.web.files import kept
+from kubestow.web.run import configuration_told
 
 _DEFAULTS = config.Features()
+_MOMENTS = 600
+"""About how many moments of a run are kept."""
 
 
 class SimulateError(Exception):
@@ -42,11 +49,39 @@ def run(
     timed: bool = False,
 ) -> None:
     """Simulate, and tell what came of it; raises SimulateError."""
+    done = simulate(files, seed, out, configuration, plugins, features, decision_nodes, checked=checked, timed=timed)
+    for line in summary(done.results):
+        click.echo(line)
+    if out is not None:
+        click.echo(f"Wrote {out / 'report.html'}, results.json, samples.csv and decisions.jsonl.")
+        click.echo(f"See it: kubestow view {shlex.quote(str(out))}")
+
+
+def simulate(
+    files: tuple[str, ...],
+    seed: int | None,
+    out: Path | None,
+    configuration: str | None,
+    plugins: PluginCollection,
+    features: config.Features,
+    decision_nodes: int = NODES,
+    *,
+    checked: bool = False,
+    timed: bool = False,
+) -> running.Run:
+    """Simulate, with a progress bar; raises SimulateError."""
     with problems():
         source = source_of(files)
         chosen = load_configuration(configuration, plugins, features)
+        watching = None
+        if out is not None:
+            length = source.longest if source.duration is None else source.duration
+            every = min(max(length / _MOMENTS, 1.0), source.sample)
+            watching = partial(
+                kept, folder=out, every=every, configuration=configuration_told(chosen, features, plugins)
+            )
         with _progress() as progress:
-            done = running.run(
+            return running.run(
                 source,
                 out,
                 progress,
@@ -58,11 +93,8 @@ def run(
                 features=features,
                 checked=checked,
                 timed=timed,
+                watching=watching,
             )
-    for line in summary(done.results):
-        click.echo(line)
-    if out is not None:
-        click.echo(f"Wrote {out / 'report.html'}, results.json, samples.csv and decisions.jsonl.")
 
 
 def replay(

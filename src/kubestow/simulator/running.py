@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from kubestow.simulator.simulation import Simulation
 
 Progress = Callable[[float, float, int], None]
 """Told how many seconds have been simulated, of how many, and how many pods were bound."""
+Watching = Callable[[Simulation], AbstractContextManager[None]]
 _TURNS = 200
 _TICK = 1e-6
 """Seconds that are as good as none."""
@@ -57,9 +58,13 @@ def run(
     progress: Progress | None = None,
     name: str = "",
     decision_nodes: int = NODES,
+    watching: Watching | None = None,
     **settings: Any,
 ) -> Run:
-    """Simulate; Ctrl-C ends it early, with what there is until then. Raises ObjectsError, OSError."""
+    """Simulate; Ctrl-C ends it early, with what there is until then. Raises ObjectsError, OSError.
+
+    `watching` goes along with a run whose results are kept.
+    """
     if out is None:
         with source.simulation(**settings) as simulation, _seldom_collecting():
             return _run(source, simulation, progress)
@@ -67,7 +72,7 @@ def run(
         assert simulation.decisions is not None
         out.mkdir(parents=True, exist_ok=True)
         part = out / f".{DECISIONS}.part"
-        with part.open("wb") as file:
+        with part.open("wb") as file, nullcontext() if watching is None else watching(simulation):
             decisions = DecisionLines(simulation.decisions, file.write, decision_nodes)
             done = _run(source, simulation, progress)
             decisions.finish()

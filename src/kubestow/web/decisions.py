@@ -84,7 +84,7 @@ class Recorded:
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
         rows: dict[Names, int] = {}
-        found = _Refused()
+        found = Refused()
         for count, record in enumerate(self._recorder):
             if count >= _LATELY:
                 break
@@ -99,7 +99,7 @@ class Recorded:
         return found.told()
 
 
-class _Refused:
+class Refused:
     """Refusals, by reason."""
 
     def __init__(self) -> None:

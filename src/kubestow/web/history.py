@@ -115,7 +115,7 @@ class History:
 
 
 def together(figures: Sequence[Figures]) -> Figures:
-    """Those of neighbours: sums of what is counted, the last of what stands, the highest of what is measured."""
+    """Those of neighbours: sums of what is counted, the last of what stands; of high percentiles the highest."""
     last = figures[-1]
     if len(figures) == 1:
         return last
@@ -132,13 +132,16 @@ def together(figures: Sequence[Figures]) -> Figures:
         last.nodes,
         last.pods,
         last.pending,
-        _highest([one.cycle for one in figures]),
-        _highest([one.wait for one in figures]),
+        _percentiles([one.cycle for one in figures]),
+        _percentiles([one.wait for one in figures]),
         plugins,
         last.requested,
     )
 
 
-def _highest(parts: Sequence[dict[str, float | None]]) -> dict[str, float | None]:
-    keys = dict.fromkeys(key for part in parts for key in part)
-    return {key: max((found for part in parts if (found := part.get(key)) is not None), default=None) for key in keys}
+def _percentiles(parts: Sequence[dict[str, float | None]]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for key in dict.fromkeys(key for part in parts for key in part):
+        values = sorted(value for part in parts if (value := part.get(key)) is not None)
+        found[key] = None if not values else values[len(values) // 2] if key == "p50" else values[-1]
+    return found

@@ -60,23 +60,25 @@ class Watch:
         self._time = watched.clock.now()
         self._nodes = _Nodes(watched.cluster)
         self._waiting = _Waiting(watched)
+        self._counted = (0, 0, 0, 0)
         self._decision = 0
         self._plugin_seconds: dict[str, float] = {}
         self._plugins_at = self._time
 
-    def look(self) -> Moment | None:
-        """What is new; None if nothing is, and that was told not long ago."""
+    def look(self, *, anyway: bool = False) -> Moment | None:
+        """What is new; None if nothing is, and that was told not long ago, unless a moment is wanted anyway."""
         now, nodes, waiting = self._watched.clock.now(), self._nodes, self._waiting
         nodes.look()
         waiting.look()
-        records = list(self._new_records())
-        is_news = nodes.is_new or nodes.usage or nodes.placed or nodes.gone or waiting.rows or waiting.left or records
+        counted = self._count()
+        changed = nodes.usage or nodes.placed or nodes.gone or waiting.rows or waiting.left
+        is_news = bool(anyway or nodes.is_new or changed or counted != self._counted)
         if not is_news and self._has_looked and now - self._time < _QUIET_SECONDS:
             return None
         self._number += 1
         self._has_looked = True
-        figures = self._figures(now, records)
-        self._time = now
+        figures = self._figures(now, counted)
+        self._time, self._counted = now, counted
         return Moment(
             self._number,
             round(now, 3),
@@ -90,26 +92,35 @@ class Watch:
             self._decision,
         )
 
-    def _figures(self, now: float, records: list[Record]) -> Figures:
+    def _count(self) -> tuple[int, int, int, int]:
+        """Pods scheduled, attempts, preemptions and victims, since the scheduler began."""
+        metrics = self._watched.metrics
+        results = metrics.schedule_attempts.read()
+        scheduled = sum(count for (_profile, result), count in results.items() if result == "scheduled")
+        (victims,) = metrics.preemption_victims.read().values()
+        return int(scheduled), int(sum(results.values())), sum(victims.counts), round(victims.total)
+
+    def _figures(self, now: float, counted: tuple[int, int, int, int]) -> Figures:
         table, counts = self._watched.cluster.nodes, self._waiting.counts
         allocatable, requested = table.allocatable[:2].sum(axis=1), table.requested[:2].sum(axis=1)
         shares = {
             name: round(float(requested[row] / allocatable[row]), 4) if allocatable[row] else 0.0
             for name, row in (("cpu", CPU), ("memory", MEMORY))
         }
-        bound = [record for record in records if record.outcome == SCHEDULED]
-        victims = [len(record.post_filter.victims) for record in records if record.post_filter is not None]
+        records = list(self._new_records())
+        waits = [_waited(record) for record in records if record.outcome == SCHEDULED]
+        bound, attempts, preemptions, victims = (new - old for new, old in zip(counted, self._counted, strict=True))
         return Figures(
             round(now - self._time, 3),
-            len(bound),
-            len(records),
-            sum(1 for count in victims if count),
-            sum(victims),
+            bound,
+            attempts,
+            preemptions,
+            victims,
             table.count,
             self._watched.cluster.pod_count,
             counts,
             percentiles([record.seconds for record in records], (50, 99)),
-            percentiles([_waited(record) for record in bound], (50, 90, 99)),
+            percentiles(waits, (50, 90, 99)),
             self._plugins(now),
             shares,
         )

@@ -1,0 +1,205 @@
+"""What a simulation leaves for the page, beside its results: its moments, a line each; and how that is read again.
+
+    {"kubestow":"moments","version":1,"configuration":{...}}     the first line of moments.jsonl.gz
+    {"number":1,"time":1767225600.0,"figures":{...},...}         a moment; docs/reference/web-api.md has what is in it
+
+A file that is not complete is not there: it gets its name when the simulation is over.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+from kubestow.decisions.reading import Query
+from kubestow.decisions.schema import Decision
+from kubestow.model.timestamps import parse_time
+from kubestow.simulator.running import DECISIONS
+from kubestow.simulator.simulation import Simulation
+from kubestow.web.decisions import Attempt, Refused, nodes_of, without_nodes
+from kubestow.web.history import History
+from kubestow.web.moments import Moment
+from kubestow.web.run import Run
+from kubestow.web.watching import Watch, Watched
+
+MOMENTS = "moments.jsonl.gz"
+VERSION = 1
+_FAST = 1
+_MOST_BYTES = 1 << 30
+_REFUSALS_IN = 200
+"""So many decisions are looked at for refusals; each is read from the file."""
+
+
+class ViewError(Exception):
+    """What cannot be shown; the message names the file and says why."""
+
+
+class Header(msgspec.Struct):
+    """The first line."""
+
+    kubestow: str = ""
+    version: int = 0
+    configuration: dict[str, Any] = {}
+
+
+# Writing
+
+
+@contextmanager
+def kept(simulation: Simulation, folder: Path, every: float, configuration: dict[str, Any]) -> Iterator[None]:
+    """Write the moments of a simulation to a folder, one every so many seconds and one at the end."""
+    path = folder / MOMENTS
+    part = path.with_name(f".{MOMENTS}.part")
+    # Without a time in it, the same simulation gives the same bytes.
+    with part.open("wb") as raw, gzip.GzipFile("", "wb", _FAST, raw, mtime=0) as file:
+        moments = _Keeping(simulation, cast("BinaryIO", file), every)
+        file.write(msgspec.json.encode(Header("moments", VERSION, configuration)) + b"\n")
+        moments.look(simulation)
+        yield
+        moments.write(anyway=True)
+    part.replace(path)
+
+
+class _Keeping:
+    """Looks at a simulation again and again."""
+
+    def __init__(self, simulation: Simulation, file: BinaryIO, every: float) -> None:
+        core, recorder = simulation.core, simulation.decisions
+        assert recorder is not None
+        self._simulation = simulation
+        self._file = file
+        self._every = every
+        self._encode = msgspec.json.Encoder().encode
+        self._watch = Watch(
+            Watched(core.cluster, core.queue, core.waiting_pods, simulation.metrics, recorder, simulation.loop.clock)
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Keeping":
+        """A fork is not watched."""
+        return self
+
+    def look(self, simulation: Simulation) -> None:
+        """Now, and again later."""
+        if simulation is self._simulation:
+            self.write()
+            simulation.at(simulation.time + self._every, self.look)
+
+    def write(self, *, anyway: bool = False) -> None:
+        """What is new."""
+        moment = self._watch.look(anyway=anyway)
+        if moment is not None:
+            self._file.write(self._encode(moment) + b"\n")
+
+
+# Reading
+
+
+def read(folder: Path) -> Run:
+    """A simulation that was kept; raises ViewError."""
+    history = History(_MOST_BYTES)
+    try:
+        header = _read_moments(folder / MOMENTS, history)
+        decisions = FromFile(folder / DECISIONS)
+        results = msgspec.json.decode((folder / "results.json").read_bytes(), type=dict[str, Any])
+    except FileNotFoundError as error:
+        missing = Path(error.filename).name
+        raise ViewError(
+            f"{folder}: has no {missing}; kubestow simulate --out makes folders that can be shown"
+        ) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise ViewError(f"{folder}: cannot be read: {error}") from None
+    except msgspec.MsgspecError as error:
+        raise ViewError(f"{folder / 'results.json'}: not results of a simulation: {error}") from None
+    return Run(str(folder), history, decisions, lambda: header.configuration, results=results)
+
+
+def _read_moments(path: Path, history: History) -> Header:
+    decoder = msgspec.json.Decoder(Moment)
+    with gzip.open(path) as file:
+        try:
+            header = msgspec.json.decode(file.readline(), type=Header)
+            if header.kubestow != "moments" or header.version != VERSION:
+                raise ViewError(f"{path}: is of version {header.version}; this program reads version {VERSION}")
+            for line in file:
+                history.add(decoder.decode(line))
+        except msgspec.MsgspecError as error:
+            raise ViewError(f"{path}: not moments of a simulation: {error}") from None
+        except (IndexError, KeyError, ValueError) as error:
+            raise ViewError(f"{path}: a moment does not go with those before: {error}") from None
+    if not history.now.moment:
+        raise ViewError(f"{path}: has no moments")
+    return header
+
+
+class Line(msgspec.Struct, gc=False):
+    """What is kept in memory of a decision in a file; it is found by the same fields as a record."""
+
+    pod: str
+    outcome: str
+    chosen: str | None
+    message: str
+    time: str
+    id: int = 0
+    uid: str = ""
+    rejectedBy: tuple[str, ...] = ()
+    nominatedNode: str = ""
+    offset: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return parse_time(self.time)
+
+
+class FromFile:
+    """The decisions that a simulation has written: a line each."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError, ViewError."""
+        self._path = path
+        self._lines: list[Line] = []
+        decoder = msgspec.json.Decoder(Line)
+        offset = 0
+        with path.open("rb") as file:
+            for number, text in enumerate(file, 1):
+                try:
+                    line = decoder.decode(text)
+                    parse_time(line.time)
+                except (msgspec.MsgspecError, ValueError) as error:
+                    raise ViewError(f"{path}:{number}: not a decision: {error}") from None
+                line.offset = offset
+                self._lines.append(line)
+                offset += len(text)
+
+    def find(self, query: Query) -> Iterator[Attempt]:
+        for line in reversed(self._lines):
+            namespace, _, name = line.pod.partition("/")
+            if (
+                (not query.namespace or namespace == query.namespace)
+                and (not query.pod or query.pod in (name, line.uid))
+                and (not query.node or query.node in (line.chosen, line.nominatedNode))
+                and (not query.outcome or line.outcome == query.outcome)
+                and (not query.plugin or query.plugin in line.rejectedBy)
+                and query.since <= line.seconds <= query.until
+                and (not query.before or line.id < query.before)
+            ):
+                yield Attempt(line.id, line.seconds, line.outcome, line.message, line.chosen, line.pod, line)
+
+    def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
+        with self._path.open("rb") as file:
+            file.seek(attempt.source.offset)
+            decision = msgspec.json.decode(file.readline(), type=Decision)
+        return decision if nodes else without_nodes(decision)
+
+    def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
+        found = Refused()
+        for count, attempt in enumerate(self.find(Query(until=until))):
+            if count >= _REFUSALS_IN:
+                break
+            result = nodes_of(self.tell(attempt)).get(node)
+            if result is not None and result.rejected is not None:
+                found.add(result.rejected, attempt)
+        return found.told()

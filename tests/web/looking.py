@@ -1,0 +1,129 @@
+"""A page about a scheduler in virtual time: looked at, served on a free port, and read."""
+
+import asyncio
+import http.client
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubestow import config
+from kubestow.explaining.world import Setup
+from kubestow.plugin.loading import PluginCollection
+from kubestow.testing import SchedulerHarness
+from kubestow.web.api import Api
+from kubestow.web.decisions import Recorded
+from kubestow.web.events import Events
+from kubestow.web.history import History
+from kubestow.web.local import HOST, LocalServer
+from kubestow.web.moments import Moment
+from kubestow.web.pages import Site
+from kubestow.web.run import Run, configuration_told
+from kubestow.web.trying import Bench
+from kubestow.web.watching import Watch, Watched
+
+TOKEN = "let-me-in"
+API = "/ui/api/v1"
+
+
+class Looking:
+    """Watches a harness that keeps records."""
+
+    def __init__(self, world: SchedulerHarness, limit: int = 1 << 26, features: config.Features | None = None) -> None:
+        core, recorder, clock = world.core, world.decisions, world.clock
+        assert recorder is not None
+        features = features or config.Features()
+        configuration = config.default(features)
+        self.history = History(limit)
+        self.events = Events(self.history)
+        self._watch = Watch(
+            Watched(core.cluster, core.queue, core.waiting_pods, world.metrics, recorder, clock), number=1000
+        )
+        self.run = Run(
+            "a test",
+            self.history,
+            Recorded(recorder),
+            lambda: configuration_told(configuration, features),
+            Bench(core, recorder, clock, lambda: Setup(configuration, features), PluginCollection),
+            lambda: core.cluster.listers.pod_groups,
+        )
+
+    def look(self) -> Moment | None:
+        """One more moment, told to whoever listens."""
+        moment = self._watch.look()
+        if moment is not None:
+            self.history.add(moment)
+            self.events.tell(moment)
+        return moment
+
+    def look_after(self, world: SchedulerHarness, *objects: Any) -> None:
+        """Add objects, let them be handled, and look."""
+        for obj in objects:
+            world.cluster.add(obj)
+        world.run_for(1.0)
+        assert self.look() is not None
+
+    def site(self) -> Site:
+        return Site(Api([self.run], self.events))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def tree(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Reader:
+    """Asks a server; every call is a connection of its own."""
+
+    port: int
+    token: str = TOKEN
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def get(self, path: str, method: str = "GET", body: str | None = None) -> Answer:
+        return await asyncio.to_thread(self.read, path, method, body)
+
+    def read(self, path: str, method: str = "GET", body: str | None = None) -> Answer:
+        """The same, where nothing else goes on meanwhile."""
+        headers = {**self.headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=30)
+        try:
+            connection.request(method, path, None if body is None else body.encode(), headers)
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+
+def served(site: Site, read: Callable[[Reader], Awaitable[Any]]) -> Any:
+    """Serve a site while somebody reads it."""
+
+    async def main() -> Any:
+        server = LocalServer(site, TOKEN)
+        address = await server.start(0)
+        try:
+            return await read(Reader(int(address.split(":")[2].partition("/")[0])))
+        finally:
+            await server.stop()
+
+    return asyncio.run(main())
+
+
+def ask(site: Site, *paths: str) -> list[Any]:
+    """The answers to some GETs, which must all succeed; as JSON."""
+
+    async def read(reader: Reader) -> list[Any]:
+        answers = [await reader.get(API + path) for path in paths]
+        assert [answer.status for answer in answers] == [200] * len(paths), answers
+        return [answer.tree for answer in answers]
+
+    found: list[Any] = served(site, read)
+    return found

@@ -1,0 +1,174 @@
+"""Moments: what is told, what they add up to, and how far back one can look."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.json import decode, encode
+
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from kubestow.web import tables
+from kubestow.web.history import History
+from kubestow.web.moments import Moment, State
+from web.looking import Looking
+
+
+def told(state: State) -> dict[str, Any]:
+    """Everything of a state, to be compared."""
+    return {
+        "cluster": {key: value for key, value in tables.ClusterTable().of(state).items() if key != "moment"},
+        "queue": {uid: encode(pod) for uid, pod in state.waiting.items()},
+        "placed": {node: {uid: encode(pod) for uid, pod in pods.items()} for node, pods in state.placed.items()},
+    }
+
+
+ACTIONS = st.lists(
+    st.tuples(st.sampled_from(["node", "pod", "big", "remove pod", "remove node", "label"]), st.integers(0, 5)),
+    max_size=12,
+)
+
+
+def act(world: SchedulerHarness, there: set[str], action: str, number: int) -> None:
+    """One thing that happens; what makes no sense is left out."""
+    cluster, name, pod = world.cluster, f"n{number}", f"p{number}"
+    match action:
+        case "node" if name not in there:
+            cluster.add(make_node(name, cpu="2"))
+            there.add(name)
+        case "label" if name in there:
+            cluster.update(make_node(name, cpu="4", labels={"l": "v"}))
+        case "remove node" if name in there:
+            cluster.delete(cluster.node(name))
+            there.discard(name)
+        case "pod" | "big" if pod not in there:
+            cluster.add(make_pod(pod, cpu="1" if action == "pod" else "9"))
+            there.add(pod)
+        case "remove pod" if pod in there:
+            cluster.delete(cluster.pod(pod), 0.5)
+            there.discard(pod)
+        case _:
+            pass
+    world.run_for(1.0)
+
+
+@settings(max_examples=30)
+@given(st.lists(ACTIONS, min_size=1, max_size=5))
+def test_moments_add_up_to_what_there_is(turns: list[list[tuple[str, int]]]) -> None:
+    """Whatever happens between looks: one who saw them all, one who looks back, and one who sees the end, agree."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        looking = Looking(world)
+        seen: list[tuple[float, dict[str, Any]]] = []
+        passed, there = State(), set[str]()
+        for turn in turns:
+            for action, number in turn:
+                act(world, there, action, number)
+            world.run_for(20.0)
+            moment = looking.look()
+            assert moment is not None
+            # As it comes from a file.
+            passed.apply(decode(encode(moment), type=Moment))
+            assert told(passed) == told(looking.history.now)
+            seen.append((moment.time, told(looking.history.now)))
+        last = Looking(world)
+        last.look()
+        fresh, now = told(last.history.now), told(looking.history.now)
+        fresh["cluster"].pop("layout"), now["cluster"].pop("layout")
+        assert fresh["queue"] == now["queue"]
+        assert fresh["placed"] == now["placed"]
+        assert {**fresh["cluster"], "time": 0} == {**now["cluster"], "time": 0}
+        for time, expected in reversed(seen):
+            state = looking.history.at(time)
+            assert state is not None
+            assert told(state) == expected
+
+
+def test_nothing_new_is_told_seldom() -> None:
+    """An idle cluster costs a moment every ten seconds."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        world.cluster.add(make_node("n1"))
+        looking = Looking(world)
+        assert looking.look() is not None
+        world.run_until_idle()
+        assert looking.look() is not None
+        world.run_for(5.0)
+        assert looking.look() is None
+        world.run_for(6.0)
+        moment = looking.look()
+        assert moment is not None
+        assert moment.figures.seconds == pytest.approx(11.0, abs=0.1)
+
+
+def test_figures_count_what_happened_since() -> None:
+    """Attempts, pods bound, and how long they waited."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        looking = Looking(world)
+        looking.look()
+        world.cluster.add(make_node("n1", cpu="2"))
+        for number in range(3):
+            world.cluster.add(make_pod(f"p{number}", cpu="1"))
+        world.run_until_idle()
+        moment = looking.look()
+        assert moment is not None
+        figures = moment.figures
+        assert (figures.attempts, figures.bound, figures.nodes, figures.pods) == (3, 2, 1, 2)
+        assert (figures.pending["unschedulable"], figures.requested["cpu"]) == (1, 1.0)
+        assert figures.wait["p99"] is not None
+
+
+def test_the_event_that_woke_a_pod_is_told() -> None:
+    """With the plugin whose hint said that it may help, even if it did not."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        world.cluster.add(make_node("n1", cpu="1"))
+        world.cluster.add(make_pod("one", cpu="4"))
+        world.cluster.add(make_pod("two", cpu="4"))
+        world.run_for(20.0)
+        looking = Looking(world)
+        looking.look()
+        assert {(row.attempts, row.event) for row in looking.history.now.waiting.values()} == {(1, "")}
+        world.cluster.update(make_node("n1", cpu="5"))
+        world.run_for(20.0)
+        looking.look()
+        (row,) = looking.history.now.waiting.values()
+        assert (row.state, row.attempts) == ("unschedulable", 2)
+        assert (row.event, row.hint) == ("NodeUpdateNodeAllocatable", "NodeResourcesFit")
+
+
+def moved(history: History) -> list[float]:
+    points: list[float] = history.points(0.0, float("inf"), 1000)["time"]
+    return points
+
+
+def test_the_ring_forgets_the_oldest() -> None:
+    """What is left is still right."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        looking = Looking(world, limit=40_000)
+        world.cluster.add(make_node("n1", cpu="100"))
+        looking.look()
+        first = looking.history.end
+        for number in range(60):
+            world.cluster.add(make_pod(f"p{number}", cpu="1"))
+            world.run_for(1.0)
+            looking.look()
+        assert len(moved(looking.history)) < 40
+        assert looking.history.at(first) is None
+        oldest = looking.history.at(looking.history.begin)
+        assert oldest is not None
+        assert 0 < int(oldest.pods.sum()) == len(oldest.placed["n1"]) < 60
+        assert int(looking.history.now.pods.sum()) == 60
+
+
+def test_points_are_put_together() -> None:
+    """So that a long time is as many points as fit a screen; nothing is lost of what is counted."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        looking = Looking(world)
+        world.cluster.add(make_node("n1", cpu="100"))
+        for number in range(20):
+            world.cluster.add(make_pod(f"p{number}"))
+            world.run_for(1.0)
+            looking.look()
+        every, few = (looking.history.points(0.0, float("inf"), most) for most in (100, 4))
+        assert (len(every["time"]), len(few["time"])) == (20, 4)
+        assert sum(every["bound"]) == sum(few["bound"]) == 20
+        assert sum(few["seconds"]) == pytest.approx(sum(every["seconds"]))
+        assert few["time"][-1] == every["time"][-1]

@@ -1,0 +1,223 @@
+"""`kubestow view`: results of simulations and recordings, whole or broken."""
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kubestow.cli import main
+from kubestow.simulator.recording.files import RecordingWriter
+from kubestow.web.api import Api
+from kubestow.web.files import MOMENTS, ViewError, read
+from kubestow.web.pages import Site
+from web.looking import Reader, ask
+
+SCENARIO = """apiVersion: kubestow.dev/v1
+kind: Scenario
+spec:
+  duration: 10m
+  sample: 10s
+  nodes:
+  - {count: 3, name: "node-{}", cpu: 4, memory: 32Gi}
+  arrivals:
+  - name: p
+    pod: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 3}}}]}}
+    times: [10, 11, 12, 13]
+    run: 5m
+  - name: small
+    pod: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 500m}}}]}}
+    times: [400, 401]
+    run: 1m
+"""
+PACKING = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same scenario with two configurations."""
+    folder = tmp_path_factory.mktemp("simulated")
+    (folder / "s.yaml").write_text(SCENARIO)
+    (folder / "c.yaml").write_text(PACKING)
+    for name, options in (("spread", []), ("packed", ["--config", str(folder / "c.yaml")])):
+        ran = CliRunner().invoke(main, ["simulate", str(folder / "s.yaml"), "--out", str(folder / name), *options])
+        assert ran.exit_code == 0, ran.output
+        assert f"kubestow view {folder / name}" in ran.output
+    return folder / "spread", folder / "packed"
+
+
+def site(*folders: Path) -> Site:
+    return Site(Api([read(folder) for folder in folders]))
+
+
+def test_a_simulation_is_shown_at_any_time(folders: tuple[Path, Path]) -> None:
+    """Three nodes are full in the beginning, and a pod waits; in the end it alone is there."""
+    page = site(folders[0])
+    (about,) = ask(page, "")
+    assert (about["live"], about["to"] - about["from"]) == (False, 600.0)
+    assert about["can"] == {"explain": False, "try": False, "compare": False}
+    early = f"?at={about['from'] + 60}"
+    cluster, queue, times = ask(page, f"/cluster{early}", f"/queue{early}", "/times")
+    assert cluster["requested"]["cpu"] == [3000, 3000, 3000]
+    assert [row[1:3] for row in queue["rows"]] == [["default/p-3", "unschedulable"]]
+    assert (sum(times["bound"]), max(times["pending"]["unschedulable"])) == (6, 1)
+    end, node = ask(page, "/cluster", f"/nodes/node-0{early}")
+    assert sum(end["pods"]) == 1
+    assert len(node["pods"]["rows"]) == 1
+    assert node["refusals"][0]["pods"] == ["default/p-3"]
+
+
+def test_decisions_of_a_simulation(folders: tuple[Path, Path]) -> None:
+    """Found by pod and plugin, with all attempts and what was said of nodes."""
+    page = site(folders[0])
+    found, rejected, others = ask(
+        page, "/decisions/default/p-3", "/decisions?plugin=NodeResourcesFit", "/decisions?limit=2"
+    )
+    assert [attempt["outcome"] for attempt in found["attempts"]] == ["unschedulable", "scheduled"]
+    assert found["decision"]["outcome"] == "scheduled"
+    assert found["matrix"]["nodes"][0] == found["decision"]["chosen"]
+    assert {item["pod"] for item in rejected["items"]} == {"default/p-3"}
+    assert [item["pod"] for item in others["items"]] == ["default/small-1", "default/small-0"]
+    (one,) = ask(page, f"/decisions/default/p-3?id={found['attempts'][0]['id']}")
+    assert one["matrix"]["refusals"][0]["count"] == 3
+
+
+def test_two_runs_are_compared(folders: tuple[Path, Path]) -> None:
+    """What moved, and whose doing it is; both can be looked at."""
+    compared, first, second = ask(site(*folders), "/compare", "", "?run=1")
+    assert (compared["a"], compared["b"], compared["pods"]) == (str(folders[0]), str(folders[1]), 6)
+    (group,) = [group for group in compared["groups"] if group["kind"] == "score"]
+    assert group["plugin"] == "NodeResourcesFit"
+    assert "default/small-1" in {pod["pod"] for pod in group["pods"]}
+    assert {"name": "pods bound", "a": 6, "b": 6} in compared["figures"]
+    assert (first["name"], second["name"]) == (str(folders[0]), str(folders[1]))
+
+
+def test_the_same_simulation_leaves_the_same_moments(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """Byte by byte."""
+    ran = CliRunner().invoke(main, ["simulate", str(folders[0].parent / "s.yaml"), "--out", str(tmp_path / "again")])
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "again" / MOMENTS).read_bytes() == (folders[0] / MOMENTS).read_bytes()
+
+
+def recording(path: Path) -> Path:
+    """A node, and a pod that came later."""
+    resources = {"requests": {"cpu": "1"}}
+    container = {"name": "c", "image": "i", "resources": resources}
+    allocatable = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+    metadata = {"name": "p", "namespace": "default", "uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    spec = {"containers": [container], "schedulerName": "default-scheduler"}
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "uid": "u0"},
+        "status": {"allocatable": allocatable},
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+    writer = RecordingWriter(path)
+    for time, op, obj in ((0.0, "start", None), (0.0, "put", node), (0.0, "synced", None), (5.0, "put", pod)):
+        writer.add(1_767_225_600.0 + time, op, obj)
+    writer.close()
+    return path
+
+
+def test_a_recording_is_run_again_and_shown(tmp_path: Path) -> None:
+    """In a process, which tells the address, answers there, and ends in good order."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kubestow", "view", str(recording(tmp_path / "r.gz"))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        address, token = process.stdout.readline().split()[-1].split("#token=")
+        reader = Reader(int(address.split(":")[2].partition("/")[0]), token)
+        found = reader.read("/ui/api/v1/decisions/default/p")
+        assert (found.status, found.tree["decision"]["chosen"]) == (200, "n")
+        about = reader.read("/ui/api/v1").tree
+        assert about["name"] == str(tmp_path / "r.gz")
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "Running" in errors
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none", "there is no such file or folder"),
+        ("empty", "has no moments.jsonl.gz; kubestow simulate --out makes folders"),
+        ("text.txt", "is neither a recording nor a folder of results"),
+        ("odd.gz", "not a recording"),
+    ],
+)
+def test_what_cannot_be_shown_is_named(tmp_path: Path, name: str, words: str) -> None:
+    """With what is wrong."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.txt").write_text("hello")
+    (tmp_path / "odd.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
+    ran = CliRunner().invoke(main, ["view", str(tmp_path / name)])
+    assert ran.exit_code == 1
+    assert words in ran.stderr
+    assert str(tmp_path / name) in ran.stderr
+
+
+def changed(folder: Path, into: Path, name: str, content: bytes) -> Path:
+    """A copy of results with another file in it."""
+    into.mkdir()
+    for file in folder.iterdir():
+        (into / file.name).write_bytes(content if file.name == name else file.read_bytes())
+    return into
+
+
+def lines(*trees: Any) -> bytes:
+    return gzip.compress(b"".join(json.dumps(tree).encode() + b"\n" for tree in trees))
+
+
+HEADER = {"kubestow": "moments", "version": 1, "configuration": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (MOMENTS, b"hello", "cannot be read"),
+        (MOMENTS, lines(HEADER, {"number": 1})[:-12], "cannot be read"),
+        (MOMENTS, lines({"version": 2}), "version 2"),
+        (MOMENTS, lines(HEADER), "has no moments"),
+        (MOMENTS, lines(HEADER, {"number": 1}), "not moments of a simulation"),
+        (
+            MOMENTS,
+            lines(
+                HEADER,
+                {
+                    "number": 1,
+                    "time": 1.0,
+                    "figures": {"seconds": 1},
+                    "usage": {"at": [9], "pods": [1], "requested": {}},
+                },
+            ),
+            "does not go with those before",
+        ),
+        ("decisions.jsonl", b'{"pod": 1}\n', "decisions.jsonl:1: not a decision"),
+        ("results.json", b"[]", "not results of a simulation"),
+    ],
+)
+def test_broken_results_are_named(
+    folders: tuple[Path, Path], tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    """The file, and what is wrong with it."""
+    with pytest.raises(ViewError, match=words):
+        read(changed(folders[0], tmp_path / "broken", name, content))
