@@ -227,9 +227,9 @@ class _Nodes:
             pods, told = table.pods[row], self._pods.get(row)
             if told is None:
                 told = self._pods[row] = {}
-            for uid in told.keys() - pods.keys():
+            for uid in sorted(told.keys() - pods.keys()):
                 self.gone.append((told.pop(uid).node, uid))
-            new = pods.keys() - told.keys()
+            new = sorted(pods.keys() - told.keys())
             # Where no pod came, one of them may ask for something else than before.
             for uid in new or [uid for uid in pods if told[uid].requests is not pods[uid].requests.amounts]:
                 placed = told[uid] = _placed(pods[uid], table.names[row])
