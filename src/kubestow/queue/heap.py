@@ -5,7 +5,7 @@ living, the heap is rebuilt, so that it never holds more than twice what it shou
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kubestow.queue.queued_pod import QueuedPod
@@ -30,6 +30,11 @@ class PodHeap:
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return (queued for _, queued in self._live.values())
+
+    @property
+    def entries(self) -> Mapping[str, object]:
+        """By uid; an entry is another one whenever its pod was pushed."""
+        return self._live
 
     def get(self, uid: str) -> QueuedPod | None:
         found = self._live.get(uid)

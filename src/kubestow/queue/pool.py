@@ -6,7 +6,7 @@ that are alike are together: if an event is no use to one of them, it is none to
 has waited too long.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kubestow.model.pod import Pod
 from kubestow.queue.heap import PodHeap
@@ -44,6 +44,11 @@ class Pool:
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return (queued for queued, *_ in self._pods.values())
+
+    @property
+    def entries(self) -> Mapping[str, object]:
+        """By uid; an entry is another one whenever its pod was put here."""
+        return self._pods
 
     @property
     def gated(self) -> int:

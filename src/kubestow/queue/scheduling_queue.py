@@ -10,7 +10,7 @@ instead, and is asked about again when an event happens that the plugin holding 
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from kubestow.cluster.changes import pod_update_events
@@ -316,12 +316,20 @@ class SchedulingQueue:
             "gated": [queued.pod for queued in self._pool if queued.gate],
         }
 
-    def waiting(self) -> Iterator[tuple[str, QueuedPod, float | None]]:
-        """Every waiting pod, where it is, and when it will be tried at the latest; None: at once, or nobody knows."""
-        yield from ((ACTIVE, queued, None) for queued in self._active)
-        yield from ((BACKOFF, queued, self._backoff.expiry(queued)) for queued in self._backoff)
-        for queued in self._pool:
-            yield ("gated", queued, None) if queued.gate else (UNSCHEDULABLE, queued, self._pool.deadline(queued))
+    def entries(self) -> tuple[Mapping[str, object], ...]:
+        """What each place holds, by uid. A pod that came to a place, or was put there anew, has another entry."""
+        backoff = self._backoff
+        return self._active.entries, backoff.rejected.entries, backoff.errors.entries, self._pool.entries
+
+    def standing(self, uid: str) -> tuple[str, QueuedPod, float | None]:
+        """Where a waiting pod is, and when it will be tried at the latest; None: at once, or nobody knows."""
+        if queued := self._pool.get(uid):
+            return ("gated", queued, None) if queued.gate else (UNSCHEDULABLE, queued, self._pool.deadline(queued))
+        if queued := self._backoff.get(uid):
+            return BACKOFF, queued, self._backoff.expiry(queued)
+        queued = self._active.get(uid)
+        assert queued is not None, f"pod {uid} does not wait"
+        return ACTIVE, queued, None
 
     # How they move
 

@@ -1,8 +1,8 @@
 """Looks at a scheduler and tells what has changed since the last look.
 
 Nothing is asked of the scheduler that it would not know anyway: rows of the node table that have changed carry a
-number, pods in the queue the time at which they came, decisions their id. So a look costs what has changed, and a pass
-over the waiting pods where any of them moved.
+number, a pod has another entry in the queue each time it comes there, decisions have an id. So a look costs what has
+changed, and a glance at every waiting pod.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kubestow.binding.waiting import WaitingPod as PodAtPermit
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cluster.pods import PodInfo
@@ -257,35 +258,35 @@ class _Waiting:
     rows: list[WaitingPod] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    _moves: object = None
-    _told: dict[str, tuple[object, ...]] = field(default_factory=dict)
-    """By uid, what its row was made of."""
+    _places: tuple[dict[str, object], ...] = ()
+    """What the places of the queue held at the last look."""
+    _on_their_way: dict[str, object] = field(default_factory=dict)
+    """Pods in flight that were told, with what they wait for."""
 
     def look(self) -> None:
         """Find what has changed."""
         queue, waiting = self.watched.queue, self.watched.waiting_pods
-        self.rows, self.left = [], []
         in_flight = queue.in_flight_pods()
         self.counts = queue.lengths() | {IN_FLIGHT: len(in_flight) - len(waiting), WAITING: len(waiting)}
-        on_their_way = {pod.metadata.uid: pod for pod in in_flight[:_MOST_IN_FLIGHT]}
-        incoming = self.watched.metrics.queue_incoming_pods.read()
-        moves = (sum(incoming.values()), tuple(self.counts.values()), list(on_their_way))
-        if moves == self._moves:
-            return
-        self._moves = moves
-        before, self._told = self._told, {}
-        for state, queued, retry in queue.waiting():
-            made_of = (state, queued.pod, queued.timestamp, queued.attempts, retry)
-            self._told[queued.uid] = made_of
-            if before.get(queued.uid) != made_of:
-                self.rows.append(self._queued(state, queued, retry))
-        for uid, pod in on_their_way.items():
-            waits = waiting.get(uid)
-            self._told[uid] = (pod, waits)
-            if before.get(uid) != (pod, waits):
-                plugins = () if waits is None else tuple(waits.pending_plugins())
-                self.rows.append(self._on_its_way(pod, plugins, IN_FLIGHT if waits is None else WAITING))
-        self.left = [uid for uid in before if uid not in self._told]
+        places = queue.entries()
+        before = self._places or tuple({} for _ in places)
+        self._places = tuple(map(dict, places))
+        changed = [
+            uid
+            for place, then in zip(self._places, before, strict=True)
+            for uid, entry in place.items()
+            if then.get(uid) is not entry
+        ]
+        self.rows = [self._queued(*queue.standing(uid)) for uid in changed]
+        going, self._on_their_way = self._on_their_way, {}
+        for pod in in_flight[:_MOST_IN_FLIGHT]:
+            uid = pod.metadata.uid
+            waits = self._on_their_way[uid] = waiting.get(uid)
+            if uid not in going or going[uid] is not waits:
+                self.rows.append(self._on_its_way(pod, waits))
+        there = (*self._places, self._on_their_way)
+        gone = [uid for then, now in zip((*before, going), there, strict=True) for uid in then.keys() - now.keys()]
+        self.left = sorted(uid for uid in gone if not any(uid in now for now in there))
 
     def _queued(self, state: str, queued: QueuedPod, retry: float | None) -> WaitingPod:
         record = self.watched.recorder.last(queued.uid)
@@ -316,14 +317,23 @@ class _Waiting:
                 return event, plugin
         return "", ""
 
-    def _on_its_way(self, pod: Pod, plugins: tuple[str, ...], state: str) -> WaitingPod:
+    def _on_its_way(self, pod: Pod, waits: PodAtPermit | None) -> WaitingPod:
         uid = pod.metadata.uid
         record = self.watched.recorder.last(uid)
         since, attempts = (self.watched.clock.now(), 1) if record is None else (record.time, record.attempts)
-        node = self.watched.cluster.node_name_of(uid) or ""
-        created, priority = _created(pod, since), pod_priority(pod)
         return WaitingPod(
-            uid, pod.key, state, priority, created, since, attempts, None, plugins, "", node=node, group=group_key(pod)
+            uid,
+            pod.key,
+            IN_FLIGHT if waits is None else WAITING,
+            pod_priority(pod),
+            _created(pod, since),
+            since,
+            attempts,
+            None,
+            () if waits is None else tuple(waits.pending_plugins()),
+            "",
+            node=self.watched.cluster.node_name_of(uid) or "",
+            group=group_key(pod),
         )
 
 
