@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/.tools/kubectl:$(PATH)
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 
-.PHONY: help up test kubectl check fmt conformance bench chaos docs lock image clean
+.PHONY: help up test kubectl browser check fmt conformance bench chaos docs lock image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -22,6 +22,12 @@ test: $(VENV)/.dev ## set up and run the tests
 
 kubectl: ## get kubectl 1.32 or newer out of this machine's packages, for the tests that need it
 	scripts/kubectl
+
+browser: $(VENV)/.dev ## get Chromium, Playwright and axe-core, for the tests of the page
+	scripts/browser
+	$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements/browser.txt
+
+
 
 check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, dead code, tests, conformance
 	$(BIN)/ruff format --check
@@ -48,6 +54,7 @@ chaos: $(VENV)/.dev ## break things on purpose and count what is lost (ARGS="--s
 lock: $(VENV)/bin/python ## compile requirements/*.txt from pyproject.toml again
 	$(UV) pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 pyproject.toml -o requirements/run.txt
 	$(UV) pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(UV) pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 --group browser -c requirements/dev.txt -o requirements/browser.txt
 
 image: $(VENV)/.dev ## build the container image without a registry, and try it (needs buildah and mmdebstrap, as root)
 	deploy/build-image localhost/kubestow

@@ -77,6 +77,16 @@ class Up:
         with self._asking("POST", path, body) as response:
             assert response.status == 201, response.read()
 
+    def issue_token(self, account: str) -> str:
+        """A token of a service account, which may do next to nothing."""
+        with self._asking(
+            "POST", f"/api/v1/namespaces/default/serviceaccounts/{account}/token", {"spec": {}}
+        ) as response:
+            issued = json.loads(response.read())
+        assert response.status == 201, issued
+        token: str = issued["status"]["token"]
+        return token
+
     def pods_when(self, phase: str, count: int) -> dict[str, Any]:
         """Wait until so many pods are in a phase; returns those, by name."""
         found: dict[str, Any] = {}

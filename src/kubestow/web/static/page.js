@@ -19,113 +19,113 @@ import { Try } from "./views/try.js";
 import { Configuration } from "./views/configuration.js";
 
 const VIEWS = {
-  cluster: { title: "Cluster", icon: "cluster", key: "c", view: Cluster },
-  queue: { title: "Queue", icon: "queue", key: "q", view: Queue },
-  decisions: { title: "Decisions", icon: "decision", key: "d", view: Decisions },
-  groups: { title: "Groups", icon: "groups", key: "p", view: Groups },
-  time: { title: "Time", icon: "time", key: "t", view: Time },
-  compare: { title: "Compare", icon: "compare", key: "v", view: Compare },
-  try: { title: "Try a pod", icon: "try", key: "y", view: Try },
-  configuration: { title: "Configuration", icon: "config", key: "f", view: Configuration },
-  pod: { title: "Decision", under: "decisions", view: PodDecision },
+	cluster: { title: "Cluster", icon: "cluster", key: "c", view: Cluster },
+	queue: { title: "Queue", icon: "queue", key: "q", view: Queue },
+	decisions: { title: "Decisions", icon: "decision", key: "d", view: Decisions },
+	groups: { title: "Groups", icon: "groups", key: "p", view: Groups },
+	time: { title: "Time", icon: "time", key: "t", view: Time },
+	compare: { title: "Compare", icon: "compare", key: "v", view: Compare },
+	try: { title: "Try a pod", icon: "try", key: "y", view: Try },
+	configuration: { title: "Configuration", icon: "config", key: "f", view: Configuration },
+	pod: { title: "Decision", under: "decisions", view: PodDecision },
 };
 
 const asking = signal(false);
 
 /** Keys that work anywhere outside a field: / finds, ? helps, g and a letter goes to a view. */
 function useKeys() {
-  useEffect(() => {
-    let going = 0;
-    const onKey = (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input,textarea,select,dialog")) return;
-      const view = Object.entries(VIEWS).find(([, { key }]) => key === event.key)?.[0];
-      if (event.key === "/") document.getElementById("search")?.focus();
-      else if (event.key === "?") asking.value = true;
-      else if (event.key === "l" && moment() != null) setOptions({ at: null });
-      else if (event.key === "g") {
-        going = Date.now();
-        return;
-      } else if (view && Date.now() - going < 1500) go(view);
-      else return;
-      event.preventDefault();
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, []);
+	useEffect(() => {
+		let going = 0;
+		const onKey = (event) => {
+			if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input,textarea,select,dialog")) return;
+			const view = Object.entries(VIEWS).find(([, { key }]) => key === event.key)?.[0];
+			if (event.key === "/") document.getElementById("search")?.focus();
+			else if (event.key === "?") asking.value = true;
+			else if (event.key === "l" && moment() != null) setOptions({ at: null });
+			else if (event.key === "g") {
+				going = Date.now();
+				return;
+			} else if (view && Date.now() - going < 1500) go(view);
+			else return;
+			event.preventDefault();
+		};
+		addEventListener("keydown", onKey);
+		return () => removeEventListener("keydown", onKey);
+	}, []);
 }
 
 function Keys() {
-  const ref = useRef(null);
-  useEffect(() => {
-    if (asking.value) ref.current.showModal();
-  }, [asking.value]);
-  return html`<dialog ref=${ref} aria-label="Keys" onClose=${() => { asking.value = false; }}>
-    <h2>Keys</h2>
-    <dl><dt><kbd>/</kbd></dt><dd>find</dd>
-      ${Object.values(VIEWS).filter(({ key }) => key).map(({ key, title }) => html`<dt key=${key}><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${title}</dd>`)}
-      <dt><kbd>l</kbd></dt><dd>back to now</dd><dt>arrows, <kbd>Enter</kbd></dt><dd>move and open, in maps and tables</dd></dl>
-    <button type="button" onClick=${() => ref.current.close()}>Close</button>
-  </dialog>`;
+	const ref = useRef(null);
+	useEffect(() => {
+		if (asking.value) ref.current.showModal();
+	}, [asking.value]);
+	return html`<dialog ref=${ref} aria-label="Keys" onClose=${() => { asking.value = false; }}>
+		<h2>Keys</h2>
+		<dl><dt><kbd>/</kbd></dt><dd>find</dd>
+			${Object.values(VIEWS).filter(({ key }) => key).map(({ key, title }) => html`<dt key=${key}><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${title}</dd>`)}
+			<dt><kbd>l</kbd></dt><dd>back to now</dd><dt>arrows, <kbd>Enter</kbd></dt><dd>move and open, in maps and tables</dd></dl>
+		<button onClick=${() => ref.current.close()}>Close</button>
+	</dialog>`;
 }
 
 function Status() {
-  const { state } = connection.value;
-  const [dot, words] = moment() != null ? ["", `At ${clock(moment())}`]
-    : { live: ["live", "Live"], lost: ["lost", "Connection lost"], connecting: ["", "Connecting"], still: ["", "Recorded"] }[state];
-  return html`<div class="status" role="status" title=${words}><i class=${`dot ${dot}`}></i><span>${words}</span></div>`;
+	const { state } = connection.value;
+	const [dot, words] = moment() != null ? ["", `At ${clock(moment())}`]
+		: { live: ["live", "Live"], lost: ["lost", "Connection lost"], connecting: ["", "Connecting"], still: ["", "Recorded"] }[state];
+	return html`<div class="status" role="status" title=${words}><i class=${`dot ${dot}`}></i><span>${words}</span></div>`;
 }
 
 function Banners() {
-  const { state, retryAt } = connection.value;
-  const wait = Math.max(0, Math.ceil(retryAt / 1000 - seconds.value));
-  return html`
-    ${state === "lost" && html`<div class="banner lost" role="alert"><strong>The scheduler does not answer.</strong> What you see is what it told last. Trying again${wait ? ` in ${wait} s` : ""} …</div>`}
-    ${moment() != null && html`<div class="banner past"><strong>This is ${clock(moment())}.</strong> ${about.value.live ? html`<span>The cluster has moved on.</span><button type="button" onClick=${() => setOptions({ at: null })}>Back to now</button>` : html`<button type="button" onClick=${() => setOptions({ at: null })}>To the end</button>`}</div>`}`;
+	const { state, retryAt } = connection.value;
+	const wait = Math.max(0, Math.ceil(retryAt / 1000 - seconds.value));
+	return html`
+		${state === "lost" && html`<div class="banner lost" role="alert"><strong>The scheduler does not answer.</strong> What you see is what it told last. Trying again${wait ? ` in ${wait} s` : ""} …</div>`}
+		${moment() != null && html`<div class="banner past"><strong>This is ${clock(moment())}.</strong> ${about.value.live ? html`<span>The cluster has moved on.</span><button onClick=${() => setOptions({ at: null })}>Back to now</button>` : html`<button onClick=${() => setOptions({ at: null })}>To the end</button>`}</div>`}`;
 }
 
 function Runs() {
-  const { runs } = about.value;
-  if (runs.length < 2) return html`<span class="about">${about.value.name}</span>`;
-  return html`<label class="field"><span class="unseen">Run</span><select value=${route.value.options.run || "0"} onChange=${(event) => {
-    setOptions({ run: event.target.value, at: null });
-    start();
-  }}>${runs.map((name, number) => html`<option key=${number} value=${number}>${name}</option>`)}</select></label>`;
+	const { runs } = about.value;
+	if (runs.length < 2) return html`<span class="about">${about.value.name}</span>`;
+	return html`<label class="field"><span class="unseen">Run</span><select value=${route.value.options.run || "0"} onChange=${(event) => {
+		setOptions({ run: event.target.value, at: null });
+		start();
+	}}>${runs.map((name, number) => html`<option key=${number} value=${number}>${name}</option>`)}</select></label>`;
 }
 
 function Page() {
-  useKeys();
-  const known = VIEWS[route.value.view];
-  const { view: View, title, under } = known || {};
-  useEffect(() => {
-    document.title = `${[...route.value.parts, title].filter(Boolean).join(" · ")} · Kubestow`;
-  }, [route.value, title]);
-  if (access.value.state !== "open") return html`<${SignIn} />`;
-  const current = under || route.value.view;
-  const waiting = queue.value && queue.value.rows.length;
-  return html`<div class="shell">
-    <button type="button" class="skip" onClick=${() => document.getElementById("main").focus()}>Skip to the view</button>
-    <header class="bar">
-      <a class="brand" href=${address("cluster")}><img src="./icon.svg" alt="" width="28" height="28" /><span>Kubestow</span></a>
-      ${about.value && html`<${Runs} />`}
-      <${Search} />
-      <${Status} />
-      <button type="button" class="plain" onClick=${toggleTheme} aria-label=${theme.value === "dark" ? "Light colours" : "Dark colours"}><${Icon} name=${theme.value === "dark" ? "sun" : "moon"} /></button>
-    </header>
-    <nav class="rail" aria-label="Views">
-      ${Object.entries(VIEWS).filter(([, { icon }]) => icon).map(([name, { title: words, icon }]) => html`<a key=${name} href=${link(name)} aria-current=${name === current ? "page" : null}>
-        <${Icon} name=${icon} /><span>${words}</span>${name === "queue" && waiting > 0 && html`<span class="badge" title="pods in the queue">${count(waiting)}</span>`}</a>`)}
-      <div class="foot">${about.value && `Kubestow ${about.value.kubestow}`}<br />Press <kbd>?</kbd> for keys</div>
-    </nav>
-    <main class="view" id="main" tabindex="-1">
-      ${about.value && html`<${Banners} />`}
-      ${!about.value ? failure.value
-          ? html`<${Empty} title="The scheduler does not answer" icon="queue">${failure.value.message}. This page tries again every few seconds, and goes on as soon as it does.<//>`
-          : html`<${Loading} what="Asking the scheduler" />`
-        : View ? html`<${View} key=${route.value.view} />`
-        : html`<${Empty} title="There is no such view" icon="search"><a href=${address("cluster")}>Go to the cluster</a><//>`}
-    </main>
-    <${Keys} />
-  </div>`;
+	useKeys();
+	const known = VIEWS[route.value.view];
+	const { view: View, title, under } = known || {};
+	useEffect(() => {
+		document.title = `${[...route.value.parts, title].filter(Boolean).join(" · ")} · Kubestow`;
+	}, [route.value, title]);
+	if (access.value.state !== "open") return html`<${SignIn} />`;
+	const current = under || route.value.view;
+	const waiting = queue.value && queue.value.rows.length;
+	return html`<div class="shell">
+		<button class="skip" onClick=${() => document.getElementById("main").focus()}>Skip to the view</button>
+		<header class="bar">
+			<a class="brand" href=${address("cluster")}><img src="./icon.svg" alt="" width="28" height="28" /><span>Kubestow</span></a>
+			${about.value && html`<${Runs} />`}
+			<${Search} />
+			<${Status} />
+			<button class="plain" onClick=${toggleTheme} aria-label=${theme.value === "dark" ? "Light colours" : "Dark colours"}><${Icon} name=${theme.value === "dark" ? "sun" : "moon"} /></button>
+		</header>
+		<nav class="rail" aria-label="Views">
+			${Object.entries(VIEWS).filter(([, { icon }]) => icon).map(([name, { title: words, icon }]) => html`<a key=${name} href=${link(name)} aria-current=${name === current ? "page" : null}>
+				<${Icon} name=${icon} /><span>${words}</span>${name === "queue" && waiting > 0 && html`<span class="badge" title="pods in the queue">${count(waiting)}</span>`}</a>`)}
+			<div class="foot">${about.value && `Kubestow ${about.value.kubestow}`}<br />Press <kbd>?</kbd> for keys</div>
+		</nav>
+		<main class="view" id="main" tabindex="-1">
+			${about.value && html`<${Banners} />`}
+			${!about.value ? failure.value
+					? html`<${Empty} title="The scheduler does not answer" icon="queue">${failure.value.message}. This page tries again every few seconds, and goes on as soon as it does.<//>`
+					: html`<${Loading} what="Asking the scheduler" />`
+				: View ? html`<${View} key=${route.value.view} />`
+				: html`<${Empty} title="There is no such view" icon="search"><a href=${address("cluster")}>Go to the cluster</a><//>`}
+		</main>
+		<${Keys} />
+	</div>`;
 }
 
 document.querySelector("#page > .boot").remove();

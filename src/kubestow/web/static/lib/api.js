@@ -6,25 +6,25 @@ const PLACE = new URL("./api/v1", document.baseURI).href;
 
 const brought = /^#(?:.*[?&])?token=([^&]+)/.exec(location.hash);
 if (brought) {
-  sessionStorage.setItem(KEY, decodeURIComponent(brought[1]));
-  history.replaceState(null, "", location.pathname + location.search + (location.hash.startsWith("#/") ? location.hash.replace(/[?&]token=[^&]+/, "") : "#/cluster"));
+	sessionStorage.setItem(KEY, decodeURIComponent(brought[1]));
+	history.replaceState(null, "", location.pathname + location.search + (location.hash.startsWith("#/") ? location.hash.replace(/[?&]token=[^&]+/, "") : "#/cluster"));
 }
 
 /** How the scheduler takes us: `open`, `unknown` (who are you?), or `refused` with what it said. */
 export const access = signal({ state: "open", message: "" });
 
 export function signIn(token) {
-  if (token) sessionStorage.setItem(KEY, token);
-  else sessionStorage.removeItem(KEY);
-  location.reload();
+	if (token) sessionStorage.setItem(KEY, token);
+	else sessionStorage.removeItem(KEY);
+	location.reload();
 }
 export const signedIn = () => sessionStorage.getItem(KEY) != null;
 
 export class Refusal extends Error {
-  constructor(status, message) {
-    super(message);
-    this.status = status;
-  }
+	constructor(status, message) {
+		super(message);
+		this.status = status;
+	}
 }
 
 /** A path out of names, whatever these contain. */
@@ -32,21 +32,20 @@ export const path = (...names) => names.map(encodeURIComponent).join("/");
 
 /** A response that is fine; what is not becomes a Refusal with the scheduler's own words. */
 export async function ask(place, parameters = {}, options = {}) {
-  const url = new URL(place ? `${PLACE}/${place}` : PLACE);
-  for (const [name, value] of Object.entries(parameters)) if (value != null && value !== "") url.searchParams.set(name, value);
-  const token = sessionStorage.getItem(KEY);
-  const headers = { ...(token && { Authorization: `Bearer ${token}` }), ...options.headers };
-  const response = await fetch(url, { ...options, headers, cache: "no-store" });
-  if (response.ok) return response;
-  let message = `${response.status} ${response.statusText}`;
-  try {
-    message = (await response.json()).message || message;
-  } catch {
-    // not JSON: the status has to do
-  }
-  if (response.status === 401) access.value = { state: "unknown", message };
-  if (response.status === 403) access.value = { state: "refused", message };
-  throw new Refusal(response.status, message);
+	const url = new URL(place ? `${PLACE}/${place}` : PLACE);
+	for (const [name, value] of Object.entries(parameters)) if (value != null && value !== "") url.searchParams.set(name, value);
+	const token = sessionStorage.getItem(KEY);
+	const headers = { ...(token && { Authorization: `Bearer ${token}` }), ...options.headers };
+	const response = await fetch(url, { ...options, headers, cache: "no-store" });
+	if (response.ok) return response;
+	let message = `${response.status} ${response.statusText}`;
+	try {
+		message = (await response.json()).message || message;
+	} catch {
+		// not JSON: the status has to do
+	}
+	if (response.status === 401 || (response.status === 403 && !options.method)) access.value = { state: response.status === 403 && token ? "refused" : "unknown", message };
+	throw new Refusal(response.status, message);
 }
 
 export const get = async (place, parameters, options) => (await ask(place, parameters, options)).json();
@@ -58,29 +57,29 @@ const answers = new Map();
  * then, and when a view comes back, the answer before is shown.
  */
 export function useAnswer(place, parameters = {}, again = 0) {
-  const [, redraw] = useState(0);
-  const key = place == null ? null : `${place} ${JSON.stringify(parameters)}`;
-  const state = useRef({}).current;
-  state.key = key;
-  state.again = again;
-  useEffect(() => {
-    if (key == null || state.asking === key) return;
-    const read = async () => {
-      const asked = state.again;
-      state.asking = key;
-      const answer = await get(place, parameters).then((data) => ({ data }), (error) => ({ error, data: error.status === 404 ? null : answers.get(key)?.data }));
-      answers.delete(key);
-      answers.set(key, answer);
-      if (answers.size > 24) answers.delete(answers.keys().next().value);
-      state.asking = null;
-      if (state.key !== key || state.gone) return;
-      redraw((times) => times + 1);
-      if (state.again !== asked) await read();
-    };
-    read();
-  }, [key, again]);
-  useEffect(() => () => {
-    state.gone = true;
-  }, []);
-  return answers.get(key) || {};
+	const [, redraw] = useState(0);
+	const key = place == null ? null : `${place} ${JSON.stringify(parameters)}`;
+	const state = useRef({}).current;
+	state.key = key;
+	state.again = again;
+	useEffect(() => {
+		if (key == null || state.asking === key) return;
+		const read = async () => {
+			const asked = state.again;
+			state.asking = key;
+			const answer = await get(place, parameters).then((data) => ({ data }), (error) => ({ error, data: error.status === 404 ? null : answers.get(key)?.data }));
+			answers.delete(key);
+			answers.set(key, answer);
+			if (answers.size > 24) answers.delete(answers.keys().next().value);
+			state.asking = null;
+			if (state.key !== key || state.gone) return;
+			redraw((times) => times + 1);
+			if (state.again !== asked) await read();
+		};
+		read();
+	}, [key, again]);
+	useEffect(() => () => {
+		state.gone = true;
+	}, []);
+	return answers.get(key) || {};
 }

@@ -19,92 +19,92 @@ let ahead = 0;
 export const seconds = signal(Date.now() / 1000);
 export const now = () => moment() ?? (about.value?.live ? seconds.value + ahead : about.value?.to ?? seconds.value);
 setInterval(() => {
-  if (!document.hidden) seconds.value = Date.now() / 1000;
+	if (!document.hidden) seconds.value = Date.now() / 1000;
 }, 1000);
 
 /** Rows of a table as objects. */
 export const records = (columns, rows) => rows.map((row) => Object.fromEntries(columns.map((name, place) => [name, row[place]])));
 
 function queueOf(answer) {
-  const rows = records(answer.columns, answer.rows);
-  for (const row of rows) row.reason = answer.reasons[row.reason] || "";
-  return { ...answer, rows, byUid: new Map(rows.map((row) => [row.uid, row])) };
+	const rows = records(answer.columns, answer.rows);
+	for (const row of rows) row.reason = answer.reasons[row.reason] || "";
+	return { ...answer, rows, byUid: new Map(rows.map((row) => [row.uid, row])) };
 }
 
 const readCluster = async () => {
-  cluster.value = await get("cluster", { run: route.value.options.run });
+	cluster.value = await get("cluster", { run: route.value.options.run });
 };
 const readQueue = async () => {
-  queue.value = queueOf(await get("queue", { run: route.value.options.run }));
+	queue.value = queueOf(await get("queue", { run: route.value.options.run }));
 };
 
 function applyUsage({ at: places, pods, requested, fragmentation }) {
-  const known = cluster.value;
-  places.forEach((place, index) => {
-    known.pods[place] = pods[index];
-    for (const [resource, amounts] of Object.entries(requested)) if (known.requested[resource]) known.requested[resource][place] = amounts[index];
-    if (fragmentation) known.fragmentation[place] = fragmentation[index];
-  });
-  cluster.value = { ...known };
+	const known = cluster.value;
+	places.forEach((place, index) => {
+		known.pods[place] = pods[index];
+		for (const [resource, amounts] of Object.entries(requested)) if (known.requested[resource]) known.requested[resource][place] = amounts[index];
+		if (fragmentation) known.fragmentation[place] = fragmentation[index];
+	});
+	cluster.value = { ...known };
 }
 
 function applyQueue({ counts, reasons, rows, left }) {
-  const known = queue.value;
-  for (const uid of left) known.byUid.delete(uid);
-  for (const row of records(known.columns, rows)) known.byUid.set(row.uid, { ...row, reason: reasons[row.reason] || "" });
-  queue.value = { ...known, counts: { ...known.counts, ...counts }, rows: [...known.byUid.values()] };
+	const known = queue.value;
+	for (const uid of left) known.byUid.delete(uid);
+	for (const row of records(known.columns, rows)) known.byUid.set(row.uid, { ...row, reason: reasons[row.reason] || "" });
+	queue.value = { ...known, counts: { ...known.counts, ...counts }, rows: [...known.byUid.values()] };
 }
 
 let known = 0;
 
 function onEvent({ event, data }) {
-  if (event === "reset") {
-    start();
-    return;
-  }
-  if (event !== "change") return;
-  ahead = data.time - Date.now() / 1000;
-  known = data.moment;
-  if (cluster.value && data.layout !== cluster.value.layout) readCluster();
-  else if (cluster.value && data.usage?.at.length) applyUsage(data.usage);
-  if (queue.value && data.queue) applyQueue(data.queue);
-  news.value = { figures: data.figures || news.value.figures, decision: data.decision ?? news.value.decision, moment: known };
+	if (event === "reset") {
+		start();
+		return;
+	}
+	if (event !== "change") return;
+	ahead = data.time - Date.now() / 1000;
+	known = data.moment;
+	if (cluster.value && data.layout !== cluster.value.layout) readCluster();
+	else if (cluster.value && data.usage?.at.length) applyUsage(data.usage);
+	if (queue.value && data.queue) applyQueue(data.queue);
+	news.value = { figures: data.figures || news.value.figures, decision: data.decision ?? news.value.decision, moment: known };
 }
 
 let stop = null;
 
 /** Reads everything, and follows what happens from there. Tries again until the scheduler answers. */
 export async function start() {
-  stop?.();
-  stop = null;
-  try {
-    about.value = await get("", { run: route.value.options.run });
-    failure.value = null;
-    known = about.value.moment;
-    ahead = about.value.time - Date.now() / 1000;
-    await Promise.all([readCluster(), readQueue()]);
-  } catch (error) {
-    if (error.status === 401 || error.status === 403) return;
-    failure.value = error;
-    connection.value = { state: "lost", retryAt: Date.now() + 3000 };
-    setTimeout(start, 3000);
-    return;
-  }
-  if (about.value.live) stop = follow("events", () => ({ since: known }), onEvent);
-  else connection.value = { state: "still" };
+	stop?.();
+	stop = null;
+	try {
+		about.value = await get("", { run: route.value.options.run });
+		failure.value = null;
+		known = about.value.moment;
+		ahead = about.value.time - Date.now() / 1000;
+		await Promise.all([readCluster(), readQueue()]);
+	} catch (error) {
+		if (error.status === 401 || error.status === 403) return;
+		failure.value = error;
+		connection.value = { state: "lost", retryAt: Date.now() + 3000 };
+		setTimeout(start, 3000);
+		return;
+	}
+	if (about.value.live) stop = follow("events", () => ({ since: known }), onEvent);
+	else connection.value = { state: "still" };
 }
 
 const inThePast = () => moment() != null;
 
 /** The cluster at the moment that is looked at: `{data, error}`. */
 export function useCluster() {
-  const past = useAnswer(inThePast() ? "cluster" : null, when());
-  return inThePast() ? past : { data: cluster.value, error: failure.value };
+	const past = useAnswer(inThePast() ? "cluster" : null, when());
+	return inThePast() ? past : { data: cluster.value, error: failure.value };
 }
 
 export function useQueue() {
-  const past = useAnswer(inThePast() ? "queue" : null, when());
-  if (!inThePast()) return { data: queue.value, error: failure.value };
-  if (past.data && !past.data.byUid) Object.assign(past.data, queueOf(past.data));
-  return past;
+	const past = useAnswer(inThePast() ? "queue" : null, when());
+	if (!inThePast()) return { data: queue.value, error: failure.value };
+	if (past.data && !past.data.byUid) Object.assign(past.data, queueOf(past.data));
+	return past;
 }

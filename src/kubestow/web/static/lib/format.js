@@ -11,29 +11,29 @@ const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
 /** An amount of a resource in its base unit (millicores, bytes, pieces), as Kubernetes writes it. */
 export function quantity(resource, amount) {
-  if (resource === "cpu") return trim(amount / 1000, amount < 1000 ? 3 : 1);
-  if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) {
-    let step = 0;
-    while (Math.abs(amount) >= 1024 && step < BINARY.length - 1) {
-      amount /= 1024;
-      step += 1;
-    }
-    return trim(amount, amount < 10 && step ? 1 : 0) + BINARY[step];
-  }
-  return trim(amount, 2);
+	if (resource === "cpu") return trim(amount / 1000, amount < 1000 ? 3 : 1);
+	if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) {
+		let step = 0;
+		while (Math.abs(amount) >= 1024 && step < BINARY.length - 1) {
+			amount /= 1024;
+			step += 1;
+		}
+		return trim(amount, amount < 10 && step ? 1 : 0) + BINARY[step];
+	}
+	return trim(amount, 2);
 }
 
 /** A length of time: 340 µs, 12 ms, 4.2 s, 3 min, 2 h 5 min. */
 export function duration(seconds) {
-  if (seconds == null || !Number.isFinite(seconds)) return "–";
-  const size = Math.abs(seconds);
-  if (size === 0) return "0 s";
-  if (size < 0.001) return `${Math.round(seconds * 1e6)} µs`;
-  if (size < 1) return `${trim(seconds * 1000, size < 0.01 ? 1 : 0)} ms`;
-  if (size < 60) return `${trim(seconds, size < 10 ? 1 : 0)} s`;
-  if (size < 3600) return `${Math.floor(seconds / 60)} min${size < 600 && Math.round(seconds) % 60 ? ` ${Math.round(seconds) % 60} s` : ""}`;
-  if (size < 86400) return `${Math.floor(seconds / 3600)} h${Math.floor(seconds / 60) % 60 ? ` ${Math.floor(seconds / 60) % 60} min` : ""}`;
-  return `${Math.floor(seconds / 86400)} d ${Math.floor(seconds / 3600) % 24} h`;
+	if (seconds == null || !Number.isFinite(seconds)) return "–";
+	const size = Math.abs(seconds);
+	if (size === 0) return "0 s";
+	if (size < 0.001) return `${Math.round(seconds * 1e6)} µs`;
+	if (size < 1) return `${trim(seconds * 1000, size < 0.01 ? 1 : 0)} ms`;
+	if (size < 60) return `${trim(seconds, size < 10 ? 1 : 0)} s`;
+	if (size < 3600) return `${Math.floor(seconds / 60)} min${size < 600 && Math.round(seconds) % 60 ? ` ${Math.round(seconds) % 60} s` : ""}`;
+	if (size < 86400) return `${Math.floor(seconds / 3600)} h${Math.floor(seconds / 60) % 60 ? ` ${Math.floor(seconds / 60) % 60} min` : ""}`;
+	return `${Math.floor(seconds / 86400)} d ${Math.floor(seconds / 3600) % 24} h`;
 }
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -41,10 +41,10 @@ const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", 
 
 /** A moment, given in seconds since 1970 or as RFC 3339. */
 export function clock(moment) {
-  if (moment == null || moment === "") return "–";
-  const date = new Date(typeof moment === "number" ? moment * 1000 : moment);
-  if (Number.isNaN(date.getTime())) return String(moment);
-  return (Math.abs(Date.now() - date) < 43200e3 ? CLOCK : DATE).format(date);
+	if (moment == null || moment === "") return "–";
+	const date = new Date(typeof moment === "number" ? moment * 1000 : moment);
+	if (Number.isNaN(date.getTime())) return String(moment);
+	return (Math.abs(Date.now() - date) < 43200e3 ? CLOCK : DATE).format(date);
 }
 
 export const seconds = (moment) => (typeof moment === "number" ? moment : Date.parse(moment) / 1000);
@@ -53,6 +53,6 @@ export const seconds = (moment) => (typeof moment === "number" ? moment : Date.p
 export const figure = (number) => (number == null || !Number.isFinite(number) ? "–" : Math.abs(number) >= 100 ? count(number) : trim(number, Math.abs(number) >= 10 ? 1 : 2));
 
 export const splitPod = (pod) => {
-  const at = pod.indexOf("/");
-  return at < 0 ? ["", pod] : [pod.slice(0, at), pod.slice(at + 1)];
+	const at = pod.indexOf("/");
+	return at < 0 ? ["", pod] : [pod.slice(0, at), pod.slice(at + 1)];
 };

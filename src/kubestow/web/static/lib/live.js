@@ -3,69 +3,69 @@ import { signal } from "./ui.js";
 import { ask } from "./api.js";
 
 /** `{state: "still" | "connecting" | "live" | "lost", retryAt}` */
-export const connection = signal({ state: "still" });
+export const connection = signal({ state: "connecting" });
 
 /** Events out of a body, one after the other: `{event, id, data}`. */
 export async function* events(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      const parts = (rest + value).split("\n\n");
-      rest = parts.pop();
-      for (const part of parts) {
-        const fields = {};
-        for (const line of part.split("\n")) {
-          const [, name, text] = /^(\w*): ?(.*)$/.exec(line) || [];
-          if (name === "data") fields.data = fields.data == null ? text : `${fields.data}\n${text}`;
-          else if (name) fields[name] = text;
-        }
-        if (fields.data != null) yield { event: fields.event || "message", id: fields.id, data: JSON.parse(fields.data) };
-      }
-    }
-  } finally {
-    reader.cancel().catch(() => {});
-  }
+	const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+	let rest = "";
+	try {
+		for (;;) {
+			const { done, value } = await reader.read();
+			if (done) return;
+			const parts = (rest + value).split("\n\n");
+			rest = parts.pop();
+			for (const part of parts) {
+				const fields = {};
+				for (const line of part.split("\n")) {
+					const [, name, text] = /^(\w*): ?(.*)$/.exec(line) || [];
+					if (name === "data") fields.data = fields.data == null ? text : `${fields.data}\n${text}`;
+					else if (name) fields[name] = text;
+				}
+				if (fields.data != null) yield { event: fields.event || "message", id: fields.id, data: JSON.parse(fields.data) };
+			}
+		}
+	} finally {
+		reader.cancel().catch(() => {});
+	}
 }
 
 /** Follows a path until it is stopped. `onEvent` gets every event, `onOpen` is told of each new connection. Returns what stops it. */
 export function follow(path, parameters, onEvent, onOpen) {
-  const control = new AbortController();
-  let wake = null;
-  const run = async () => {
-    for (let failures = 0; !control.signal.aborted; ) {
-      try {
-        if (!failures) connection.value = { state: "connecting" };
-        const response = await ask(path, parameters(), { signal: control.signal, headers: { Accept: "text/event-stream" } });
-        onOpen?.();
-        failures = 0;
-        connection.value = { state: "live" };
-        for await (const event of events(response.body)) {
-          if (control.signal.aborted) return;
-          onEvent(event);
-        }
-        failures = 1;
-      } catch (error) {
-        if (control.signal.aborted) return;
-        if (error.status === 401 || error.status === 403) return;
-        failures += 1;
-      }
-      const wait = Math.min(10, 0.5 * 2 ** Math.min(failures, 5));
-      connection.value = { state: "lost", retryAt: Date.now() + wait * 1000 };
-      await new Promise((resolve) => {
-        wake = resolve;
-        setTimeout(resolve, wait * 1000);
-      });
-    }
-  };
-  const hurry = () => wake?.();
-  addEventListener("online", hurry);
-  run();
-  return () => {
-    removeEventListener("online", hurry);
-    control.abort();
-    wake?.();
-  };
+	const control = new AbortController();
+	let wake = null;
+	const run = async () => {
+		for (let failures = 0; !control.signal.aborted; ) {
+			try {
+				if (!failures) connection.value = { state: "connecting" };
+				const response = await ask(path, parameters(), { signal: control.signal, headers: { Accept: "text/event-stream" } });
+				onOpen?.();
+				failures = 0;
+				connection.value = { state: "live" };
+				for await (const event of events(response.body)) {
+					if (control.signal.aborted) return;
+					onEvent(event);
+				}
+				failures = 1;
+			} catch (error) {
+				if (control.signal.aborted) return;
+				if (error.status === 401 || error.status === 403) return;
+				failures += 1;
+			}
+			const wait = Math.min(10, 0.5 * 2 ** Math.min(failures, 5));
+			connection.value = { state: "lost", retryAt: Date.now() + wait * 1000 };
+			await new Promise((resolve) => {
+				wake = resolve;
+				setTimeout(resolve, wait * 1000);
+			});
+		}
+	};
+	const hurry = () => wake?.();
+	addEventListener("online", hurry);
+	run();
+	return () => {
+		removeEventListener("online", hurry);
+		control.abort();
+		wake?.();
+	};
 }

@@ -10,23 +10,23 @@ let drawing = false;
 
 /** A value of the page: when it changes, what is on screen is drawn again, once a frame however much has changed. */
 export const signal = (value) => ({
-  get value() {
-    return value;
-  },
-  set value(next) {
-    if (next === value) return;
-    value = next;
-    if (!drawing) requestAnimationFrame(() => {
-      drawing = false;
-      drawPage();
-    });
-    drawing = true;
-  },
+	get value() {
+		return value;
+	},
+	set value(next) {
+		if (next === value) return;
+		value = next;
+		if (!drawing) requestAnimationFrame(() => {
+			drawing = false;
+			drawPage();
+		});
+		drawing = true;
+	},
 });
 
 export function mount(page, place) {
-  drawPage = () => render(html`<${page} />`, place);
-  drawPage();
+	drawPage = () => render(html`<${page} />`, place);
+	drawPage();
 }
 
 /** Class names out of words and conditions. */
@@ -36,19 +36,18 @@ export const cls = (...names) => names.filter(Boolean).join(" ");
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 const PICTURES = {
-  cluster: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
-  queue: "M4 6h16M4 12h16M4 18h10",
-  decision: "M12 3v6m0 0-6 6v6m6-12 6 6v6",
-  groups: "M8 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6Zm8 0a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM3 19c0-3 2-5 5-5s5 2 5 5m1-5c4-1 7 1 7 5",
-  time: "M3 17l5-6 4 4 8-10",
-  compare: "M8 4v16M16 4v16M3 8h10M11 16h10",
-  try: "M5 4h9l5 5v11H5zM9 14l2 2 4-4",
-  config: "M4 7h10m4 0h2M4 17h2m4 0h10M14 5v4M8 15v4",
-  search: "M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13Zm5-1.5L21 21",
-  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8Zm0-6v3m0 14v3M2 12h3m14 0h3M5 5l2 2m10 10 2 2M5 19l2-2M17 7l2-2",
-  moon: "M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10Z",
-  close: "M6 6l12 12M18 6 6 18",
-  pin: "M12 21s7-6.5 7-12a7 7 0 0 0-14 0c0 5.500 7 12 7 12Zm0-9.500a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5Z",
+	cluster: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
+	queue: "M4 6h16M4 12h16M4 18h10",
+	decision: "M12 3v6m0 0-6 6v6m6-12 6 6v6",
+	groups: "M8 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6Zm8 0a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM3 19c0-3 2-5 5-5s5 2 5 5m1-5c4-1 7 1 7 5",
+	time: "M3 17l5-6 4 4 8-10",
+	compare: "M8 4v16M16 4v16M3 8h10M11 16h10",
+	try: "M5 4h9l5 5v11H5zM9 14l2 2 4-4",
+	config: "M4 7h10m4 0h2M4 17h2m4 0h10M14 5v4M8 15v4",
+	search: "M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13Zm5-1.5L21 21",
+	sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8Zm0-6v3m0 14v3M2 12h3m14 0h3M5 5l2 2m10 10 2 2M5 19l2-2M17 7l2-2",
+	moon: "M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10Z",
+	close: "M6 6l12 12M18 6 6 18",
 };
 
 /** A line drawing; the words beside it say what it means. */

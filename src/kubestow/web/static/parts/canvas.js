@@ -4,52 +4,52 @@ import { theme } from "../lib/theme.js";
 
 /** The size of an element, kept up to date. */
 export function useSize(ref) {
-  const [size, setSize] = useState({ width: 0, height: 0 });
-  useLayoutEffect(() => {
-    const measure = () => {
-      const { width, height } = ref.current.getBoundingClientRect();
-      setSize((was) => (was.width === width && was.height === height ? was : { width, height }));
-    };
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(ref.current);
-    return () => observer.disconnect();
-  }, []);
-  return size;
+	const [size, setSize] = useState({ width: 0, height: 0 });
+	useLayoutEffect(() => {
+		const measure = () => {
+			const { width, height } = ref.current.getBoundingClientRect();
+			setSize((was) => (was.width === width && was.height === height ? was : { width, height }));
+		};
+		measure();
+		const observer = new ResizeObserver(measure);
+		observer.observe(ref.current);
+		return () => observer.disconnect();
+	}, []);
+	return size;
 }
 
 /** `draw(context, width, height)` paints; other properties go to the canvas. Painting waits for the next frame. */
 export function Canvas({ width, height, draw, ...others }) {
-  const ref = useRef(null);
-  const shown = theme.value;
-  useEffect(() => {
-    const frame = requestAnimationFrame(() => {
-      const scale = devicePixelRatio || 1;
-      const canvas = ref.current;
-      if (!canvas) return;
-      const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
-      if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
-      const context = canvas.getContext("2d");
-      context.setTransform(scale, 0, 0, scale, 0, 0);
-      context.clearRect(0, 0, width, height);
-      draw(context, width, height);
-    });
-    return () => cancelAnimationFrame(frame);
-  }, [width, height, draw, shown]);
-  return html`<canvas ref=${ref} style=${{ width: `${width}px`, height: `${height}px` }} ...${others} />`;
+	const ref = useRef(null);
+	const shown = theme.value;
+	useEffect(() => {
+		const frame = requestAnimationFrame(() => {
+			const scale = devicePixelRatio || 1;
+			const canvas = ref.current;
+			if (!canvas) return;
+			const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
+			if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
+			const context = canvas.getContext("2d");
+			context.setTransform(scale, 0, 0, scale, 0, 0);
+			context.clearRect(0, 0, width, height);
+			draw(context, width, height);
+		});
+		return () => cancelAnimationFrame(frame);
+	}, [width, height, draw, shown]);
+	return html`<canvas ref=${ref} style=${{ width: `${width}px`, height: `${height}px` }} ...${others} />`;
 }
 
 const channels = (hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
 
 /** Colours from empty to full, as many steps as an eye tells apart. */
 export function ramp(steps = 48) {
-  const stops = [0, 1, 2, 3, 4].map((number) => channels(colour(`heat${number}`)));
-  return Array.from({ length: steps }, (_, step) => {
-    const place = (step / (steps - 1)) * (stops.length - 1);
-    const low = Math.min(Math.floor(place), stops.length - 2);
-    const mixed = stops[low].map((value, channel) => Math.round(value + (stops[low + 1][channel] - value) * (place - low)));
-    return `rgb(${mixed.join()})`;
-  });
+	const stops = [0, 1, 2, 3, 4].map((number) => channels(colour(`heat${number}`)));
+	return Array.from({ length: steps }, (_, step) => {
+		const place = (step / (steps - 1)) * (stops.length - 1);
+		const low = Math.min(Math.floor(place), stops.length - 2);
+		const mixed = stops[low].map((value, channel) => Math.round(value + (stops[low + 1][channel] - value) * (place - low)));
+		return `rgb(${mixed.join()})`;
+	});
 }
 
 /** Colours of kinds that have no order: the eighth is for all the rest. */

@@ -9,106 +9,106 @@ const FOOT = 18;
 
 /** About so many round steps up to a value. */
 export function ticks(top, wanted = 3) {
-  if (!(top > 0)) return [0, 1];
-  const rough = top / wanted;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough) * power;
-  return Array.from({ length: Math.ceil(top / step - 1e-9) + 1 }, (_, number) => number * step);
+	if (!(top > 0)) return [0, 1];
+	const rough = top / wanted;
+	const power = 10 ** Math.floor(Math.log10(rough));
+	const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough) * power;
+	return Array.from({ length: Math.ceil(top / step - 1e-9) + 1 }, (_, number) => number * step);
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
 
 /** Index of the time nearest to a moment. */
 export function nearest(times, moment) {
-  let [low, high] = [0, times.length - 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (times[middle] < moment) low = middle + 1;
-    else high = middle;
-  }
-  return low > 0 && moment - times[low - 1] < times[low] - moment ? low - 1 : low;
+	let [low, high] = [0, times.length - 1];
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if (times[middle] < moment) low = middle + 1;
+		else high = middle;
+	}
+	return low > 0 && moment - times[low - 1] < times[low] - moment ? low - 1 : low;
 }
 
 /** `lines`: `{name, values, colour}`; `at`: the moment that is looked at; `onPick(moment)`. */
 export function Chart({ title, times, lines, format = figure, at, onPick, height = 132 }) {
-  const place = useRef(null);
-  const { width } = useSize(place);
-  const [from, to] = [times[0], times.at(-1)];
-  const span = Math.max(to - from, 1);
-  const x = (moment) => LEFT + ((moment - from) / span) * (width - LEFT - 6);
-  const index = times.length ? (cursor.value != null ? nearest(times, cursor.value) : at != null ? nearest(times, at) : times.length - 1) : -1;
+	const place = useRef(null);
+	const { width } = useSize(place);
+	const [from, to] = [times[0], times.at(-1)];
+	const span = Math.max(to - from, 1);
+	const x = (moment) => LEFT + ((moment - from) / span) * (width - LEFT - 6);
+	const index = times.length ? (cursor.value != null ? nearest(times, cursor.value) : at != null ? nearest(times, at) : times.length - 1) : -1;
 
-  const draw = useMemo(() => (context) => {
-    let top = 0;
-    for (const line of lines) for (const value of line.values) if (value > top) top = value;
-    const marks = ticks(top);
-    top = marks.at(-1);
-    const y = (value) => 6 + (1 - value / top) * (height - FOOT - 8);
-    context.font = `11px ${colour("sans")}`;
-    context.textBaseline = "middle";
-    context.lineWidth = 1;
-    for (const mark of marks) {
-      context.strokeStyle = colour("line");
-      context.beginPath();
-      context.moveTo(LEFT, Math.round(y(mark)) + 0.5);
-      context.lineTo(width - 6, Math.round(y(mark)) + 0.5);
-      context.stroke();
-      context.fillStyle = colour("ink2");
-      context.textAlign = "right";
-      context.fillText(format(mark), LEFT - 8, y(mark));
-    }
-    const step = STEPS.find((seconds) => (seconds / span) * width > 90) || span;
-    context.textAlign = "center";
-    for (let moment = Math.ceil(from / step) * step; moment <= to; moment += step) {
-      if (x(moment) > LEFT + 20 && x(moment) < width - 26) context.fillText(clock(moment), x(moment), height - FOOT / 2 + 2);
-    }
-    lines.forEach((line, number) => {
-      context.strokeStyle = line.colour;
-      context.lineWidth = 1.75;
-      context.lineJoin = "round";
-      context.beginPath();
-      let drawing = false;
-      line.values.forEach((value, point) => {
-        if (value == null || !Number.isFinite(value)) drawing = false;
-        else if (drawing) context.lineTo(x(times[point]), y(value));
-        else {
-          context.moveTo(x(times[point]), y(value));
-          drawing = true;
-        }
-      });
-      context.stroke();
-      if (number === 0 && lines.length === 1) {
-        context.lineTo(x(to), y(0));
-        context.lineTo(x(from), y(0));
-        context.globalAlpha = 0.1;
-        context.fillStyle = line.colour;
-        context.fill();
-        context.globalAlpha = 1;
-      }
-    });
-    const line = (moment, style, dash) => {
-      context.strokeStyle = style;
-      context.lineWidth = 1;
-      context.setLineDash(dash);
-      context.beginPath();
-      context.moveTo(Math.round(x(moment)) + 0.5, 2);
-      context.lineTo(Math.round(x(moment)) + 0.5, height - FOOT);
-      context.stroke();
-      context.setLineDash([]);
-    };
-    if (at != null) line(at, colour("accent"), []);
-    if (cursor.value != null && index >= 0) line(times[index], colour("ink2"), [3, 3]);
-  }, [times, lines, width, height, at, cursor.value]);
+	const draw = useMemo(() => (context) => {
+		let top = 0;
+		for (const line of lines) for (const value of line.values) if (value > top) top = value;
+		const marks = ticks(top);
+		top = marks.at(-1);
+		const y = (value) => 6 + (1 - value / top) * (height - FOOT - 8);
+		context.font = `11px ${colour("sans")}`;
+		context.textBaseline = "middle";
+		context.lineWidth = 1;
+		for (const mark of marks) {
+			context.strokeStyle = colour("line");
+			context.beginPath();
+			context.moveTo(LEFT, Math.round(y(mark)) + 0.5);
+			context.lineTo(width - 6, Math.round(y(mark)) + 0.5);
+			context.stroke();
+			context.fillStyle = colour("ink2");
+			context.textAlign = "right";
+			context.fillText(format(mark), LEFT - 8, y(mark));
+		}
+		const step = STEPS.find((seconds) => (seconds / span) * width > 90) || span;
+		context.textAlign = "center";
+		for (let moment = Math.ceil(from / step) * step; moment <= to; moment += step) {
+			if (x(moment) > LEFT + 20 && x(moment) < width - 26) context.fillText(clock(moment), x(moment), height - FOOT / 2 + 2);
+		}
+		lines.forEach((line, number) => {
+			context.strokeStyle = line.colour;
+			context.lineWidth = 1.75;
+			context.lineJoin = "round";
+			context.beginPath();
+			let drawing = false;
+			line.values.forEach((value, point) => {
+				if (value == null || !Number.isFinite(value)) drawing = false;
+				else if (drawing) context.lineTo(x(times[point]), y(value));
+				else {
+					context.moveTo(x(times[point]), y(value));
+					drawing = true;
+				}
+			});
+			context.stroke();
+			if (number === 0 && lines.length === 1) {
+				context.lineTo(x(to), y(0));
+				context.lineTo(x(from), y(0));
+				context.globalAlpha = 0.1;
+				context.fillStyle = line.colour;
+				context.fill();
+				context.globalAlpha = 1;
+			}
+		});
+		const line = (moment, style, dash) => {
+			context.strokeStyle = style;
+			context.lineWidth = 1;
+			context.setLineDash(dash);
+			context.beginPath();
+			context.moveTo(Math.round(x(moment)) + 0.5, 2);
+			context.lineTo(Math.round(x(moment)) + 0.5, height - FOOT);
+			context.stroke();
+			context.setLineDash([]);
+		};
+		if (at != null) line(at, colour("accent"), []);
+		if (cursor.value != null && index >= 0) line(times[index], colour("ink2"), [3, 3]);
+	}, [times, lines, width, height, at, cursor.value]);
 
-  const momentAt = (event) => Math.min(to, Math.max(from, from + ((event.offsetX - LEFT) / Math.max(1, width - LEFT - 6)) * span));
-  const words = lines.map((line) => `${line.name} ${format(line.values[index])}`).join(", ");
-  return html`<section class="panel chart">
-    <h3>${title}</h3>
-    <dl class="legend">${lines.map((line) => html`<div key=${line.name}><dt><i style=${{ background: line.colour }}></i>${line.name}</dt><dd>${format(line.values[index])}</dd></div>`)}</dl>
-    <div class="plot" ref=${place}>
-      ${width > 0 && times.length > 0 && html`<${Canvas} width=${width} height=${height} draw=${draw} role="img" aria-label=${`${title}: ${words}`}
-        onPointerMove=${(event) => { cursor.value = momentAt(event); }} onPointerLeave=${() => { cursor.value = null; }}
-        onClick=${(event) => onPick?.(momentAt(event))} />`}
-    </div>
-  </section>`;
+	const momentAt = (event) => Math.min(to, Math.max(from, from + ((event.offsetX - LEFT) / Math.max(1, width - LEFT - 6)) * span));
+	const words = lines.map((line) => `${line.name} ${format(line.values[index])}`).join(", ");
+	return html`<section class="panel chart">
+		<h3>${title}</h3>
+		<dl class="legend">${lines.map((line) => html`<div key=${line.name}><dt><i style=${{ background: line.colour }}></i>${line.name}</dt><dd>${format(line.values[index])}</dd></div>`)}</dl>
+		<div class="plot" ref=${place}>
+			${width > 0 && times.length > 0 && html`<${Canvas} width=${width} height=${height} draw=${draw} role="img" aria-label=${`${title}: ${words}`}
+				onPointerMove=${(event) => { cursor.value = momentAt(event); }} onPointerLeave=${() => { cursor.value = null; }}
+				onClick=${(event) => onPick?.(momentAt(event))} />`}
+		</div>
+	</section>`;
 }

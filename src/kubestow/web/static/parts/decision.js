@@ -6,48 +6,48 @@ import { Matrix } from "./matrix.js";
 import { Node, Pod } from "./words.js";
 
 const CHOICES = {
-  only: "It was the only node that would do.",
-  nominated: "The pod was nominated for it, and it still would do.",
-  score: "It had the highest score.",
-  random: "Several nodes had the highest score; chance decided.",
+	only: "It was the only node that would do.",
+	nominated: "The pod was nominated for it, and it still would do.",
+	score: "It had the highest score.",
+	random: "Several nodes had the highest score; chance decided.",
 };
 
 export const RunnerUp = ({ runnerUp, chosen }) => {
-  const rows = Object.entries(runnerUp.by).sort((one, other) => Math.abs(other[1]) - Math.abs(one[1]));
-  const most = Math.max(1, ...rows.map(([, difference]) => Math.abs(difference)));
-  return html`<section class="panel"><h2>Chosen over the runner-up</h2>
-    <p><${Node} name=${chosen} /> leads <${Node} name=${runnerUp.node} /> by <strong>${figure(runnerUp.behind)}</strong>.</p>
-    <dl class="leads">${rows.map(([plugin, difference]) => html`<div key=${plugin}><dt>${plugin}</dt><dd><span class="lead"><i class=${difference < 0 ? "behind" : ""} style=${{ width: `${(Math.abs(difference) / most) * 50}%` }}></i></span><b>${difference > 0 ? "+" : ""}${figure(difference)}</b></dd></div>`)}</dl></section>`;
+	const rows = Object.entries(runnerUp.by).sort((one, other) => Math.abs(other[1]) - Math.abs(one[1]));
+	const most = Math.max(1, ...rows.map(([, difference]) => Math.abs(difference)));
+	return html`<section class="panel"><h2>Chosen over the runner-up</h2>
+		<p><${Node} name=${chosen} /> leads <${Node} name=${runnerUp.node} /> by <strong>${figure(runnerUp.behind)}</strong>.</p>
+		<dl class="leads">${rows.map(([plugin, difference]) => html`<div key=${plugin}><dt>${plugin}</dt><dd><span class="lead"><i class=${difference < 0 ? "behind" : ""} style=${{ width: `${(Math.abs(difference) / most) * 50}%` }}></i></span><b>${difference > 0 ? "+" : ""}${figure(difference)}</b></dd></div>`)}</dl></section>`;
 };
 
 export function Preemption({ preemption }) {
-  const { plugin, message, nominated, victims = [], candidates = [], why, pdbViolations } = preemption;
-  return html`<section class="panel"><h2>Preemption <small>${plugin}</small></h2>
-    ${message && html`<p>${message}</p>`}
-    ${nominated && html`<p>Room is made on <${Node} name=${nominated} />: ${plural(victims.length, "pod")} ${victims.length === 1 ? "leaves" : "leave"}${pdbViolations ? `, against ${plural(pdbViolations, "disruption budget")}` : ""}.</p>
-      <ul class="list">${victims.map(({ pod, priority }) => html`<li key=${pod}><span class="grow"><${Pod} pod=${pod} /></span><span class="hint">priority ${count(priority)}</span></li>`)}</ul>`}
-    ${candidates.length > 0 && html`<h3>${plural(candidates.length, "candidate")}${why ? `, decided by ${why}` : ""}</h3>
-      <div class="scroll" tabindex="0" role="region" aria-label="Candidates"><table><thead><tr><th scope="col">Node</th><th scope="col" class="end">Budgets violated</th><th scope="col" class="end">Highest priority</th><th scope="col" class="end">Sum of priorities</th><th scope="col" class="end">Victims</th></tr></thead>
-      <tbody>${candidates.slice(0, 20).map((candidate) => html`<tr key=${candidate.node}><td><${Node} name=${candidate.node} /></td><td class="end">${count(candidate.pdbViolations || 0)}</td><td class="end">${count(candidate.highestPriority || 0)}</td><td class="end">${count(candidate.prioritySum || 0)}</td><td class="end">${Array.isArray(candidate.victims) ? candidate.victims.length : candidate.victims}</td></tr>`)}</tbody></table></div>`}
-  </section>`;
+	const { plugin, message, nominated, victims = [], candidates = [], why, pdbViolations } = preemption;
+	return html`<section class="panel"><h2>Preemption <small>${plugin}</small></h2>
+		${message && html`<p>${message}</p>`}
+		${nominated && html`<p>Room is made on <${Node} name=${nominated} />: ${plural(victims.length, "pod")} ${victims.length === 1 ? "leaves" : "leave"}${pdbViolations ? `, against ${plural(pdbViolations, "disruption budget")}` : ""}.</p>
+			<ul class="list">${victims.map(({ pod, priority }) => html`<li key=${pod}><span class="grow"><${Pod} pod=${pod} /></span><span class="hint">priority ${count(priority)}</span></li>`)}</ul>`}
+		${candidates.length > 0 && html`<h3>${plural(candidates.length, "candidate")}${why ? `, decided by ${why}` : ""}</h3>
+			<div class="scroll" tabindex="0" role="region" aria-label="Candidates"><table><thead><tr><th scope="col">Node</th><th scope="col" class="end">Budgets violated</th><th scope="col" class="end">Highest priority</th><th scope="col" class="end">Sum of priorities</th><th scope="col" class="end">Victims</th></tr></thead>
+			<tbody>${candidates.slice(0, 20).map((candidate) => html`<tr key=${candidate.node}><td><${Node} name=${candidate.node} /></td><td class="end">${count(candidate.pdbViolations || 0)}</td><td class="end">${count(candidate.highestPriority || 0)}</td><td class="end">${count(candidate.prioritySum || 0)}</td><td class="end">${Array.isArray(candidate.victims) ? candidate.victims.length : candidate.victims}</td></tr>`)}</tbody></table></div>`}
+	</section>`;
 }
 
 export const WouldFit = ({ changes, stuck, unit = "node" }) => html`<section class="panel fits"><h2>Would fit if</h2>
-  ${changes.length ? html`<ol>${changes.map(({ side, change, opens, nodes = [], alike, placed }, number) => html`<li key=${number}><span class=${`badge ${side === "pod" || side === "group" ? "accent" : side === "node" ? "warn" : "ok"}`}>${side}</span>
-      <div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, unit)}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div></li>`)}</ol>`
-    : html`<p class="hint">${stuck ? "No single change that was tried helps." : "It fits as it is."}</p>`}</section>`;
+	${changes.length ? html`<ol>${changes.map(({ side, change, opens, nodes = [], alike, placed }, number) => html`<li key=${number}><span class=${`badge ${side === "pod" || side === "group" ? "accent" : side === "node" ? "warn" : "ok"}`}>${side}</span>
+			<div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, unit)}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div></li>`)}</ol>`
+		: html`<p class="hint">${stuck ? "No single change that was tried helps." : "It fits as it is."}</p>`}</section>`;
 
 /** Everything that nodes and plugins said. */
 export function Body({ decision, matrix, runnerUp, dry }) {
-  const { options } = route.value;
-  return html`
-    ${decision.preFilter?.rejected && html`<section class="panel"><h2>Refused before any node was looked at</h2><p><strong>${decision.preFilter.rejected.plugin}</strong>: ${(decision.preFilter.rejected.reasons || []).join(", ")}</p></section>`}
-    <section class="panel stack"><h2>Nodes and plugins <small>${[decision.nodeCount != null && plural(decision.nodeCount, "node"), decision.evaluated != null && `${count(decision.evaluated)} evaluated`, decision.feasible != null && `${count(decision.feasible)} would do`].filter(Boolean).join(", ")}</small></h2>
-      ${decision.chosen && decision.choice && html`<p class="hint">${CHOICES[decision.choice.reason] || decision.choice.reason}</p>`}
-      ${decision.preFilter?.narrowedTo && html`<p class="hint">${(decision.preFilter.narrowedBy || []).join(", ")} left only ${plural(decision.preFilter.narrowedTo.length, "node")}.</p>`}
-      ${decision.nodesDropped && html`<p class="notice">${decision.nodesDropped}</p>`}
-      <${Matrix} matrix=${matrix} chosen=${decision.chosen} picked=${options.why ?? null} onPick=${(why) => setOptions({ why })} /></section>
-    ${runnerUp && decision.chosen && html`<${RunnerUp} runnerUp=${runnerUp} chosen=${decision.chosen} />`}
-    ${decision.preemption && html`<${Preemption} preemption=${decision.preemption} />`}
-    ${decision.extenders?.length > 0 && html`<section class="panel"><h2>Extenders</h2><ul class="list">${decision.extenders.map(({ url, verb, sent, kept, error }, number) => html`<li key=${number}><span class="grow"><code>${url}</code> ${verb}</span><span class="hint">${dry && sent == null ? "not asked" : error || `${count(sent || 0)} sent, ${count(kept || 0)} kept`}</span></li>`)}</ul></section>`}`;
+	const { options } = route.value;
+	return html`
+		${decision.preFilter?.rejected && html`<section class="panel"><h2>Refused before any node was looked at</h2><p><strong>${decision.preFilter.rejected.plugin}</strong>: ${(decision.preFilter.rejected.reasons || []).join(", ")}</p></section>`}
+		<section class="panel stack"><h2>Nodes and plugins <small>${[decision.nodeCount != null && plural(decision.nodeCount, "node"), decision.evaluated != null && `${count(decision.evaluated)} evaluated`, decision.feasible != null && `${count(decision.feasible)} would do`].filter(Boolean).join(", ")}</small></h2>
+			${decision.chosen && decision.choice && html`<p class="hint">${CHOICES[decision.choice.reason] || decision.choice.reason}</p>`}
+			${decision.preFilter?.narrowedTo && html`<p class="hint">${(decision.preFilter.narrowedBy || []).join(", ")} left only ${plural(decision.preFilter.narrowedTo.length, "node")}.</p>`}
+			${decision.nodesDropped && html`<p class="notice">${decision.nodesDropped}</p>`}
+			<${Matrix} matrix=${matrix} chosen=${decision.chosen} picked=${options.why ?? null} onPick=${(why) => setOptions({ why })} /></section>
+		${runnerUp && decision.chosen && html`<${RunnerUp} runnerUp=${runnerUp} chosen=${decision.chosen} />`}
+		${decision.preemption && html`<${Preemption} preemption=${decision.preemption} />`}
+		${decision.extenders?.length > 0 && html`<section class="panel"><h2>Extenders</h2><ul class="list">${decision.extenders.map(({ url, verb, sent, kept, error }, number) => html`<li key=${number}><span class="grow"><code>${url}</code> ${verb}</span><span class="hint">${dry && sent == null ? "not asked" : error || `${count(sent || 0)} sent, ${count(kept || 0)} kept`}</span></li>`)}</ul></section>`}`;
 }

@@ -8,46 +8,46 @@ import { Canvas, useSize } from "./canvas.js";
 
 /** Figures over all the time that is kept; read again every few seconds while there are new ones. */
 export function useTimes(points = 300, every = 5) {
-  const again = about.value.live ? Math.floor(seconds.value / every) : 0;
-  return useAnswer("times", { points, run: route.value.options.run }, again);
+	const again = about.value.live ? Math.floor(seconds.value / every) : 0;
+	return useAnswer("times", { points, run: route.value.options.run }, again);
 }
 
 export const pendingOf = ({ pending, time }) => time.map((_, point) => Object.values(pending).reduce((sum, values) => sum + (values[point] || 0), 0));
 
 export function Scrubber() {
-  const track = useRef(null);
-  const { width, height } = useSize(track);
-  const { data } = useTimes();
-  const [moving, setMoving] = useState(null);
-  useEffect(() => {
-    if (moving == null) return undefined;
-    const timer = setTimeout(() => {
-      setOptions({ at: moving >= data.to ? null : moving.toFixed(2) });
-      setMoving(null);
-    }, 90);
-    return () => clearTimeout(timer);
-  }, [moving]);
-  const draw = useMemo(() => (context) => {
-    if (!data?.time.length) return;
-    const values = pendingOf(data);
-    const top = Math.max(1, ...values);
-    const span = Math.max(1, data.to - data.from);
-    context.beginPath();
-    context.moveTo(0, height);
-    values.forEach((value, point) => context.lineTo(((data.time[point] - data.from) / span) * width, height - 3 - (value / top) * (height - 6)));
-    context.lineTo(width, height);
-    context.fillStyle = colour("accent-soft");
-    context.fill();
-  }, [data, width, height]);
-  const none = !data || data.to - data.from < 1;
-  const here = moving ?? moment() ?? data?.to;
-  return html`<div class="scrubber">
-    <span>${clock(none ? null : data.from)}</span>
-    <div class="track" ref=${track}>
-      <${Canvas} width=${width} height=${height} draw=${draw} aria-hidden="true" />
-      <input type="range" aria-label="Moment that is shown" disabled=${none} min=${data?.from ?? 0} max=${data?.to ?? 1} step=${none ? 1 : Math.max(0.01, (data.to - data.from) / 500)} value=${here ?? 1}
-        aria-valuetext=${moment() == null ? "now" : clock(here)} onInput=${(event) => setMoving(Number(event.target.value))} />
-    </div>
-    <span>${moment() != null || moving != null ? clock(here) : about.value.live ? "now" : clock(data?.to)}</span>
-  </div>`;
+	const track = useRef(null);
+	const { width, height } = useSize(track);
+	const { data } = useTimes();
+	const [moving, setMoving] = useState(null);
+	useEffect(() => {
+		if (moving == null) return undefined;
+		const timer = setTimeout(() => {
+			setOptions({ at: moving >= data.to ? null : Math.ceil(moving * 100) / 100 });
+			setMoving(null);
+		}, 90);
+		return () => clearTimeout(timer);
+	}, [moving]);
+	const draw = useMemo(() => (context) => {
+		if (!data?.time.length) return;
+		const values = pendingOf(data);
+		const top = Math.max(1, ...values);
+		const span = Math.max(1, data.to - data.from);
+		context.beginPath();
+		context.moveTo(0, height);
+		values.forEach((value, point) => context.lineTo(((data.time[point] - data.from) / span) * width, height - 3 - (value / top) * (height - 6)));
+		context.lineTo(width, height);
+		context.fillStyle = colour("accent-soft");
+		context.fill();
+	}, [data, width, height]);
+	const none = !data || data.to - data.from < 1;
+	const here = moving ?? moment() ?? data?.to;
+	return html`<div class="scrubber">
+		<span>${clock(none ? null : data.from)}</span>
+		<div class="track" ref=${track}>
+			<${Canvas} width=${width} height=${height} draw=${draw} aria-hidden="true" />
+			<input type="range" aria-label="Moment that is shown" disabled=${none} min=${data?.from ?? 0} max=${data?.to ?? 1} step=${none ? 1 : Math.max(0.01, (data.to - data.from) / 500)} value=${here ?? 1}
+				aria-valuetext=${moment() == null ? "now" : clock(here)} onInput=${(event) => setMoving(Number(event.target.value))} />
+		</div>
+		<span>${moment() != null || moving != null ? clock(here) : about.value.live ? "now" : clock(data?.to)}</span>
+	</div>`;
 }

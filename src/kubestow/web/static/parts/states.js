@@ -11,33 +11,33 @@ export const Problem = ({ error }) => html`<div class="notice bad" role="alert">
 
 /** The three states of an answer; `children(data)` draws the fourth. */
 export function Answer({ of, what, children }) {
-  if (of.data != null) return children(of.data);
-  if (of.error) return html`<${Problem} error=${of.error} />`;
-  return html`<${Loading} what=${what} />`;
+	if (of.data != null) return children(of.data);
+	if (of.error) return html`<${Problem} error=${of.error} />`;
+	return html`<${Loading} what=${what} />`;
 }
 
 export function SignIn() {
-  const [token, setToken] = useState("");
-  const { state, message } = access.value;
-  const refused = state === "refused";
-  return html`<main class="gate"><div class="panel">
-    <img src="./icon.svg" alt="" width="44" height="44" />
-    <h1>${refused ? "This token may not look" : "Sign in to Kubestow"}</h1>
-    ${refused
-      ? html`<p class="notice bad" role="alert">${message}</p>
-        <p>The scheduler knows who you are, but the API server does not let you read this page. Someone who administers the cluster can allow it:</p>
-        <pre>kubectl create clusterrole kubestow-page --verb=get,create --non-resource-url='/ui/*'
+	const [token, setToken] = useState("");
+	const { state, message } = access.value;
+	const refused = state === "refused";
+	return html`<main class="gate"><div class="panel">
+		<img src="./icon.svg" alt="" width="44" height="44" />
+		<h1>${refused ? "This token may not look" : "Sign in to Kubestow"}</h1>
+		${refused
+			? html`<p class="notice bad" role="alert">${message}</p>
+				<p>The scheduler knows who you are, but the API server does not let you read this page. Someone who administers the cluster can allow it:</p>
+				<pre>kubectl create clusterrole kubestow-page --verb=get,create --non-resource-url='/ui/*'
 kubectl create clusterrolebinding kubestow-page --clusterrole=kubestow-page --user=YOU</pre>`
-      : html`${signedIn() && html`<p class="notice bad" role="alert">The scheduler does not accept this token${message ? `: ${message}` : "."}</p>`}
-        <p>What the page shows is for those who may read the scheduler's decisions. It wants the token with which you would ask the API server.</p>
-        <dl><dt>With kubestow up</dt><dd>open the address that it prints; the token is in it.</dd>
-        <dt>In a cluster</dt><dd>take the token of an account that may <code>get</code> the path <code>/ui/*</code>, for example from</dd></dl>
-        <pre>kubectl create token ACCOUNT</pre>`}
-    <form onSubmit=${(event) => { event.preventDefault(); if (token.trim()) signIn(token.trim()); }}>
-      <label for="token">Token</label>
-      <div class="row"><input id="token" type="password" autocomplete="off" spellcheck="false" value=${token} onInput=${(event) => setToken(event.target.value)} />
-      <button class="primary" type="submit">Sign in</button></div>
-    </form>
-    <p class="hint">It is kept in this tab only, and sent to nobody but this scheduler.</p>
-  </div></main>`;
+			: html`${signedIn() && html`<p class="notice bad" role="alert">The scheduler does not accept this token${message ? `: ${message}` : "."}</p>`}
+				<p>What the page shows is for those who may read the scheduler's decisions. It wants the token with which you would ask the API server.</p>
+				<dl><dt>With kubestow up</dt><dd>open the address that it prints; the token is in it.</dd>
+				<dt>In a cluster</dt><dd>take the token of an account that may <code>get</code> the path <code>/ui/*</code>, for example from</dd></dl>
+				<pre>kubectl create token ACCOUNT</pre>`}
+		<form onSubmit=${(event) => { event.preventDefault(); if (token.trim()) signIn(token.trim()); }}>
+			<label for="token">Token</label>
+			<div class="row"><input id="token" type="password" autocomplete="off" spellcheck="false" value=${token} onInput=${(event) => setToken(event.target.value)} />
+			<button class="primary" type="submit">Sign in</button></div>
+		</form>
+		<p class="hint">It is kept in this tab only, and sent to nobody but this scheduler.</p>
+	</div></main>`;
 }

@@ -6,17 +6,17 @@ const ROW = 36;
 
 /** Rows sorted by a column of `{key, sort}`; `-key` is downwards. */
 export function sorted(rows, columns, order) {
-  const down = order?.startsWith("-");
-  const column = columns.find(({ key }) => key === (down ? order.slice(1) : order));
-  if (!column?.sort) return rows;
-  const values = new Map(rows.map((row) => [row, column.sort(row)]));
-  const compare = (one, other) => {
-    const [a, b] = [values.get(one), values.get(other)];
-    if (a == null || b == null) return (a == null) - (b == null);
-    const less = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
-    return down ? -less : less;
-  };
-  return rows.toSorted(compare);
+	const down = order?.startsWith("-");
+	const column = columns.find(({ key }) => key === (down ? order.slice(1) : order));
+	if (!column?.sort) return rows;
+	const values = new Map(rows.map((row) => [row, column.sort(row)]));
+	const compare = (one, other) => {
+		const [a, b] = [values.get(one), values.get(other)];
+		if (a == null || b == null) return (a == null) - (b == null);
+		const less = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
+		return down ? -less : less;
+	};
+	return rows.toSorted(compare);
 }
 
 /**
@@ -24,58 +24,58 @@ export function sorted(rows, columns, order) {
  * `order` and `onOrder`: which column sorts. `onOpen(row)`: Enter or a click. `fill`: as high as there is room.
  */
 export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label, fill }) {
-  const scroller = useRef(null);
-  const { width, height } = useSize(scroller);
-  const [top, setTop] = useState(0);
-  const [active, setActive] = useState(-1);
-  const shown = useMemo(() => (width && width < 640 ? columns.filter((column) => column.narrow) : columns), [columns, width < 640]);
-  const lines = useMemo(() => sorted(rows, columns, order), [rows, columns, order]);
-  const first = Math.max(0, Math.floor(top / ROW) - 6);
-  const last = Math.min(lines.length, Math.ceil((top + height) / ROW) + 6);
-  const template = { gridTemplateColumns: shown.map((column) => (width < 640 && column.small) || column.width || "1fr").join(" ") };
+	const scroller = useRef(null);
+	const { width, height } = useSize(scroller);
+	const [top, setTop] = useState(0);
+	const [active, setActive] = useState(-1);
+	const shown = useMemo(() => (width && width < 640 ? columns.filter((column) => column.narrow) : columns), [columns, width < 640]);
+	const lines = useMemo(() => sorted(rows, columns, order), [rows, columns, order]);
+	const first = Math.max(0, Math.floor(top / ROW) - 6);
+	const last = Math.min(lines.length, Math.ceil((top + height) / ROW) + 6);
+	const template = { gridTemplateColumns: shown.map((column) => (width < 640 && column.small) || column.width || "1fr").join(" ") };
 
-  useEffect(() => setActive((was) => Math.min(was, lines.length - 1)), [lines.length]);
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (active < 0) return;
-    if (active * ROW < element.scrollTop) element.scrollTop = active * ROW;
-    else if ((active + 2) * ROW > element.scrollTop + element.clientHeight) element.scrollTop = (active + 2) * ROW - element.clientHeight;
-  }, [active]);
+	useEffect(() => setActive((was) => Math.min(was, lines.length - 1)), [lines.length]);
+	useLayoutEffect(() => {
+		const element = scroller.current;
+		if (active < 0) return;
+		if (active * ROW < element.scrollTop) element.scrollTop = active * ROW;
+		else if ((active + 2) * ROW > element.scrollTop + element.clientHeight) element.scrollTop = (active + 2) * ROW - element.clientHeight;
+	}, [active]);
 
-  const onKey = (event) => {
-    if (event.target !== scroller.current) return;
-    const page = Math.max(1, Math.floor(height / ROW) - 2);
-    const to = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: lines.length - 1 }[event.key];
-    if (to != null) setActive(Math.max(0, Math.min(lines.length - 1, to)));
-    else if (event.key === "Enter" && active >= 0) onOpen?.(lines[active]);
-    else return;
-    event.preventDefault();
-  };
-  const name = `${id}-row`;
-  return html`<div class=${cls("table", fill && "fill")} ref=${scroller} tabindex="0" role="grid" aria-label=${label} aria-rowcount=${lines.length + 1}
-      aria-activedescendant=${active >= first && active < last ? `${name}${active}` : null}
-      onScroll=${(event) => setTop(event.currentTarget.scrollTop)} onKeyDown=${onKey}>
-    <div class="line head" role="row" aria-rowindex="1" style=${template}>
-      ${shown.map((column) => {
-        const by = order === column.key ? "ascending" : order === `-${column.key}` ? "descending" : null;
-        return html`<div role="columnheader" key=${column.key} class=${cls(column.end && "end")} aria-sort=${column.sort ? by || "none" : null}>
-          ${column.sort && onOrder
-            ? html`<button type="button" onClick=${() => onOrder(by === "ascending" ? `-${column.key}` : column.key)}>${column.title}<span aria-hidden="true">${by === "ascending" ? " ↑" : by ? " ↓" : ""}</span></button>`
-            : column.title}
-        </div>`;
-      })}
-    </div>
-    <div class="lines" role="rowgroup" style=${{ height: `${lines.length * ROW}px` }}>
-      ${lines.slice(first, last).map((row, offset) => {
-        const number = first + offset;
-        return html`<div class=${cls("line", number === active && "active", chosen?.(row) && "chosen", onOpen && "opens")} role="row" id=${`${name}${number}`} key=${number}
-            aria-rowindex=${number + 2} style=${{ ...template, top: `${number * ROW}px` }} onClick=${onOpen && ((event) => {
-              setActive(number);
-              if (!event.target.closest("a,button")) onOpen(row);
-            })}>
-          ${shown.map((column) => html`<div role="gridcell" key=${column.key} class=${cls(column.end && "end", column.kind)}>${column.cell(row)}</div>`)}
-        </div>`;
-      })}
-    </div>
-  </div>`;
+	const onKey = (event) => {
+		if (event.target !== scroller.current) return;
+		const page = Math.max(1, Math.floor(height / ROW) - 2);
+		const to = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: lines.length - 1 }[event.key];
+		if (to != null) setActive(Math.max(0, Math.min(lines.length - 1, to)));
+		else if (event.key === "Enter" && active >= 0) onOpen?.(lines[active]);
+		else return;
+		event.preventDefault();
+	};
+	const name = `${id}-row`;
+	return html`<div class=${cls("table", fill && "fill")} ref=${scroller} tabindex="0" role="grid" aria-label=${label} aria-rowcount=${lines.length + 1}
+			aria-activedescendant=${active >= first && active < last ? `${name}${active}` : null}
+			onScroll=${(event) => setTop(event.currentTarget.scrollTop)} onKeyDown=${onKey}>
+		<div class="line head" role="row" aria-rowindex="1" style=${template}>
+			${shown.map((column) => {
+				const by = order === column.key ? "ascending" : order === `-${column.key}` ? "descending" : null;
+				return html`<div role="columnheader" key=${column.key} class=${cls(column.end && "end")} aria-sort=${column.sort ? by || "none" : null}>
+					${column.sort && onOrder
+						? html`<button onClick=${() => onOrder(by === "ascending" ? `-${column.key}` : column.key)}>${column.title}<span aria-hidden="true">${by === "ascending" ? " ↑" : by ? " ↓" : ""}</span></button>`
+						: column.title}
+				</div>`;
+			})}
+		</div>
+		<div class="lines" role="rowgroup" style=${{ height: `${lines.length * ROW}px` }}>
+			${lines.slice(first, last).map((row, offset) => {
+				const number = first + offset;
+				return html`<div class=${cls("line", number === active && "active", chosen?.(row) && "chosen", onOpen && "opens")} role="row" id=${`${name}${number}`} key=${number}
+						aria-rowindex=${number + 2} style=${{ ...template, top: `${number * ROW}px` }} onClick=${onOpen && ((event) => {
+							setActive(number);
+							if (!event.target.closest("a,button")) onOpen(row);
+						})}>
+					${shown.map((column) => html`<div role="gridcell" key=${column.key} class=${cls(column.end && "end", column.kind)}>${column.cell(row)}</div>`)}
+				</div>`;
+			})}
+		</div>
+	</div>`;
 }

@@ -1,15 +1,15 @@
 // The words and marks that every view uses for the same things.
-import { html, cls } from "../lib/ui.js";
+import { html, cls, useEffect, useRef, Icon } from "../lib/ui.js";
 import { nodeLink, podLink } from "../lib/route.js";
-import { splitPod } from "../lib/format.js";
+import { count, splitPod } from "../lib/format.js";
 
 export const STATES = {
-  active: { title: "Active", badge: "accent", says: "ready to be tried" },
-  backoff: { title: "Backoff", badge: "warn", says: "failed, and waits a little" },
-  unschedulable: { title: "Unschedulable", badge: "bad", says: "fits nowhere; waits for something to change" },
-  gated: { title: "Gated", badge: "", says: "held back by a scheduling gate or a plugin" },
-  inFlight: { title: "In flight", badge: "ok", says: "being decided or bound" },
-  waiting: { title: "Waiting on permit", badge: "accent", says: "has a node, and waits for permission" },
+	active: { title: "Active", badge: "accent", says: "ready to be tried" },
+	backoff: { title: "Backoff", badge: "warn", says: "failed, and waits a little" },
+	unschedulable: { title: "Unschedulable", badge: "bad", says: "fits nowhere; waits for something to change" },
+	gated: { title: "Gated", badge: "", says: "held back by a scheduling gate or a plugin" },
+	inFlight: { title: "In flight", badge: "ok", says: "being decided or bound" },
+	waiting: { title: "Waiting on permit", badge: "accent", says: "has a node, and waits for permission" },
 };
 const OUTCOMES = { scheduled: ["Scheduled", "ok"], unschedulable: ["Unschedulable", "bad"], error: ["Error", "bad"] };
 
@@ -20,9 +20,29 @@ export const Outcome = ({ of }) => html`<span class=${cls("badge", OUTCOMES[of]?
 export const Name = ({ children }) => html`<bdi class="name" title=${children}>${children}</bdi>`;
 export const Node = ({ name, focusable }) => html`<a href=${nodeLink(name)} tabindex=${focusable === false ? -1 : null}><${Name}>${name}<//></a>`;
 export const Pod = ({ pod, focusable, options }) => {
-  const [namespace, name] = splitPod(pod);
-  return html`<a href=${podLink(pod, options)} title=${pod} tabindex=${focusable === false ? -1 : null}><bdi class="name"><span class="space">${namespace}/</span>${name}</bdi></a>`;
+	const [namespace, name] = splitPod(pod);
+	return html`<a href=${podLink(pod, options)} title=${pod} tabindex=${focusable === false ? -1 : null}><bdi class="name"><span class="space">${namespace}/</span>${name}</bdi></a>`;
 };
+
+/** The head of a view: what it is, a word about it, and its controls. */
+export const Title = ({ children, says, controls }) => html`<div class="title"><div><h1>${children}</h1>${says && html`<p>${says}</p>`}</div>${controls}</div>`;
+
+/** Something beside the view, which can be closed. */
+export const Side = ({ name, label, close, children }) => {
+	const heading = useRef(null);
+	useEffect(() => heading.current.focus({ preventScroll: true }), []);
+	return html`<aside class="panel side" aria-label=${label} onKeyDown=${(event) => event.key === "Escape" && close()}>
+		<div class="row"><h2 class="grow" tabindex="-1" ref=${heading}><${Name}>${name}<//></h2><button class="plain" aria-label="Close" onClick=${close}><${Icon} name="close" /></button></div>${children}</aside>`;
+};
+
+/** Kinds of something by how many there are; one can be picked. `items`: `{key, size, tone, says}`. */
+export const Bars = ({ label, items, all, picked, onPick, children }) => html`<ul class="bars" aria-label=${label}>${items.map(({ key, size, tone, says, title }) => html`<li key=${key}>
+	<button aria-pressed=${picked === undefined ? null : picked === key} title=${title} onClick=${() => onPick(picked === key ? null : key)}><span class="meter"><i class=${tone} style=${{ width: `${(size / all) * 100}%` }}></i></span><b>${count(size)}</b><span>${says}</span></button></li>`)}${children}</ul>`;
+
+/** The column of pods, which most tables have. */
+export const POD_COLUMN = { key: "pod", title: "Pod", width: "minmax(180px,2fr)", small: "minmax(110px,1fr)", narrow: true, sort: ({ pod }) => pod, cell: ({ pod }) => html`<${Pod} pod=${pod} focusable=${false} />` };
+/** A column of whole numbers. */
+export const numbers = (key, title, width, more) => ({ key, title, width, end: true, sort: (row) => row[key], cell: (row) => count(row[key] || 0), ...more });
 
 /** The part of a message that tells apart: without the count of nodes and what preemption says. */
 export const brief = (message) => message.replace(/^\d+\/\d+ nodes are available: /, "").replace(/ ?(no new claims to deallocate, )?preemption: .*$/s, "").replace(/\.\s*$/, "") || message;

@@ -6,29 +6,28 @@ import { moment, go, route, setOptions } from "../lib/route.js";
 import { clock, duration } from "../lib/format.js";
 import { Answer, Empty } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { Node, Outcome, Pod, brief } from "../parts/words.js";
+import { Node, Outcome, POD_COLUMN, Title, brief } from "../parts/words.js";
 
 const COLUMNS = [
-  { key: "time", title: "Time", width: "110px", small: "76px", narrow: true, sort: ({ id }) => id, cell: ({ time }) => clock(time) },
-  { key: "pod", title: "Pod", width: "minmax(180px,2fr)", small: "minmax(110px,1fr)", narrow: true, sort: ({ pod }) => pod, cell: ({ pod }) => html`<${Pod} pod=${pod} focusable=${false} />` },
-  { key: "outcome", title: "Outcome", width: "130px", small: "120px", narrow: true, sort: ({ outcome }) => outcome, cell: ({ outcome }) => html`<${Outcome} of=${outcome} />` },
-  { key: "where", title: "Node, or why not", width: "minmax(200px,3fr)", sort: ({ chosen, message }) => chosen || message, cell: ({ chosen, message }) => (chosen ? html`<${Node} name=${chosen} focusable=${false} />` : html`<span title=${message}>${brief(message)}</span>`) },
-  { key: "took", title: "Deciding", width: "90px", end: true, sort: (row) => row.seconds, cell: (row) => duration(row.seconds) },
-  { key: "waited", title: "Waited", width: "90px", end: true, sort: ({ queue }) => queue?.waited, cell: ({ queue }) => duration(queue?.waited) },
+	{ key: "time", title: "Time", width: "110px", small: "76px", narrow: true, sort: ({ id }) => id, cell: ({ time }) => clock(time) },
+	POD_COLUMN,
+	{ key: "outcome", title: "Outcome", width: "130px", small: "120px", narrow: true, sort: ({ outcome }) => outcome, cell: ({ outcome }) => html`<${Outcome} of=${outcome} />` },
+	{ key: "where", title: "Node, or why not", width: "minmax(200px,3fr)", sort: ({ chosen, message }) => chosen || message, cell: ({ chosen, message }) => (chosen ? html`<${Node} name=${chosen} focusable=${false} />` : html`<span title=${message}>${brief(message)}</span>`) },
+	{ key: "took", title: "Deciding", width: "90px", end: true, sort: (row) => row.seconds, cell: (row) => duration(row.seconds) },
+	{ key: "waited", title: "Waited", width: "90px", end: true, sort: ({ queue }) => queue?.waited, cell: ({ queue }) => duration(queue?.waited) },
 ];
 
 /** Read again when there are newer ones, every two seconds at most. */
 const again = () => (about.value.live && moment() == null ? `${news.value.decision} ${Math.floor(seconds.value / 2)}` : 0);
 
 export function Decisions() {
-  const { outcome, plugin } = route.value.options;
-  const key = useMemo(again, [Math.floor(seconds.value / 2), moment()]);
-  const answer = useAnswer("decisions", { outcome, plugin, limit: 500, nodes: "false", until: moment() == null ? null : new Date(moment() * 1000).toISOString(), run: when().run }, key);
-  return html`
-    <div class="title"><div><h1>Decisions</h1><p>The newest first. Open one to see how it came about.</p></div>
-      <div class="segments" role="group" aria-label="Outcome">${[["", "All"], ["scheduled", "Scheduled"], ["unschedulable", "Unschedulable"], ["error", "Errors"]].map(([name, words]) => html`<button type="button" key=${name} aria-pressed=${(outcome || "") === name} onClick=${() => setOptions({ outcome: name })}>${words}</button>`)}</div></div>
-    ${plugin && html`<p class="banner past">Only pods that <strong>${plugin}</strong> rejected. <button type="button" onClick=${() => setOptions({ plugin: null })}>Show all</button></p>`}
-    <${Answer} of=${answer} what="Reading decisions">${({ items }) => (items.length
-      ? html`<${Table} id="decisions" fill label="Decisions" rows=${items} columns=${COLUMNS} order=${route.value.options.sort} onOrder=${(sort) => setOptions({ sort })} onOpen=${({ pod }) => go("pod", pod.split("/"))} />`
-      : html`<${Empty} title="No decisions${outcome || plugin ? " like that" : " yet"}" icon="decision">${outcome || plugin ? "None of those that are kept matches." : "Create a pod, and how it was placed shows up here."}<//>`)}<//>`;
+	const { outcome, plugin } = route.value.options;
+	const key = useMemo(again, [Math.floor(seconds.value / 2), moment()]);
+	const answer = useAnswer("decisions", { outcome, plugin, limit: 500, nodes: "false", until: moment() == null ? null : new Date(moment() * 1000).toISOString(), run: when().run }, key);
+	return html`
+		<${Title} says="The newest first. Open one to see how it came about." controls=${html`<div class="segments" role="group" aria-label="Outcome">${[["", "All"], ["scheduled", "Scheduled"], ["unschedulable", "Unschedulable"], ["error", "Errors"]].map(([name, words]) => html`<button key=${name} aria-pressed=${(outcome || "") === name} onClick=${() => setOptions({ outcome: name })}>${words}</button>`)}</div>`}>Decisions<//>
+		${plugin && html`<p class="banner past">Only pods that <strong>${plugin}</strong> rejected. <button onClick=${() => setOptions({ plugin: null })}>Show all</button></p>`}
+		<${Answer} of=${answer} what="Reading decisions">${({ items }) => (items.length
+			? html`<${Table} id="decisions" fill label="Decisions" rows=${items} columns=${COLUMNS} order=${route.value.options.sort} onOrder=${(sort) => setOptions({ sort })} onOpen=${({ pod }) => go("pod", pod.split("/"))} />`
+			: html`<${Empty} title="No decisions${outcome || plugin ? " like that" : " yet"}" icon="decision">${outcome || plugin ? "None of those that are kept matches." : "Create a pod, and how it was placed shows up here."}<//>`)}<//>`;
 }

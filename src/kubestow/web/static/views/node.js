@@ -1,56 +1,50 @@
 // One node: how full it is, its pods, and why pods were refused there lately.
-import { html, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
+import { html, useMemo, useState } from "../lib/ui.js";
 import { path, useAnswer } from "../lib/api.js";
 import { news, now, records, when } from "../lib/data.js";
 import { setOptions } from "../lib/route.js";
 import { count, duration, percent, plural, quantity } from "../lib/format.js";
 import { Answer } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { Icon } from "../lib/ui.js";
-import { Name, Pod } from "../parts/words.js";
+import { POD_COLUMN, Pod, Side, numbers } from "../parts/words.js";
 
 const COLUMNS = [
-  { key: "pod", title: "Pod", width: "minmax(120px,1fr)", narrow: true, sort: ({ pod }) => pod, cell: ({ pod }) => html`<${Pod} pod=${pod} focusable=${false} />` },
-  { key: "priority", title: "Priority", width: "80px", narrow: true, end: true, sort: ({ priority }) => priority, cell: ({ priority }) => count(priority) },
-  { key: "cpu", title: "cpu", width: "60px", narrow: true, end: true, sort: ({ requests }) => requests.cpu || 0, cell: ({ requests }) => (requests.cpu ? quantity("cpu", requests.cpu) : "–") },
-  { key: "memory", title: "memory", width: "80px", narrow: true, end: true, sort: ({ requests }) => requests.memory || 0, cell: ({ requests }) => (requests.memory ? quantity("memory", requests.memory) : "–") },
+	{ ...POD_COLUMN, width: "minmax(120px,1fr)" },
+	numbers("priority", "Priority", "86px", { narrow: true }),
+	...["cpu", "memory"].map((key) => numbers(key, key, "84px", { narrow: true, sort: ({ requests }) => requests[key] || 0, cell: ({ requests }) => (requests[key] ? quantity(key, requests[key]) : "–") })),
 ];
 
 function Usage({ node }) {
-  return html`<dl class="usage">${Object.entries(node.allocatable).filter(([, all]) => all > 0).map(([resource, all]) => {
-    const used = node.requested[resource] || 0;
-    return html`<div key=${resource}><dt>${resource}</dt><dd><span class="meter"><i style=${{ width: `${Math.min(100, (used / all) * 100)}%` }}></i></span>
-      <span class="hint">${quantity(resource, used)} of ${quantity(resource, all)} requested (${percent(used / all)})</span></dd></div>`;
-  })}</dl>`;
+	return html`<dl class="usage">${Object.entries(node.allocatable).filter(([, all]) => all > 0).map(([resource, all]) => {
+		const used = node.requested[resource] || 0;
+		return html`<div key=${resource}><dt>${resource}</dt><dd><span class="meter"><i style=${{ width: `${Math.min(100, (used / all) * 100)}%` }}></i></span>
+			<span class="hint">${quantity(resource, used)} of ${quantity(resource, all)} requested (${percent(used / all)})</span></dd></div>`;
+	})}</dl>`;
 }
 
 export function NodePanel({ name }) {
-  const heading = useRef(null);
-  const [order, setOrder] = useState("-priority");
-  const answer = useAnswer(path("nodes", name), when(), when().at == null ? news.value.moment : 0);
-  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
-  const pods = useMemo(() => (answer.data ? records(answer.data.pods.columns, answer.data.pods.rows) : []), [answer.data]);
-  const close = () => {
-    setOptions({ node: null });
-    document.querySelector(".heatmap canvas, .table")?.focus();
-  };
-  return html`<aside class="panel side" aria-label=${`Node ${name}`} onKeyDown=${(event) => event.key === "Escape" && close()}>
-    <div class="row"><h2 class="grow" tabindex="-1" ref=${heading}><${Name}>${name}<//></h2>
-      <button type="button" class="plain" aria-label="Close" onClick=${close}><${Icon} name="close" /></button></div>
-    <${Answer} of=${answer} what="Reading the node">${(node) => html`
-      ${node.unschedulable && html`<p class="notice warn">Cordoned: new pods are refused.</p>`}
-      <${Usage} node=${node} />
-      <h3>${plural(pods.length, "pod")}${node.allowedPods ? ` of ${count(node.allowedPods)}` : ""}</h3>
-      ${pods.length ? html`<${Table} id="node-pods" label=${`Pods on ${name}`} rows=${pods} columns=${COLUMNS} order=${order} onOrder=${setOrder} />` : html`<p class="hint">None runs here.</p>`}
-      <h3>Refused here lately</h3>
-      ${node.refusals.length
-        ? html`<ul class="list">${node.refusals.map(({ plugin, reasons, count: times, pods: refused, time }) => html`<li key=${plugin + reasons}><span class="badge bad">${count(times)}</span>
-            <div class="grow"><div>${reasons.join(", ") || "no reason given"} <span class="hint">${plugin}, ${duration(Math.max(0, now() - time))} ago</span></div>
-            <div class="hint">${refused.slice(0, 3).map((pod, number) => html`${number > 0 && ", "}<${Pod} key=${pod} pod=${pod} />`)}${refused.length > 3 && " …"}</div></div></li>`)}</ul>`
-        : html`<p class="hint">No pod was, as far as records reach.</p>`}
-      <details><summary>Labels and taints</summary>
-        ${node.taints.length > 0 && html`<p class="row">${node.taints.map(({ key, value, effect }) => html`<span class="badge warn" key=${key + effect}>${key}${value && `=${value}`}:${effect}</span>`)}</p>`}
-        <dl class="facts">${Object.entries(node.labels).map(([key, value]) => html`<dt key=${key}><bdi>${key}</bdi></dt><dd><bdi>${value || "–"}</bdi></dd>`)}</dl></details>
-    `}<//>
-  </aside>`;
+	const [order, setOrder] = useState("-priority");
+	const answer = useAnswer(path("nodes", name), when(), when().at == null ? news.value.moment : 0);
+	const pods = useMemo(() => (answer.data ? records(answer.data.pods.columns, answer.data.pods.rows) : []), [answer.data]);
+	const close = () => {
+		setOptions({ node: null });
+		document.querySelector(".heatmap canvas, .table")?.focus();
+	};
+	return html`<${Side} name=${name} label=${`Node ${name}`} close=${close}>
+		<${Answer} of=${answer} what="Reading the node">${(node) => html`
+			${node.unschedulable && html`<p class="notice warn">Cordoned: new pods are refused.</p>`}
+			<${Usage} node=${node} />
+			<h3>${plural(pods.length, "pod")}${node.allowedPods ? ` of ${count(node.allowedPods)}` : ""}</h3>
+			${pods.length ? html`<${Table} id="node-pods" label=${`Pods on ${name}`} rows=${pods} columns=${COLUMNS} order=${order} onOrder=${setOrder} />` : html`<p class="hint">None runs here.</p>`}
+			<h3>Refused here lately</h3>
+			${node.refusals.length
+				? html`<ul class="list">${node.refusals.map(({ plugin, reasons, count: times, pods: refused, time }) => html`<li key=${plugin + reasons}><span class="badge bad">${count(times)}</span>
+						<div class="grow"><div>${reasons.join(", ") || "no reason given"} <span class="hint">${plugin}, ${duration(Math.max(0, now() - time))} ago</span></div>
+						<div class="hint">${refused.slice(0, 3).map((pod, number) => html`${number > 0 && ", "}<${Pod} key=${pod} pod=${pod} />`)}${refused.length > 3 && " …"}</div></div></li>`)}</ul>`
+				: html`<p class="hint">No pod was, as far as records reach.</p>`}
+			<details><summary>Labels and taints</summary>
+				${node.taints.length > 0 && html`<p class="row">${node.taints.map(({ key, value, effect }) => html`<span class="badge warn" key=${key + effect}>${key}${value && `=${value}`}:${effect}</span>`)}</p>`}
+				<dl class="facts">${Object.entries(node.labels).map(([key, value]) => html`<dt key=${key}><bdi>${key}</bdi></dt><dd><bdi>${value || "–"}</bdi></dd>`)}</dl></details>
+		`}<//>
+	<//>`;
 }

@@ -10,61 +10,61 @@ import { Moves, Strip } from "../parts/strip.js";
 import { Name, Node, Outcome, State } from "../parts/words.js";
 
 function Attempts({ attempts, shown }) {
-  if (attempts.length < 2) return null;
-  const recent = attempts.slice(-12);
-  return html`<div class="row"><span class="hint" id="attempts">Attempts</span><div class="segments" role="group" aria-labelledby="attempts">
-    ${recent.map(({ id, time, outcome }) => html`<button type="button" key=${id} aria-pressed=${id === shown} title=${`${outcome}, ${clock(time)}`} onClick=${() => setOptions({ id, why: null })}>${clock(time)}</button>`)}</div></div>`;
+	if (attempts.length < 2) return null;
+	const recent = attempts.slice(-12);
+	return html`<div class="row"><span class="hint" id="attempts">Attempts</span><div class="segments" role="group" aria-labelledby="attempts">
+		${recent.map(({ id, time, outcome }) => html`<button key=${id} aria-pressed=${id === shown} title=${`${outcome}, ${clock(time)}`} onClick=${() => setOptions({ id, why: null })}>${clock(time)}</button>`)}</div></div>`;
 }
 
 function Facts({ decision, waits }) {
-  const { profile, priority, time, seconds: took, queue: queued, binding, rejectedBy } = decision;
-  return html`<section class="panel stack"><h2>Its way</h2>
-    <${Strip} decision=${decision} />
-    <dl class="facts">
-      ${waits && html`<dt>Now</dt><dd><${State} of=${waits.state} /> ${waits.retry != null && html`<span class="hint">next retry ${waits.retry <= now() ? "is due" : `in ${duration(waits.retry - now())}`}</span>`}</dd>`}
-      <dt>Decided</dt><dd>${clock(time)}, in ${duration(took)}</dd>
-      ${queued?.attempts != null && html`<dt>Attempts</dt><dd>${count(queued.attempts)}, the first at ${clock(queued.firstAttempt)}</dd>`}
-      ${queued?.waited != null && html`<dt>Waited</dt><dd>${duration(queued.waited)}</dd>`}
-      ${binding && html`<dt>Binding</dt><dd>${binding.state}${binding.waitsFor?.length ? `, waits for ${binding.waitsFor.join(", ")}` : ""}${binding.error ? `: ${binding.error}` : ""}</dd>`}
-      ${rejectedBy?.length > 0 && html`<dt>Rejected by</dt><dd>${rejectedBy.join(", ")}</dd>`}
-      <dt>Profile</dt><dd>${profile || "–"}</dd><dt>Priority</dt><dd>${count(priority || 0)}</dd>
-    </dl>
-    ${queued?.history?.length > 0 && html`<details><summary>${plural(queued.history.length, "move")} through the queue</summary><${Moves} history=${queued.history} /></details>`}</section>`;
+	const { profile, priority, time, seconds: took, queue: queued, binding, rejectedBy } = decision;
+	return html`<section class="panel stack"><h2>Its way</h2>
+		<${Strip} decision=${decision} />
+		<dl class="facts">
+			${waits && html`<dt>Now</dt><dd><${State} of=${waits.state} /> ${waits.retry != null && html`<span class="hint">next retry ${waits.retry <= now() ? "is due" : `in ${duration(waits.retry - now())}`}</span>`}</dd>`}
+			<dt>Decided</dt><dd>${clock(time)}, in ${duration(took)}</dd>
+			${queued?.attempts != null && html`<dt>Attempts</dt><dd>${count(queued.attempts)}, the first at ${clock(queued.firstAttempt)}</dd>`}
+			${queued?.waited != null && html`<dt>Waited</dt><dd>${duration(queued.waited)}</dd>`}
+			${binding && html`<dt>Binding</dt><dd>${binding.state}${binding.waitsFor?.length ? `, waits for ${binding.waitsFor.join(", ")}` : ""}${binding.error ? `: ${binding.error}` : ""}</dd>`}
+			${rejectedBy?.length > 0 && html`<dt>Rejected by</dt><dd>${rejectedBy.join(", ")}</dd>`}
+			<dt>Profile</dt><dd>${profile || "–"}</dd><dt>Priority</dt><dd>${count(priority || 0)}</dd>
+		</dl>
+		${queued?.history?.length > 0 && html`<details><summary>${plural(queued.history.length, "move")} through the queue</summary><${Moves} history=${queued.history} /></details>`}</section>`;
 }
 
 /** Changes that would help, tried in a copy of the cluster: it may take seconds. */
 function Help({ names, decided }) {
-  const explained = useAnswer(path("explain", ...names), { run: when().run }, decided);
-  if (explained.data) return html`<${WouldFit} changes=${explained.data.wouldFitIf || []} stuck=${explained.data.stuck} />`;
-  if (explained.error) return explained.error.status === 404 ? null : html`<section class="panel"><h2>Would fit if</h2><${Problem} error=${explained.error} /></section>`;
-  return html`<section class="panel"><h2>Would fit if</h2><p class="hint">Trying changes in a copy of the cluster …</p><${Loading} what="Trying changes" /></section>`;
+	const explained = useAnswer(path("explain", ...names), { run: when().run }, decided);
+	if (explained.data) return html`<${WouldFit} changes=${explained.data.wouldFitIf || []} stuck=${explained.data.stuck} />`;
+	if (explained.error) return explained.error.status === 404 ? null : html`<section class="panel"><h2>Would fit if</h2><${Problem} error=${explained.error} /></section>`;
+	return html`<section class="panel"><h2>Would fit if</h2><p class="hint">Trying changes in a copy of the cluster …</p><${Loading} what="Trying changes" /></section>`;
 }
 
 export function PodDecision() {
-  const { parts, options } = route.value;
-  const pod = parts.join("/");
-  const row = queue.value?.rows.find((waiting) => waiting.pod === pod);
-  const waits = moment() == null ? row : null;
-  const live = moment() == null && options.id == null;
-  const answer = useAnswer(path("decisions", ...parts), { id: options.id, ...when() }, live ? `${row?.attempts} ${row?.state}` : 0);
-  if (answer.error?.status === 404 && !answer.data) {
-    return html`<h1><${Name}>${pod}<//></h1>
-      ${waits ? html`<p class="row"><${State} of=${waits.state} /> ${waits.reason}</p>` : null}
-      <${Empty} title="No decision about this pod" icon="decision">${answer.error.message}. It was not tried yet, or it was decided longer ago than records reach.<//>`;
-  }
-  return html`<${Answer} of=${answer} what="Reading the decision">${({ decision, attempts, matrix, runnerUp }) => {
-    const pending = !decision.chosen && moment() == null && options.id == null;
-    return html`
-      <div class="title"><div><h1><${Name}>${decision.pod}<//></h1>
-        <p class="row" aria-live="polite"><${Outcome} of=${decision.outcome} />
-          ${decision.chosen ? html`<span>${decision.binding?.state === "bound" || !decision.binding ? "on" : "is to go to"} <${Node} name=${decision.chosen} /></span>` : null}
-          ${decision.nominatedNode && !decision.chosen ? html`<span>nominated for <${Node} name=${decision.nominatedNode} /></span>` : null}</p></div>
-        <${Attempts} attempts=${attempts} shown=${decision.id} /></div>
-      ${decision.message && html`<p class="notice bad">${decision.message}</p>`}
-      <div class="columns">
-        ${pending && about.value.can.explain ? html`<${Help} names=${parts} decided=${decision.id} />` : null}
-        <${Facts} decision=${decision} waits=${waits} />
-      </div>
-      <${Body} decision=${decision} matrix=${matrix} runnerUp=${runnerUp} />`;
-  }}<//>`;
+	const { parts, options } = route.value;
+	const pod = parts.join("/");
+	const row = queue.value?.rows.find((waiting) => waiting.pod === pod);
+	const waits = moment() == null ? row : null;
+	const live = moment() == null && options.id == null;
+	const answer = useAnswer(path("decisions", ...parts), { id: options.id, ...when() }, live ? `${row?.attempts} ${row?.state}` : 0);
+	if (answer.error?.status === 404 && !answer.data) {
+		return html`<h1><${Name}>${pod}<//></h1>
+			${waits ? html`<p class="row"><${State} of=${waits.state} /> ${waits.reason}</p>` : null}
+			<${Empty} title="No decision about this pod" icon="decision">${answer.error.message}. It was not tried yet, or it was decided longer ago than records reach.<//>`;
+	}
+	return html`<${Answer} of=${answer} what="Reading the decision">${({ decision, attempts, matrix, runnerUp }) => {
+		const pending = !decision.chosen && moment() == null && options.id == null;
+		return html`
+			<div class="title"><div><h1><${Name}>${decision.pod}<//></h1>
+				<p class="row" aria-live="polite"><${Outcome} of=${decision.outcome} />
+					${decision.chosen ? html`<span>${decision.binding?.state === "bound" || !decision.binding ? "on" : "is to go to"} <${Node} name=${decision.chosen} /></span>` : null}
+					${decision.nominatedNode && !decision.chosen ? html`<span>nominated for <${Node} name=${decision.nominatedNode} /></span>` : null}</p></div>
+				<${Attempts} attempts=${attempts} shown=${decision.id} /></div>
+			${decision.message && html`<p class="notice bad">${decision.message}</p>`}
+			<div class="columns">
+				${pending && about.value.can.explain ? html`<${Help} names=${parts} decided=${decision.id} />` : null}
+				<${Facts} decision=${decision} waits=${waits} />
+			</div>
+			<${Body} decision=${decision} matrix=${matrix} runnerUp=${runnerUp} />`;
+	}}<//>`;
 }

@@ -7,77 +7,73 @@ import { clock, count, duration, plural, splitPod } from "../lib/format.js";
 import { Scrubber } from "../parts/scrubber.js";
 import { Answer, Empty, Loading } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { Icon } from "../lib/ui.js";
-import { Name, Node, Outcome, Pod, State, STATES, brief } from "../parts/words.js";
+import { Bars, Node, Outcome, POD_COLUMN, Side, State, STATES, Title, brief, numbers } from "../parts/words.js";
 import { Moves } from "../parts/strip.js";
 
 const until = (moment) => (moment == null ? "–" : moment <= now() ? "due" : `in ${duration(moment - now())}`);
 const woken = ({ event, hint }) => (event ? `${event}${hint ? ` (${hint})` : ""}` : "–");
 const COLUMNS = [
-  { key: "pod", title: "Pod", width: "minmax(180px,2fr)", small: "minmax(110px,1fr)", narrow: true, sort: ({ pod }) => pod, cell: ({ pod }) => html`<${Pod} pod=${pod} focusable=${false} />` },
-  { key: "state", title: "State", width: "160px", small: "120px", narrow: true, sort: ({ state }) => state, cell: ({ state }) => html`<${State} of=${state} />` },
-  { key: "reason", title: "Reason", width: "minmax(160px,2.4fr)", sort: ({ reason }) => reason, cell: ({ reason }) => html`<span title=${reason}>${brief(reason) || "–"}</span>` },
-  { key: "priority", title: "Priority", width: "86px", end: true, sort: ({ priority }) => priority, cell: ({ priority }) => count(priority) },
-  { key: "attempts", title: "Attempts", width: "96px", end: true, sort: ({ attempts }) => attempts, cell: ({ attempts }) => count(attempts) },
-  { key: "age", title: "Age", width: "92px", small: "76px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
-  { key: "retry", title: "Next retry", width: "100px", end: true, sort: ({ retry }) => retry, cell: ({ retry }) => until(retry) },
-  { key: "event", title: "Woken by", width: "minmax(120px,1.2fr)", sort: woken, cell: (row) => html`<span title=${woken(row)}>${woken(row)}</span>` },
+	POD_COLUMN,
+	{ key: "state", title: "State", width: "160px", small: "120px", narrow: true, sort: ({ state }) => state, cell: ({ state }) => html`<${State} of=${state} />` },
+	{ key: "reason", title: "Reason", width: "minmax(160px,2.4fr)", sort: ({ reason }) => reason, cell: ({ reason }) => html`<span title=${reason}>${brief(reason) || "–"}</span>` },
+	numbers("priority", "Priority", "86px"),
+	numbers("attempts", "Attempts", "96px"),
+	{ key: "age", title: "Age", width: "92px", small: "76px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
+	{ key: "retry", title: "Next retry", width: "100px", end: true, sort: ({ retry }) => retry, cell: ({ retry }) => until(retry) },
+	{ key: "event", title: "Woken by", width: "minmax(120px,1.2fr)", sort: woken, cell: (row) => html`<span title=${woken(row)}>${woken(row)}</span>` },
 ];
 
 const tally = (rows, key) => {
-  const sizes = new Map();
-  for (const row of rows) sizes.set(key(row), (sizes.get(key(row)) || 0) + 1);
-  return [...sizes].sort((one, other) => other[1] - one[1]);
+	const sizes = new Map();
+	for (const row of rows) sizes.set(key(row), (sizes.get(key(row)) || 0) + 1);
+	return [...sizes].sort((one, other) => other[1] - one[1]);
 };
 
 /** One pod, followed wherever it goes: its place in the queue, then where it landed. */
 function Followed({ uid, row, pod }) {
-  const moves = useAnswer(row ? path("queue", uid) : null, when(), row ? row.since + row.state + row.attempts : 0);
-  const last = useAnswer(!row && pod ? path("decisions", ...splitPod(pod)) : null, { ...when() });
-  return html`<aside class="panel side followed" aria-label=${`Following ${pod}`}>
-    <div class="row"><h2 class="grow"><${Icon} name="pin" /> <${Name}>${pod}<//></h2>
-      <button type="button" class="plain" aria-label="Stop following" onClick=${() => setOptions({ follow: null, pod: null })}><${Icon} name="close" /></button></div>
-    <div aria-live="polite">${row
-      ? html`<p class="row"><${State} of=${row.state} /> <span class="hint">${STATES[row.state]?.says}</span></p>
-        ${row.reason && html`<p>${row.reason}</p>`}`
-      : html`<${Answer} of=${last} what="Reading its last decision">${({ decision }) => html`<p class="row"><${Outcome} of=${decision.outcome} /> ${decision.chosen ? html`<span>left the queue for <${Node} name=${decision.chosen} /></span>` : html`<span>left the queue</span>`}</p>`}<//>`}</div>
-    ${row && html`<dl class="facts"><dt>Created</dt><dd>${clock(row.created)}</dd><dt>In this state since</dt><dd>${clock(row.since)}</dd><dt>Attempts</dt><dd>${count(row.attempts)}</dd><dt>Next retry</dt><dd>${until(row.retry)}</dd>
-      ${row.plugins.length > 0 && html`<dt>Held back by</dt><dd>${row.plugins.join(", ")}</dd>`}${row.node && html`<dt>Node</dt><dd><${Node} name=${row.node} /></dd>`}</dl>
-      <h3>Moves</h3>${moves.data ? html`<${Moves} history=${moves.data.history} />` : html`<${Loading} what="Reading its moves" />`}`}
-    <a class="button" href=${podLink(pod)}>Why? Open the decision</a>
-  </aside>`;
+	const moves = useAnswer(row ? path("queue", uid) : null, when(), row ? row.since + row.state + row.attempts : 0);
+	const last = useAnswer(!row && pod ? path("decisions", ...splitPod(pod)) : null, { ...when() });
+	return html`<${Side} name=${pod} label=${`Following ${pod}`} close=${() => setOptions({ follow: null, pod: null })}>
+		<div aria-live="polite">${row
+			? html`<p class="row"><${State} of=${row.state} /> <span class="hint">${STATES[row.state]?.says}</span></p>
+				${row.reason && html`<p>${row.reason}</p>`}`
+			: html`<${Answer} of=${last} what="Reading its last decision">${({ decision }) => html`<p class="row"><${Outcome} of=${decision.outcome} /> ${decision.chosen ? html`<span>left the queue for <${Node} name=${decision.chosen} /></span>` : html`<span>left the queue</span>`}</p>`}<//>`}</div>
+		${row && html`<dl class="facts"><dt>Created</dt><dd>${clock(row.created)}</dd><dt>In this state since</dt><dd>${clock(row.since)}</dd><dt>Attempts</dt><dd>${count(row.attempts)}</dd><dt>Next retry</dt><dd>${until(row.retry)}</dd>
+			${row.plugins.length > 0 && html`<dt>Held back by</dt><dd>${row.plugins.join(", ")}</dd>`}${row.node && html`<dt>Node</dt><dd><${Node} name=${row.node} /></dd>`}</dl>
+			<h3>Moves</h3>${moves.data ? html`<${Moves} history=${moves.data.history} />` : html`<${Loading} what="Reading its moves" />`}`}
+		<a class="button" href=${podLink(pod)}>Why? Open the decision</a>
+	<//>`;
 }
 
 export function Queue() {
-  const answer = useQueue();
-  const { options } = route.value;
-  const { state, reason, plugin, filter = "", follow } = options;
-  const data = answer.data;
-  const inState = useMemo(() => (data ? data.rows.filter((row) => !state || row.state === state) : []), [data, state]);
-  const reasons = useMemo(() => tally(inState.filter((row) => row.reason), (row) => brief(row.reason)), [inState]);
-  const rows = useMemo(() => {
-    const words = filter.toLowerCase();
-    const why = reason && brief(reason);
-    return inState.filter((row) => (!why || brief(row.reason) === why) && (!plugin || row.plugins.includes(plugin))
-      && (!words || `${row.pod} ${row.reason} ${row.plugins.join(" ")} ${row.event} ${row.group}`.toLowerCase().includes(words)));
-  }, [inState, reason, plugin, filter]);
-  return html`<${Answer} of=${answer} what="Reading the queue">${() => html`
-    <div class="title"><div><h1>Queue</h1></div>
-      <input type="search" aria-label="Filter the queue" placeholder="Filter by name, reason, event" value=${filter} onInput=${(event) => setOptions({ filter: event.target.value })} /></div>
-    <div class="chips" role="group" aria-label="State">
-      <button type="button" aria-pressed=${!state} onClick=${() => setOptions({ state: null, reason: null })}>All <b>${count(data.rows.length)}</b></button>
-      ${Object.entries(STATES).map(([name, { title, says }]) => html`<button type="button" key=${name} title=${says} aria-pressed=${state === name} onClick=${() => setOptions({ state: state === name ? null : name, reason: null })}>${title} <b>${count(data.counts[name] || 0)}</b></button>`)}
-    </div>
-    ${(plugin || reason) && html`<p class="banner past">Only pods ${plugin ? html`held back by <strong>${plugin}</strong>` : html`with <strong>${brief(reason)}</strong>`}. <button type="button" onClick=${() => setOptions({ plugin: null, reason: null })}>Show all</button></p>`}
-    ${data.rows.length === 0 && !follow ? html`<${Empty} title="Nobody waits" icon="queue">${about.value.live ? "Every pod has a node. New pods show up here the moment they are created." : "At this moment every pod had a node."}<//>`
-    : html`
-      ${!reason && reasons.length > 0 && html`<ul class="reasons" aria-label="Reasons">${reasons.slice(0, 4).map(([words, size]) => html`<li key=${words}><button type="button" onClick=${() => setOptions({ reason: words })} title=${words}><span class="meter"><i style=${{ width: `${(size / inState.length) * 100}%` }}></i></span><b>${count(size)}</b><span>${words}</span></button></li>`)}
-        ${reasons.length > 4 && html`<li class="hint">${plural(reasons.length - 4, "more reason")}</li>`}</ul>`}
-      <div class=${follow ? "beside open" : "beside"}>
-        ${rows.length ? html`<${Table} id="queue" fill label="Pods in the queue" rows=${rows} columns=${COLUMNS} order=${options.sort || "-age"} onOrder=${(sort) => setOptions({ sort })}
-            chosen=${({ uid }) => uid === follow} onOpen=${({ uid, pod }) => setOptions({ follow: uid, pod })} />`
-          : html`<${Empty} title="No pod is like that" icon="search">None of ${plural(data.rows.length, "pod")} in the queue matches.<//>`}
-        ${follow && html`<${Followed} key=${follow} uid=${follow} row=${data.byUid.get(follow)} pod=${data.byUid.get(follow)?.pod || options.pod} />`}
-      </div>`}
-    <${Scrubber} />`}<//>`;
+	const answer = useQueue();
+	const { options } = route.value;
+	const { state, reason, plugin, filter = "", follow } = options;
+	const data = answer.data;
+	const inState = useMemo(() => (data ? data.rows.filter((row) => !state || row.state === state) : []), [data, state]);
+	const reasons = useMemo(() => tally(inState.filter((row) => row.reason), (row) => brief(row.reason)), [inState]);
+	const rows = useMemo(() => {
+		const words = filter.toLowerCase();
+		const why = reason && brief(reason);
+		return inState.filter((row) => (!why || brief(row.reason) === why) && (!plugin || row.plugins.includes(plugin))
+			&& (!words || `${row.pod} ${row.reason} ${row.plugins.join(" ")} ${row.event} ${row.group}`.toLowerCase().includes(words)));
+	}, [inState, reason, plugin, filter]);
+	return html`<${Answer} of=${answer} what="Reading the queue">${() => html`
+		<${Title} controls=${html`<input type="search" aria-label="Filter the queue" placeholder="Filter by name, reason, event" value=${filter} onInput=${(event) => setOptions({ filter: event.target.value })} />`}>Queue<//>
+		<div class="chips" role="group" aria-label="State">
+			<button aria-pressed=${!state} onClick=${() => setOptions({ state: null, reason: null })}>All <b>${count(data.rows.length)}</b></button>
+			${Object.entries(STATES).map(([name, { title, says }]) => html`<button key=${name} title=${says} aria-pressed=${state === name} onClick=${() => setOptions({ state: state === name ? null : name, reason: null })}>${title} <b>${count(data.counts[name] || 0)}</b></button>`)}
+		</div>
+		${(plugin || reason) && html`<p class="banner past">Only pods ${plugin ? html`held back by <strong>${plugin}</strong>` : html`with <strong>${brief(reason)}</strong>`}. <button onClick=${() => setOptions({ plugin: null, reason: null })}>Show all</button></p>`}
+		${data.rows.length === 0 && !follow ? html`<${Empty} title="Nobody waits" icon="queue">${about.value.live ? "Every pod has a node. New pods show up here the moment they are created." : "At this moment every pod had a node."}<//>`
+		: html`
+			${!reason && reasons.length > 0 && html`<${Bars} label="Reasons" all=${inState.length} items=${reasons.slice(0, 4).map(([words, size]) => ({ key: words, size, says: words, title: words }))} onPick=${(words) => setOptions({ reason: words })}>
+				${reasons.length > 4 && html`<li class="hint">${plural(reasons.length - 4, "more reason")}</li>`}<//>`}
+			<div class=${follow ? "beside open" : "beside"}>
+				${rows.length ? html`<${Table} id="queue" fill label="Pods in the queue" rows=${rows} columns=${COLUMNS} order=${options.sort || "-age"} onOrder=${(sort) => setOptions({ sort })}
+						chosen=${({ uid }) => uid === follow} onOpen=${({ uid, pod }) => setOptions({ follow: uid, pod })} />`
+					: html`<${Empty} title="No pod is like that" icon="search">None of ${plural(data.rows.length, "pod")} in the queue matches.<//>`}
+				${follow && html`<${Followed} key=${follow} uid=${follow} row=${data.byUid.get(follow)} pod=${data.byUid.get(follow)?.pod || options.pod} />`}
+			</div>`}
+		<${Scrubber} />`}<//>`;
 }

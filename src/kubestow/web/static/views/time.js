@@ -8,42 +8,39 @@ import { kinds } from "../parts/canvas.js";
 import { Chart } from "../parts/chart.js";
 import { Scrubber, pendingOf, useTimes } from "../parts/scrubber.js";
 import { Answer, Empty } from "../parts/states.js";
-import { STATES } from "../parts/words.js";
+import { STATES, Title } from "../parts/words.js";
 
 const total = (values) => values.reduce((sum, value) => sum + (value || 0), 0);
 const rate = (counts, spans) => counts.map((number, point) => number / spans[point]);
 
 /** The charts, each `{title, lines, format}`. */
 function charts(data, colours) {
-  const line = (name, values, place) => ({ name, values, colour: colours[place % 8] });
-  const plugins = Object.entries(data.plugins).sort((one, other) => total(other[1]) - total(one[1])).slice(0, 6);
-  return [
-    { title: "Pods a second", lines: [line("bound", rate(data.bound, data.seconds), 0), line("attempts", rate(data.attempts, data.seconds), 7)] },
-    { title: "Pending pods", lines: Object.entries(data.pending).map(([name, values], place) => line(STATES[name]?.title || name, values, [0, 4, 1, 7][place] ?? place)), format: count },
-    { title: "Choosing a node", lines: [line("median", data.cycle.p50, 0), line("99 %", data.cycle.p99, 5)], format: duration },
-    { title: "From first attempt to bound", lines: [line("median", data.wait.p50, 0), line("90 %", data.wait.p90, 3), line("99 %", data.wait.p99, 5)], format: duration },
-    { title: "Preemptions", lines: [line("preemptions", data.preemptions, 1), line("victims", data.victims, 5)], format: count },
-    { title: "Time in plugins, a second", lines: plugins.map(([name, values], place) => line(name, rate(values, data.seconds), place)), format: duration },
-    { title: "Requested of what is there", lines: Object.entries(data.requested).slice(0, 6).map(([name, values], place) => line(name, values, place)), format: percent },
-    { title: "Pods and nodes", lines: [line("pods", data.pods, 0), line("nodes", data.nodes, 2)], format: count },
-  ].filter(({ lines }) => lines.length);
+	const line = (name, values, place) => ({ name, values, colour: colours[place % 8] });
+	const plugins = Object.entries(data.plugins).sort((one, other) => total(other[1]) - total(one[1])).slice(0, 6);
+	return [
+		{ title: "Pods a second", lines: [line("bound", rate(data.bound, data.seconds), 0), line("attempts", rate(data.attempts, data.seconds), 7)] },
+		{ title: "Pending pods", lines: Object.entries(data.pending).map(([name, values], place) => line(STATES[name]?.title || name, values, [0, 4, 1, 7][place] ?? place)), format: count },
+		{ title: "Choosing a node", lines: [line("median", data.cycle.p50, 0), line("99 %", data.cycle.p99, 5)], format: duration },
+		{ title: "From first attempt to bound", lines: [line("median", data.wait.p50, 0), line("90 %", data.wait.p90, 3), line("99 %", data.wait.p99, 5)], format: duration },
+		{ title: "Preemptions", lines: [line("preemptions", data.preemptions, 1), line("victims", data.victims, 5)], format: count },
+		{ title: "Time in plugins, a second", lines: plugins.map(([name, values], place) => line(name, rate(values, data.seconds), place)), format: duration },
+		{ title: "Requested of what is there", lines: Object.entries(data.requested).slice(0, 6).map(([name, values], place) => line(name, values, place)), format: percent },
+		{ title: "Pods and nodes", lines: [line("pods", data.pods, 0), line("nodes", data.nodes, 2)], format: count },
+	].filter(({ lines }) => lines.length);
 }
 
 export function Time() {
-  const answer = useTimes(600, 2);
-  const colours = useMemo(kinds, [theme.value]);
-  const drawn = useMemo(() => answer.data && charts(answer.data, colours), [answer.data, colours]);
-  return html`<${Answer} of=${answer} what="Reading figures">${(data) => html`
-    <div class="title"><div><h1>Time</h1><p>A click on a chart sets the <a href=${link("cluster")}>cluster</a> and the <a href=${link("queue")}>queue</a> back to that moment.</p></div></div>
-    ${data.time.length < 2 ? html`<${Empty} title="Nothing to draw yet" icon="time">${about.value.live ? "Figures are kept from the moment the page is first opened; the first ones are there in a few seconds." : "This recording has no figures."}<//>`
-    : html`
-      <dl class="tiles">
-        <div class="tile"><dt>Bound</dt><dd>${count(total(data.bound))}</dd></div>
-        <div class="tile"><dt>Attempts</dt><dd>${count(total(data.attempts))}</dd></div>
-        <div class="tile"><dt>Most a second</dt><dd>${figure(Math.max(...rate(data.bound, data.seconds)))}</dd></div>
-        <div class="tile"><dt>Most pending</dt><dd>${count(Math.max(...pendingOf(data)))}</dd></div>
-        <div class="tile"><dt>Preemptions</dt><dd>${count(total(data.preemptions))}</dd></div>
-      </dl>
-      <${Scrubber} />
-      <div class="charts">${drawn.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} times=${data.time} lines=${lines} format=${format || figure} at=${moment()} onPick=${(moment) => setOptions({ at: moment.toFixed(2) })} />`)}</div>`}`}<//>`;
+	const answer = useTimes(600, 2);
+	const colours = useMemo(kinds, [theme.value]);
+	const drawn = useMemo(() => answer.data && charts(answer.data, colours), [answer.data, colours]);
+	return html`<${Answer} of=${answer} what="Reading figures">${(data) => html`
+		<${Title} says=${html`A click on a chart sets the <a href=${link("cluster")}>cluster</a> and the <a href=${link("queue")}>queue</a> back to that moment.`}>Time<//>
+		${data.time.length < 2 ? html`<${Empty} title="Nothing to draw yet" icon="time">${about.value.live ? "Figures are kept from the moment the page is first opened; the first ones are there in a few seconds." : "This recording has no figures."}<//>`
+		: html`
+			<dl class="tiles">
+				${Object.entries({ Bound: total(data.bound), Attempts: total(data.attempts), "Most a second": Math.max(...rate(data.bound, data.seconds)), "Most pending": Math.max(...pendingOf(data)), Preemptions: total(data.preemptions) })
+					.map(([name, number]) => html`<div class="tile" key=${name}><dt>${name}</dt><dd>${figure(number)}</dd></div>`)}
+			</dl>
+			<${Scrubber} />
+			<div class="charts">${drawn.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} times=${data.time} lines=${lines} format=${format || figure} at=${moment()} onPick=${(moment) => setOptions({ at: moment.toFixed(2) })} />`)}</div>`}`}<//>`;
 }

@@ -1,0 +1,20 @@
+// A box for YAML that the scheduler is asked about; nothing is created or changed.
+import { html, useState } from "../lib/ui.js";
+import { ask } from "../lib/api.js";
+import { Loading, Problem } from "./states.js";
+
+/** `place` is asked with the text; `children(answer)` shows what it answers. */
+export function YamlForm({ place, parameters, text, onText, label, verb, hint, rows, children }) {
+	const [result, setResult] = useState({});
+	const send = (event) => {
+		event.preventDefault();
+		setResult({ loading: true });
+		ask(place, parameters, { method: "POST", body: text, headers: { "Content-Type": "application/yaml" } }).then((response) => response.json()).then((data) => setResult({ data }), (error) => setResult({ error }));
+	};
+	return html`<form class="panel stack" onSubmit=${send} onKeyDown=${(event) => event.ctrlKey && event.key === "Enter" && send(event)}>
+			<label for="yaml"><h2>${label}</h2></label>${hint && html`<p class="hint">${hint}</p>`}
+			<textarea id="yaml" class="code" rows=${rows} spellcheck="false" value=${text} onInput=${(event) => onText(event.target.value)}></textarea>
+			<div class="row"><button class="primary" disabled=${result.loading || !text.trim()}>${verb}</button><span class="hint">or Ctrl+Enter</span></div>
+		</form>
+		<div class="stack" aria-live="polite">${result.error ? html`<${Problem} error=${result.error} />` : result.loading ? html`<${Loading} what=${verb} />` : result.data && children(result.data)}</div>`;
+}

@@ -1,0 +1,84 @@
+"""One browser and one busy cluster for the tests of a module.
+
+Not longer: while Playwright's own event loop is there, tests of asyncio in the same process would find one running.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from browser.looking import Browser, Page, chromium, tab
+from cli.up_running import Up
+
+NODES = """
+nodes:
+- {name: "web-{}", count: 24, cpu: 8, memory: 32Gi, zones: [eu-a, eu-b, eu-c], labels: {pool: web, disk: ssd}}
+- {name: "batch-{}", count: 9, cpu: 32, memory: 64Gi, zones: [eu-a, eu-b, eu-c], labels: {pool: batch, disk: hdd},
+   taints: [{key: dedicated, value: batch, effect: NoSchedule}]}
+"""
+
+
+def deployment(name: str, replicas: int, cpu: str, spec: str = "") -> str:
+    """A manifest."""
+    container = f"{{name: c, image: nginx, resources: {{requests: {{cpu: {cpu}, memory: 500Mi}}}}}}"
+    return f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec: {{containers: [{container}]{spec}}}
+---"""
+
+
+OBJECTS = (
+    deployment("shop", 60, "500m")
+    + deployment("report", 9, "9", ", nodeSelector: {pool: batch}, tolerations: [{operator: Exists}]")
+    + deployment("indexer", 4, "12", ", nodeSelector: {disk: ssd}")
+    + "\napiVersion: v1\nkind: Pod\nmetadata: {name: held}\n"
+    + "spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: c, image: nginx}]}\n"
+)
+
+
+def address_of(cluster: Up) -> str:
+    """Where its page is, with the token."""
+    found = re.search(r"http://\S+#token=\S+", "\n".join(cluster.lines))
+    assert found is not None, cluster.lines
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """`kubestow up` with two pools, pods that run, pods that fit nowhere, and one that is held back."""
+    folder = tmp_path_factory.mktemp("cluster")
+    (folder / "nodes.yaml").write_text(NODES)
+    (folder / "objects.yaml").write_text(OBJECTS)
+    up = Up(folder, "--nodes-file", str(folder / "nodes.yaml"), "-f", str(folder / "objects.yaml"))
+    up.pods_when("Running", 69)
+    yield up
+    up.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, cluster: Up) -> Iterator[Page]:
+    """The page of the cluster, signed in."""
+    with tab(browser, address_of(cluster)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def kubeconfig(cluster: Up) -> Path:
+    """Of the cluster."""
+    return cluster.kubeconfig

@@ -1,0 +1,67 @@
+"""A person at the page: a tab of a real Chromium, and what one does there."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+try:
+    from playwright.sync_api import Browser, Page, expect, sync_playwright
+except ImportError:
+    pytest.skip("Playwright is missing; make browser gets it", allow_module_level=True)
+
+__all__ = ["AXE", "Browser", "Page", "chromium", "expect", "go", "tab"]
+
+CHROMIUM = shutil.which("chromium")
+if CHROMIUM is None:
+    pytest.skip("Chromium is missing; make browser gets it", allow_module_level=True)
+
+AXE = Path(__file__).parents[2] / ".tools/axe/axe.min.js"
+# A busy machine is slow; nothing here waits longer than it has to.
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
+
+_EXPECTED = ("Failed to load resource", "net::ERR_")
+"""What Chromium logs by itself of answers that are refusals, and of servers that are gone."""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start Debian's Chromium; root has to do without its sandbox."""
+    with sync_playwright() as driver:
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def tab(browser: Browser, address: str, **settings: Any) -> Iterator[Page]:
+    """Open the page; fails if it logs an error or raises, breaks of its security policy included."""
+    settings = {"viewport": {"width": 1280, "height": 800}, "ignore_https_errors": True, **settings}
+    context = browser.new_context(**settings)
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "console",
+        lambda message: (
+            errors.append(message.text)
+            if message.type == "error" and not any(known in message.text for known in _EXPECTED)
+            else None
+        ),
+    )
+    page.goto(address)
+    yield page
+    context.close()
+    assert errors == []
+
+
+def go(page: Page, place: str) -> None:
+    """Go to a view as a link does."""
+    page.evaluate("place => { location.hash = place }", place)

@@ -1,0 +1,138 @@
+"""Large clusters, and names that would be markup if anybody let them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from browser.conftest import address_of
+from browser.looking import Browser, Page, expect, go, tab
+from cli.up_running import Up
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "x" * 253,
+    "\u202egnp.exe",
+    "\u05d0\u05d1\u05d2",
+    "%2e%2e/?&#\"'",
+]
+NODES, PODS = 5_000, 10_000
+IN_SIGHT = 80
+"""More rows than a screen has room for."""
+
+
+def changing(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Answers with what is made of the true answer."""
+
+    def answer(route: Any) -> None:
+        body = route.fetch().json()
+        change(body)
+        route.fulfill(json=body)
+
+    return answer
+
+
+@contextmanager
+def told(browser: Browser, up: Up, **answers: Any) -> Iterator[Page]:
+    """The page of a cluster of which something else is told: by path, what is made of the true answer."""
+    with tab(browser, "about:blank") as page:
+        for path, change in answers.items():
+            page.route(f"**/ui/api/v1/{path}*", changing(change))
+        page.goto(address_of(up))
+        yield page
+        page.unroute_all(behavior="ignoreErrors")
+
+
+def grown(body: dict[str, Any]) -> None:
+    """A cluster of 5,000 nodes, each like one of those that are there."""
+    was = len(body["names"])
+    for value in list(body.values()) + list(body["allocatable"].values()) + list(body["requested"].values()):
+        if isinstance(value, list) and len(value) == was:
+            value[:] = [value[place % was] for place in range(NODES)]
+    for holder in [body["taints"], *body["labels"].values()]:
+        holder["of"] = [holder["of"][place % was] for place in range(NODES)]
+    body["names"] = [f"node-{place}" for place in range(NODES)]
+
+
+def crowded(body: dict[str, Any]) -> None:
+    """A queue of 10,000 pods like the first one that fits nowhere."""
+    uid, pod, state = (body["columns"].index(name) for name in ("uid", "pod", "state"))
+    row = next(row for row in body["rows"] if row[state] == "unschedulable")
+    body["rows"] = []
+    for number in range(PODS):
+        row = list(row)
+        row[uid], row[pod] = f"uid-{number}", f"shop/pod-{number:05}"
+        body["rows"].append(row)
+    body["counts"]["unschedulable"] = PODS
+
+
+def test_5000_nodes_fit_on_one_screen(browser: Browser, cluster: Up) -> None:
+    """Each has its cell, in sight without scrolling; the last one opens where it is drawn."""
+    with told(browser, cluster, cluster=grown) as page:
+        go(page, "#/cluster?group=none")
+        expect(page.locator(".tile").first).to_have_text("Nodes5,000")
+        canvas = page.locator(".heatmap canvas")
+        box, room = canvas.bounding_box(), page.locator(".heatmap").bounding_box()
+        assert box is not None
+        assert room is not None
+        assert box["height"] <= room["height"]
+        assert room["y"] + room["height"] <= 800
+        canvas.focus()
+        page.keyboard.press("End")
+        expect(page.locator(".tip")).to_contain_text("node-4999")
+        go(page, "#/cluster?show=table&sort=-name")
+        expect(page.get_by_role("grid").get_by_role("row").nth(1)).to_contain_text("node-4999")
+
+
+def test_10000_pending_pods_scroll(browser: Browser, cluster: Up) -> None:
+    """Only rows in sight are in the document; the end is one key away, and a filter finds one of them."""
+    with told(browser, cluster, queue=crowded) as page:
+        go(page, "#/queue?sort=pod")
+        table = page.get_by_role("grid")
+        expect(table).to_have_attribute("aria-rowcount", "10001")
+        assert table.get_by_role("row").count() < IN_SIGHT
+        table.focus()
+        page.keyboard.press("End")
+        expect(page.get_by_text("pod-09999")).to_be_visible()
+        assert table.get_by_role("row").count() < IN_SIGHT
+        page.mouse.move(700, 500)
+        page.mouse.wheel(0, -36 * 5_000)
+        expect(page.get_by_text("pod-04990")).to_be_visible()
+        page.get_by_label("Filter the queue").fill("pod-07777")
+        expect(table.get_by_role("row")).to_have_count(2)
+
+
+def test_names_are_data(browser: Browser, cluster: Up) -> None:
+    """Whatever objects are called, and whatever plugins say: it is shown letter for letter."""
+
+    def rename_nodes(body: dict[str, Any]) -> None:
+        body["names"][: len(HOSTILE)] = HOSTILE
+        body["labels"]["pool"]["values"][1:] = HOSTILE[:2]
+
+    def rename_pods(body: dict[str, Any]) -> None:
+        body["rows"] = [[f"uid-{number}", f"shop/{name}", *body["rows"][0][2:]] for number, name in enumerate(HOSTILE)]
+        body["reasons"] = [HOSTILE[1]] * len(body["reasons"])
+
+    def rename_found(body: dict[str, Any]) -> None:
+        body["nodes"], body["plugins"] = HOSTILE[:2], HOSTILE[:1]
+        body["pods"] = [{"pod": f"shop/{name}", "state": "placed", "node": name} for name in HOSTILE]
+
+    with told(browser, cluster, cluster=rename_nodes, queue=rename_pods, search=rename_found) as page:
+        page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        for place in ("#/cluster?group=pool", "#/cluster?show=table&colour=label:pool", "#/queue"):
+            go(page, place)
+            expect(page.locator(".heatmap, .table").first).to_be_visible()
+        rows = page.get_by_role("grid").get_by_role("row")
+        for name in HOSTILE:
+            expect(rows.filter(has_text=f"shop/{name}")).to_have_count(1)
+        link = rows.filter(has_text="alert(1)</script>").get_by_role("link")
+        link.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(f"shop/{HOSTILE[0]}")
+        page.get_by_role("combobox", name="Find").fill("x")
+        expect(page.get_by_role("option").first).to_contain_text(HOSTILE[0])
+        assert page.locator("main script, main img, .found img").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280

@@ -1,0 +1,77 @@
+"""A pod that is pending, from kubectl create to the change that lets it run; and the keyboard alone."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from apiserver.test_kubectl import PROBLEM
+from browser.looking import Page, expect, go
+
+pytestmark = pytest.mark.browser
+
+SHOP = """
+apiVersion: v1
+kind: Pod
+metadata: {name: big}
+spec:
+  nodeSelector: {pool: batch}
+  containers:
+  - {name: big, image: nginx, resources: {requests: {cpu: 2}}}
+"""
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")
+def test_a_pending_pod_is_understood_and_mended(page: Page, kubeconfig: Path) -> None:
+    """It shows up by itself; the page says what would help; once that is done, it is seen leaving."""
+
+    def kubectl(*arguments: str, text: str | None = None) -> None:
+        subprocess.run(["kubectl", "--kubeconfig", kubeconfig, *arguments], input=text, text=True, check=True)
+
+    go(page, "#/queue?filter=big")
+    expect(page.get_by_role("main")).to_contain_text("No pod is like that")
+    kubectl("create", "-f", "-", text=SHOP)
+    row = page.get_by_role("row").filter(has_text="default/big")
+    expect(row).to_contain_text("Unschedulable")
+    row.get_by_role("link").click()
+    expect(page.get_by_role("main")).to_contain_text("0/33 nodes are available")
+    fits = page.locator(".fits")
+    expect(fits).to_contain_text("toleration of dedicated=batch:NoSchedule added")
+    expect(fits).to_contain_text("opens 9 nodes")
+    kubectl("taint", "nodes", "batch-4", "dedicated-")
+    expect(page.get_by_role("main")).to_contain_text("on batch-4")
+    expect(page.locator(".fits")).to_have_count(0)
+    expect(page.get_by_role("group", name="Attempts").get_by_role("button")).to_have_count(2)
+
+
+def test_everything_works_without_a_mouse(page: Page) -> None:
+    """Skip to the view, walk the map, open a node, close it; then to the queue, down the rows, and into one."""
+    expect(page.locator(".heatmap canvas")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Skip to the view")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+    for _ in range(5):
+        page.keyboard.press("Tab")
+    expect(page.locator(".heatmap canvas")).to_be_focused()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tip")).to_be_visible()
+    expect(page.locator(".heatmap [aria-live]")).to_contain_text("cpu requested")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary").get_by_role("heading", level=2)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("complementary")).to_have_count(0)
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+    page.get_by_role("grid").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary")).to_contain_text("default/")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Keys")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)

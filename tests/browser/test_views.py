@@ -1,0 +1,214 @@
+"""Every view with the data of a cluster that runs."""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from browser.conftest import address_of
+from browser.looking import AXE, Browser, Page, expect, go, tab
+from cli.up_running import Up
+
+pytestmark = pytest.mark.browser
+
+VIEWS = {
+    "cluster": "33",
+    "queue": "default/held",
+    "decisions": "default/shop-",
+    "groups": "No pod groups",
+    "time": "Pods a second",
+    "compare": "Another configuration",
+    "try": "Pods as YAML or JSON",
+    "configuration": "NodeResourcesFit",
+}
+
+
+def pending_pod(page: Page) -> str:
+    """The name of a pod that fits nowhere, as the queue shows it."""
+    go(page, "#/queue?filter=indexer")
+    row = page.get_by_role("row").filter(has_text="indexer").first
+    return row.get_by_role("link").first.inner_text()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_shows_what_there_is(page: Page, view: str) -> None:
+    """Each of them, reached through the list of views."""
+    page.get_by_role("navigation").locator(f"a[href^='#/{view}']").click()
+    expect(page.get_by_role("main")).to_contain_text(VIEWS[view])
+    expect(page.get_by_role("navigation").locator("[aria-current=page]")).to_have_attribute(
+        "href", re.compile(f"^#/{view}")
+    )
+
+
+def test_a_node_shows_its_pods_and_who_was_refused(page: Page) -> None:
+    """A click on a cell of the map opens the node; hovering says what it is."""
+    go(page, "#/cluster?colour=memory&group=pool")
+    canvas = page.locator(".heatmap canvas")
+    canvas.hover(position={"x": 20, "y": 40})
+    expect(page.locator(".tip")).to_contain_text("batch-")
+    canvas.click(position={"x": 20, "y": 40})
+    side = page.get_by_role("complementary")
+    expect(side).to_contain_text("default/report-")
+    expect(side).to_contain_text("had untolerated taint(s)")
+    assert "node=batch-" in page.url
+
+
+def test_nodes_are_a_table_for_those_who_want_one(page: Page) -> None:
+    """With as many rows as there are nodes, sorted by what a click says."""
+    go(page, "#/cluster?show=table")
+    table = page.get_by_role("grid", name="Nodes")
+    expect(table).to_have_attribute("aria-rowcount", "34")
+    table.get_by_role("button", name="cpu").click()
+    table.get_by_role("button", name="cpu").click()
+    expect(table.get_by_role("row").nth(1)).to_contain_text("batch-")
+
+
+def test_the_queue_is_told_by_state_and_reason(page: Page) -> None:
+    """States and reasons filter; one pod can be followed."""
+    go(page, "#/queue")
+    page.get_by_role("button", name="Gated 1").click()
+    expect(page.get_by_role("grid").get_by_role("row")).to_have_count(2)
+    page.get_by_role("button", name="Unschedulable 4").click()
+    page.get_by_role("list", name="Reasons").get_by_role("button").first.click()
+    expect(page.get_by_role("grid").get_by_role("row")).to_have_count(5)
+    page.get_by_role("grid").get_by_role("row").nth(1).click(position={"x": 300, "y": 10})
+    followed = page.get_by_role("complementary")
+    expect(followed).to_contain_text("Insufficient cpu")
+    expect(followed).to_contain_text("NodeResourcesFit")
+
+
+def test_a_decision_tells_why_and_what_would_help(page: Page) -> None:
+    """Reasons first, then the nodes behind one; and changes that were tried."""
+    go(page, f"#/pod/{pending_pod(page)}")
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("0/33 nodes are available")
+    outcomes = page.get_by_role("list", name="What became of the nodes")
+    expect(outcomes.get_by_role("button")).to_have_count(2)
+    outcomes.get_by_role("button", name="untolerated taint").click()
+    table = page.get_by_role("grid", name="Nodes and their scores")
+    expect(table).to_have_attribute("aria-rowcount", "10")
+    expect(page.locator(".fits")).to_contain_text("request of cpu lowered from 12")
+
+
+def test_a_placed_pod_shows_the_runner_up(page: Page) -> None:
+    """And by which plugins the chosen node leads; its way through queue and binding is a strip."""
+    go(page, "#/decisions?outcome=scheduled")
+    page.get_by_role("grid").get_by_role("row").filter(has_text="shop-").first.get_by_role("link").first.click()
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("Chosen over the runner-up")
+    expect(main).to_contain_text("NodeResourcesBalancedAllocation")
+    expect(page.get_by_role("list", name="Where its time went")).to_contain_text("Bind (DefaultBinder)")
+
+
+def test_a_pod_is_tried(page: Page, cluster: Up) -> None:
+    """It is told where it would go, nothing is created, and mistakes are named."""
+    go(page, "#/try")
+    page.get_by_role("button", name="Try", exact=True).click()
+    expect(page.get_by_role("main")).to_contain_text("would go to")
+    page.get_by_label("Pods as YAML or JSON").fill("kind: Pod\nspec: {}")
+    page.get_by_role("button", name="Try", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("line 1: needs apiVersion")
+    names = [pod["metadata"]["name"] for pod in cluster.get("/api/v1/namespaces/default/pods")["items"]]
+    assert "example" not in names
+
+
+def test_another_configuration_is_compared(page: Page) -> None:
+    """What would move is grouped by why."""
+    go(page, "#/compare")
+    box = page.get_by_label("Another configuration")
+    expect(box).to_have_value(re.compile("KubeSchedulerConfiguration"))
+    box.fill(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}}]"
+    )
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.get_by_role("main")).to_contain_text("Pods compared")
+    expect(page.locator(".group").first).to_be_visible()
+
+
+def test_the_past_can_be_looked_at(page: Page) -> None:
+    """The scrubber goes back to the first moment; the address has it, other views keep it, and one step leads back."""
+    pods = page.locator(".tile").nth(1)
+    expect(pods).to_have_text("Pods69")
+    slider = page.get_by_role("slider")
+    expect(slider).to_be_enabled()
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".banner.past")).to_contain_text("This is")
+    expect(pods).not_to_have_text("Pods69")
+    assert "at=" in page.url
+    page.get_by_role("navigation").get_by_role("link", name="Queue").click()
+    expect(page.get_by_role("button", name="Unschedulable 0")).to_be_visible()
+    page.get_by_role("button", name="Back to now").click()
+    expect(page.get_by_role("button", name="Unschedulable 4")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "place"),
+    [
+        ("indexer", "pod", "#/pod/default/indexer"),
+        ("batch-3", "node", "#/cluster?node=batch-3"),
+        ("TaintTol", "plugin", "#/configuration?plugin=TaintToleration"),
+        ("quota", "reason", "#/queue?reason="),
+    ],
+)
+def test_search_finds(page: Page, words: str, kind: str, place: str) -> None:
+    """Pods, nodes, plugins and reasons, with the keyboard alone."""
+    expect(page.get_by_role("main")).to_contain_text("Nodes")
+    page.keyboard.press("/")
+    page.keyboard.type(words)
+    expect(page.get_by_role("option").first).to_contain_text(kind)
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: place in url)
+
+
+def test_an_address_can_be_shared(browser: Browser, page: Page, cluster: Up) -> None:
+    """Whoever opens it with a token of their own sees the same."""
+    go(page, "#/cluster?colour=taints&group=pool&node=web-3")
+    expect(page.get_by_role("complementary")).to_contain_text("web-3")
+    token = urlsplit(address_of(cluster)).fragment
+    with tab(browser, f"{page.url}&{token}") as other:
+        expect(other.get_by_role("complementary")).to_contain_text("web-3")
+        expect(other.get_by_label("Colour by")).to_have_value("taints")
+        assert "token" not in other.url
+
+
+def test_light_and_dark(browser: Browser, cluster: Up) -> None:
+    """What the system prefers, unless somebody chose; the choice is kept."""
+    with tab(browser, address_of(cluster), color_scheme="dark") as page:
+        root = page.locator("html")
+        expect(root).to_have_attribute("data-theme", "dark")
+        page.get_by_role("button", name="Light colours").click()
+        page.reload()
+        expect(root).to_have_attribute("data-theme", "light")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, cluster: Up, view: str) -> None:
+    """Every view fits a narrow screen."""
+    with tab(browser, address_of(cluster), viewport={"width": 375, "height": 740}) as page:
+        go(page, f"#/{view}")
+        expect(page.get_by_role("main")).to_contain_text(VIEWS[view])
+        assert page.evaluate("document.getElementById('main').scrollWidth") <= 375
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is missing; make browser gets it")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, cluster: Up, scheme: str) -> None:
+    """Roles, labels and contrast of every view, in both themes."""
+    with tab(browser, address_of(cluster), color_scheme=scheme, bypass_csp=True) as page:
+        pod = pending_pod(page)
+        page.add_script_tag(path=AXE)
+        places = {f"#/{view}": words for view, words in VIEWS.items()}
+        places |= {f"#/pod/{pod}": "Would fit if", "#/cluster?node=web-3": "Refused here lately"}
+        found = []
+        for place, words in places.items():
+            go(page, place)
+            expect(page.get_by_role("main")).to_contain_text(words)
+            result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            found += [
+                (place, broken["id"], [node["html"][:200] for node in broken["nodes"][:3]])
+                for broken in result["violations"]
+                if broken["impact"] in ("serious", "critical")
+            ]
+    assert found == []
