@@ -23,6 +23,7 @@ SECTIONS = [
     "evaluation",
     "scheduling",
     "records",
+    "page",
     "simulation",
     "extender",
     "plugins",

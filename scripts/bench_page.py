@@ -1,0 +1,75 @@
+"""What the page costs a scheduler that takes in 1,000 pods a second: looks at it, and what readers are sent.
+
+Time is virtual, so a second of it takes as much CPU as a real second would take at that rate.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from bench_rows import MILLIS, Row
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+from kubestow.web.events import Events
+from kubestow.web.history import History
+from kubestow.web.watching import Watch, Watched
+
+NODES = 5_000
+RATE = 1_000
+SECONDS = 10
+_LOOKS = 4
+
+
+class _Reader:
+    """A page that takes what it is sent."""
+
+    taken = 0
+
+    def open_stream(self, *_: Any) -> None:
+        """It is let in."""
+
+    def write(self, data: bytes) -> None:
+        self.taken += len(data)
+
+
+def rows(full: bool) -> Iterator[Row]:
+    """The section's measurements."""
+    for pending in (0, 10_000) if full else (0,):
+        for looks, readers in ((1, 0), (_LOOKS, 1)):
+            yield _measured(pending, looks, readers)
+
+
+def _measured(pending: int, looks: int, readers: int) -> Row:
+    with SchedulerHarness(record_bytes=1 << 27) as world:
+        core, recorder = world.core, world.decisions
+        assert recorder is not None
+        history = History()
+        events, reader = Events(history), _Reader()
+        watched = Watched(core.cluster, core.queue, core.waiting_pods, world.metrics, recorder, world.clock)
+        watch, spent = Watch(watched), 0.0
+        for number in range(NODES):
+            labels = {"kubernetes.io/hostname": f"n{number}", "zone": f"z{number % 3}"}
+            world.cluster.add(make_node(f"n{number}", cpu="64", memory="256Gi", labels=labels))
+        for number in range(pending):
+            world.cluster.add(make_pod(f"big-{number}", cpu="640"))
+        world.run_for(5.0)
+        _look(watch, history, events)
+        stand_in: Any = reader
+        for _ in range(readers):
+            events.follow(None, b"{}")(stand_in)
+        for turn in range(SECONDS * looks):
+            for number in range(RATE // looks):
+                world.cluster.add(make_pod(f"p-{turn}-{number}", cpu="100m", memory="100Mi"))
+            world.run_for(1.0 / looks)
+            begin = time.process_time()
+            _look(watch, history, events)
+            spent += time.process_time() - begin
+    who = "a page open" if readers else "no page open"
+    what = f"{who}{f', {pending:,} pods wait' if pending else ''}: CPU a second"
+    return Row(what, 1000 * spent / SECONDS, MILLIS, f"{reader.taken / SECONDS / 1000:.0f} kB/s" if readers else "")
+
+
+def _look(watch: Watch, history: History, events: Events) -> None:
+    moment = watch.look()
+    assert moment is not None
+    history.add(moment)
+    events.tell(moment)
