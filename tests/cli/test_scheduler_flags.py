@@ -166,6 +166,14 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
             "--tracing-config-file: cannot read /no/such/file: No such file or directory",
         ),
         (
+            ("--ui", "--decision-records-bytes=0", "--master=http://127.0.0.1:1"),
+            "--ui: needs records; --decision-records-bytes must not be 0",
+        ),
+        (
+            ("--ui", "--secure-port=0", "--master=http://127.0.0.1:1"),
+            "--ui: the page is served at the secure port; --secure-port must not be 0",
+        ),
+        (
             ("--decision-log-max-size=-1", "--master=http://127.0.0.1:1"),
             "--decision-log-max-size: must not be negative",
         ),

@@ -1,10 +1,13 @@
 """`kubestow up`: a cluster in one process, from the first line to the last."""
 
+import http.client
+import json
 import os
 import pty
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -104,6 +107,30 @@ def test_a_data_folder_outlives_the_process(start: Callable[..., Up], workload: 
     second.create_pod("late")
     assert "late" in second.pods_when("Running", 4)
     assert second.stop()[0] == 0
+
+
+def test_the_page_has_an_address(start: Callable[..., Up], tmp_path: Path) -> None:
+    """It is told at the start and answers; with a data folder the token is the same next time."""
+
+    def page(up: Up) -> tuple[int, str]:
+        address, token = next(line for line in up.lines if "/ui/" in line).split()[-1].split("#token=")
+        return int(address.split(":")[2].partition("/")[0]), token
+
+    def names(up: Up) -> list[str]:
+        port, token = page(up)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", "/ui/api/v1/cluster", headers={"Authorization": f"Bearer {token}"})
+        with closing(connection), connection.getresponse() as response:
+            found: list[str] = json.load(response)["names"]
+            return found
+
+    folder = str(tmp_path / "data")
+    first = start("--nodes", "2", "--data-dir", folder)
+    assert names(first) == ["node-0", "node-1"]
+    assert first.stop()[0] == 0
+    second = start("--data-dir", folder, "--page-port", str(page(first)[0]))
+    assert page(second) == page(first)
+    assert names(second) == ["node-0", "node-1"]
 
 
 def test_it_ends_when_nobody_reads_on(start: Callable[..., Up]) -> None:

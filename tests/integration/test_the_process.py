@@ -256,6 +256,36 @@ def test_it_serves_pages_about_itself(plane: Running, start: Callable[..., Proce
     assert "\nkube-api-qps=77\n" in _get(port, trusted, "/flagz", TOKEN)[1]
     configuration = json.loads(_get(port, trusted, "/configz", TOKEN)[1])["componentconfig"]
     assert configuration["clientConnection"]["qps"] == 77
+    assert _get(port, trusted, "/ui/", TOKEN)[0] == 404
+
+
+def test_it_serves_the_page_on_request(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
+    """--ui: the page for everybody, what it shows for those who may read, and dry runs with the plugins in force."""
+    client, port = plane.client(), free_port()
+    client.create("/api/v1/nodes", node("n1"))
+    client.create(PODS, pod("p"))
+    client.create(PODS, pod("big", "99"))
+    kubeconfig = plane.control_plane.kubeconfig_path
+    asked = (f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}")
+    where = (f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={tmp_path}")
+    scheduler = start("--ui", *where, *asked)
+    trusted, api = tmp_path / "kube-scheduler.crt", "/ui/api/v1"
+
+    def told(path: str) -> Any:
+        status, text = _get(port, trusted, api + path, TOKEN)
+        assert status == 200, text
+        return json.loads(text)
+
+    until(lambda: _bound(client, "p"), scheduler)
+    until(lambda: told("/cluster")["pods"] == [1] and told("/queue")["rows"], scheduler)
+    assert "<script type=" in _get(port, trusted, "/ui/")[1]
+    assert _get(port, trusted, f"{api}/cluster")[0] == 403
+    assert _get(port, trusted, f"{api}/cluster", "no-such-token")[0] == 401
+    assert told("/decisions/default/p")["decision"]["chosen"] == "n1"
+    assert told("/explain/default/big")["wouldFitIf"]
+    assert told("")["name"] == "kubestow scheduler"
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.ended() == 0
 
 
 def test_a_port_in_use_is_told(start: Callable[..., Process]) -> None:

@@ -27,8 +27,10 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from kubestow.binding.binder import Attempt
 from kubestow.client.api import JSON, ApiClient
 from kubestow.client.connection import Response
+from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.trace import Trace
+from kubestow.framework.placements import TriedGroup
 from kubestow.model.failures import CallError
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.reporting.build import KUBERNETES
@@ -70,6 +72,7 @@ class Tracing:
         self._random = random.Random().random
         self._stopwatch: Callable[[], float] = time.perf_counter
         self._is_pending: Callable[[str], bool] = lambda _: False
+        self._is_group_pending: Callable[[str], bool] = lambda _: False
         self._offset = 0.0
         self._noted: list[_Noted] = []
         self._bindings: dict[str, Any] = {}
@@ -86,6 +89,16 @@ class Tracing:
         self._is_pending = told
         if self._recorder is not None:
             self._recorder.is_pending = told
+
+    @property
+    def is_group_pending(self) -> Callable[[str], bool]:
+        return self._is_group_pending
+
+    @is_group_pending.setter
+    def is_group_pending(self, told: Callable[[str], bool]) -> None:
+        self._is_group_pending = told
+        if self._recorder is not None:
+            self._recorder.is_group_pending = told
 
     @property
     def stopwatch(self) -> Callable[[], float]:
@@ -132,6 +145,12 @@ class Tracing:
             self._bindings[attempt.queued.uid] = self._span("bindingCycle", cycle, end, about)
         # The task that binds is begun right after this, and inherits it.
         _current.set(self._bindings.get(attempt.queued.uid, cycle))
+
+    def group_decided(
+        self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
+    ) -> None:
+        if self._recorder is not None:
+            self._recorder.group_decided(tried, profile, outcome, scheduled, seconds)
 
     def step(self, uid: str, step: str, plugin: str, start: float) -> None:
         if self._recorder is not None:

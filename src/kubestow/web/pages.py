@@ -2,12 +2,13 @@
 
 import hashlib
 import mimetypes
+from collections.abc import Callable
 from importlib import resources
 from importlib.resources.abc import Traversable
 
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request, Response
-from kubestow.server.pages import Page, Stream
+from kubestow.server.pages import Stream
 from kubestow.web import api
 from kubestow.web.api import Api
 
@@ -38,7 +39,10 @@ class Site:
         self._files = {f"{ROOT}/{name}": File(name, content) for name, content in _files()}
         self._files[f"{ROOT}/"] = self._files[f"{ROOT}/{_INDEX}"]
         self.path = ROOT
-        self.posts: dict[str, Page] = {api.TRY: answers.post, api.COMPARE: answers.post}
+        self.posts: dict[str, Callable[[Request], Response | Stream]] = {
+            api.TRY: answers.post,
+            api.COMPARE: answers.post,
+        }
 
     @property
     def open_paths(self) -> tuple[str, ...]:
