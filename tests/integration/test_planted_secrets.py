@@ -83,10 +83,10 @@ def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
         yaml.safe_dump(kind | {"clientConnection": {"kubeconfig": str(config)}, "extenders": [extender]})
     )
     flags = (f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}", "-v=10")
-    flags += (f"--secure-port={port}", f"--decision-log={decisions}", f"--config={settings}")
+    more = (f"--secure-port={port}", f"--decision-log={decisions}", f"--config={settings}")
     command = [sys.executable, "-m", "kubestow", "record", str(recording), f"--kubeconfig={config}"]
     recorder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    scheduler = Process(tmp_path, "scheduler", config, *flags)
+    scheduler = Process(tmp_path, "scheduler", config, *flags, *more)
     try:
         planted = pod("p")
         planted["spec"]["containers"][0]["env"] = [{"name": "A", "value": VALUE}]

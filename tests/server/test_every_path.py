@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from client.authority import Authority
-from kubestow.config import Features
 from kubestow.http.messages import Response
+from kubestow.server.pages import Page
 from kubestow.server.tls import ServerTls
 from server.serving import Reader, Reviews, Setting, served
 from server.test_who_may_read import _certificates
@@ -73,10 +73,9 @@ async def _status(reader: Reader, path: str, how: dict[str, Any]) -> int:
 
 def _setting(authority: bytes) -> Setting:
     allowed = {("reader", "get", path) for path in PATHS}
-    below = {"/debug/decisions": lambda _: Response(200, b"{}")}
+    below: dict[str, Page] = {"/debug/decisions": lambda _: Response(200, b"{}")}
     return Setting(
         Reviews({"reader": "reader", "stranger": "stranger"}, allowed),
-        features=Features({"ComponentFlagz": True, "ComponentStatusz": True}),
         clients=_certificates(authority),
         tls=ServerTls(client_authorities=authority),
         below=below,
