@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import uvloop
+import msgspec
 from msgspec.structs import replace
 
 from bench_rows import MILLIS, Row, peak_memory
@@ -93,7 +94,7 @@ class InstantApi:
     async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
         self._version += 1
         meta = claim.metadata
-        new = merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes)
+        new = msgspec.json.decode(merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes))
         new["metadata"]["resourceVersion"] = str(self._version + 1)
         updated = convert(ResourceClaim, new)
         old = self.claims.get(meta.uid, claim)

@@ -27,7 +27,8 @@ def pending_pod(page: Page) -> str:
     """The name of a pod that fits nowhere, as the queue shows it."""
     go(page, "#/queue?filter=indexer")
     row = page.get_by_role("row").filter(has_text="indexer").first
-    return row.get_by_role("link").first.inner_text()
+    name: str = row.get_by_role("link").first.inner_text()
+    return name
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -3,7 +3,7 @@
 import asyncio
 import http.client
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +64,7 @@ class Setting:
     below: dict[str, Page] = field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
     leads: bool = True
-    posts: dict[str, Page] = field(default_factory=dict)
+    posts: Mapping[str, Page] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
