@@ -13,8 +13,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-import uvloop
 import msgspec
+import uvloop
 from msgspec.structs import replace
 
 from bench_rows import MILLIS, Row, peak_memory
