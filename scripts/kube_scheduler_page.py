@@ -27,6 +27,7 @@ ENDPOINTS = {
     ),
     "/version": ("own", "the version, as Kubernetes components tell it"),
     "/debug/decisions": ("own", "[every decision and why](decisions.md)"),
+    "/ui": ("own", "with `--ui`, a page that shows the cluster and every decision"),
 }
 """By path: how it compares, and what is there."""
 

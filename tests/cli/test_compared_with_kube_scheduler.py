@@ -51,4 +51,4 @@ def test_every_endpoint_is_there() -> None:
             return reader.server.pages.paths
 
     mine = {path for path in asyncio.run(paths()) if not re.fullmatch(r"/(healthz|livez|readyz)/.*", path)}
-    assert mine | {"/debug/decisions"} == script.ENDPOINTS.keys()
+    assert mine | {"/debug/decisions", "/ui"} == script.ENDPOINTS.keys()

@@ -61,7 +61,7 @@ class Setting:
     proxies: FrontProxies | None = None
     open_paths: tuple[str, ...] = ("/healthz", "/livez", "/readyz")
     verbosities: list[int] = field(default_factory=list)
-    below: dict[str, Page] = field(default_factory=dict)
+    below: Mapping[str, Page] = field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
     leads: bool = True
     posts: Mapping[str, Page] = field(default_factory=dict)

@@ -71,8 +71,8 @@ class Tracing:
         self._recorder = recorder
         self._random = random.Random().random
         self._stopwatch: Callable[[], float] = time.perf_counter
-        self._is_pending: Callable[[str], bool] = lambda _: False
-        self._is_group_pending: Callable[[str], bool] = lambda _: False
+        self._is_pending: Callable[[str], bool] = _never
+        self._is_group_pending: Callable[[str], bool] = _never
         self._offset = 0.0
         self._noted: list[_Noted] = []
         self._bindings: dict[str, Any] = {}
@@ -151,6 +151,12 @@ class Tracing:
     ) -> None:
         if self._recorder is not None:
             self._recorder.group_decided(tried, profile, outcome, scheduled, seconds)
+        self._noted.clear()
+        if self._random() < self._ratio:
+            end = self._stopwatch()
+            about = {"k8s.namespace.name": tried.namespace, "podGroup": tried.name, "profile": profile}
+            span = self._span("podGroupCycle", None, end - seconds, about | {"pods": len(tried.pods)})
+            span.end(self._nanoseconds(end))
 
     def step(self, uid: str, step: str, plugin: str, start: float) -> None:
         if self._recorder is not None:
@@ -241,6 +247,10 @@ class TracedClient(ApiClient):
             context = span.get_span_context()
             auth += f"traceparent: 00-{context.trace_id:032x}-{context.span_id:016x}-01\r\n".encode()
         return super()._message(method, path, auth, body, content_type)
+
+
+def _never(_: str) -> bool:
+    return False
 
 
 def _listen(instrument: Histogram, ended: Callable[..., None]) -> None:

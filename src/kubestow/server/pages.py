@@ -26,7 +26,9 @@ Stream = Callable[[Connection], None]
 """An answer that goes on; is told where to."""
 PROFILING = "/debug/pprof"
 Answer = Response | Stream | Awaitable[Response]
-Page = Callable[[Request], Answer]
+Page = Callable[[Request], Response | Stream]
+_AnyPage = Callable[[Request], Answer]
+"""Or one that takes its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,8 @@ class Pages:
         self._now = now
         self._started = now()
         resources = ResourceMetrics(subject.pods, subject.leads)
-        self._below_paths = dict(subject.below)
-        self._pages: dict[str, Page] = {
+        self._below_paths: dict[str, _AnyPage] = dict(subject.below)
+        self._pages: dict[str, _AnyPage] = {
             "/configz": lambda _: Response(200, self._configz()),
             "/metrics": lambda request: _metrics(subject.metrics, request),
             "/metrics/resources": lambda request: _metrics(resources, request),
@@ -104,7 +106,7 @@ class Pages:
             raise ApiError(405, "MethodNotAllowed", message)
         raise ApiError(404, "NotFound", f"there is no page {path}; there are: {' '.join(self.paths)}")
 
-    def _below(self, path: str) -> Page | None:
+    def _below(self, path: str) -> _AnyPage | None:
         for above, page in self._below_paths.items():
             if path == above or path.startswith(f"{above}/"):
                 return page
@@ -125,7 +127,7 @@ class Pages:
         return zpages.statusz(request, self._started, self._now(), listed)
 
     @cached_property
-    def _profiling(self) -> Page:
+    def _profiling(self) -> _AnyPage:
         # Imported only now: few ever ask.
         from kubestow.server.profiling import Profiling
 
