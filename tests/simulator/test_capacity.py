@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from kubestow.apiserver.kubelets.description import Taint
 from kubestow.cli import main
+from kubestow.cli.simulate_process import problems
 from simulator.conftest import nodes, pod
 
 Object = dict[str, Any]
@@ -152,3 +153,9 @@ def test_files_that_do_not_serve_are_named(cluster: str, tmp_path: Path, args: t
     ran = _run(*given, *(() if "--cluster" in given else ("--cluster", cluster)))
     assert ran.exit_code == 1
     assert problem in ran.output
+
+
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    """As in `kubestow capacity | head`."""
+    with pytest.raises(BrokenPipeError), problems():
+        raise BrokenPipeError

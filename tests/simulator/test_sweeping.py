@@ -169,6 +169,7 @@ def test_a_sweep_runs_in_one_place(scenario: str, tmp_path: Path) -> None:
     ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2", "--ray", "auto")
     assert ran.exit_code == 1
     assert "--workers and --ray: a sweep runs in one place" in ran.output
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_point_with_another_plugin_is_another_point() -> None:

@@ -137,6 +137,9 @@ def problems() -> Iterator[None]:
         yield
     except (ObjectsError, ObjectError, ProfileError) as error:
         raise SimulateError(str(error)) from None
+    except BrokenPipeError:
+        # Whoever read what is printed has had enough; that is no problem with files.
+        raise
     except OSError as error:
         raise SimulateError(f"{error.filename}: {error.strerror}") from None
 

@@ -48,10 +48,14 @@ def best(found: list[dict[str, Any]], objective: str) -> list[tuple[dict[str, An
 
 def lines(found: list[dict[str, Any]], objective: str) -> list[str]:
     """For the terminal."""
-    told = [f"{len(found)} simulations; the best by {OBJECTIVES[objective][0]}, mean over seeds:"]
+    told = [f"{_simulations(found)}; the best by {OBJECTIVES[objective][0]}, mean over seeds:"]
     for fields, value, _ in best(found, objective)[:_BEST]:
-        told.append(f"  {value:12.5g}  " + ", ".join(f"{name}={one}" for name, one in fields.items()))
+        told.append(f"  {value:12.5g}  " + (", ".join(f"{name}={one}" for name, one in fields.items()) or "as it is"))
     return told
+
+
+def _simulations(found: list[dict[str, Any]]) -> str:
+    return "1 simulation" if len(found) == 1 else f"{len(found)} simulations"
 
 
 def page_of(found: list[dict[str, Any]], objective: str) -> str:
@@ -60,7 +64,7 @@ def page_of(found: list[dict[str, Any]], objective: str) -> str:
     rated = best(found, objective)
     fields = list(rated[0][0]) if rated else []
     rows = [(f"{value:.5g}", count, *(one[field] for field in fields)) for one, value, count in rated[:50]]
-    parts = ["<h1>Sweep</h1>", f"<p>{len(found)} simulations.</p>", f"<h2>Best by {html.escape(name)}</h2>"]
+    parts = ["<h1>Sweep</h1>", f"<p>{_simulations(found)}.</p>", f"<h2>Best by {html.escape(name)}</h2>"]
     parts.append(table((name, "seeds", *fields), rows))
     for field in fields:
         parts.append(f"<h2>{html.escape(name)} by {html.escape(field)}</h2>")

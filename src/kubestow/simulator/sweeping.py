@@ -149,9 +149,10 @@ def sweep(
     points: list[Point], out: Path, executor: Callable[[], Executor], tell: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
     """Run the points that have no result in the folder yet; all results, in the order of the points."""
-    out.mkdir(parents=True, exist_ok=True)
     for point in points:
         prepared(point)
+    pool = executor()
+    out.mkdir(parents=True, exist_ok=True)
     done = dict(_done(out / POINTS))
     with (out / POINTS).open("ab") as file:
         # A line that a kill cut off ends here.
@@ -159,7 +160,7 @@ def sweep(
         for attempt in range(1, _TRIES + 1):
             left = [point for point in points if point.id not in done]
             try:
-                for result in _results(left, executor()):
+                for result in _results(left, pool):
                     done[result["id"]] = result
                     file.write(msgspec.json.encode(result) + b"\n")
                     file.flush()
@@ -169,6 +170,7 @@ def sweep(
                 # One worker was killed, which takes all others of its pool along; what they had done is kept.
                 if attempt == _TRIES:
                     raise
+                pool = executor()
     return [done[point.id] for point in points]
 
 
