@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from cel.costly import EXPRESSIONS, at_the_limit, repeated
 from integration.cluster import node, pod
+from integration.conflicting_proxy import conflicting
 from integration.device_manifests import (
     CLAIMS,
     CLASSES,
@@ -18,8 +20,10 @@ from integration.device_manifests import (
     devices_of,
     reserved_for,
 )
-from integration.real_control_plane import RealControlPlane, needs_version, until
+from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
+from kubestow.apiserver.rules.devices import most_a_selector_costs
+from kubestow.cel import compile_selector
 
 __all__ = ["plane", "start"]
 """Fixtures."""
@@ -124,13 +128,95 @@ def test_conflicts_with_somebody_who_keeps_changing_claims(plane: RealControlPla
     assert all(len(reserved_for(found)) == 1 for found in _claims(plane).values())
 
 
+def test_every_write_meets_a_conflict_once(plane: RealControlPlane, start: Start) -> None:
+    """The claim that is made, finalizers, allocations, the pod's status, bindings: all of it is tried again."""
+    _offer(plane, 4, extendedResourceName=RESOURCE)
+    for number in range(3):
+        plane.create(CLAIMS, claim(f"c{number}"))
+        plane.create(PODS, claiming(f"p{number}", f"c{number}"))
+    plane.create(PODS, _extended("x", 1))
+    with conflicting(plane) as (address, refused):
+        scheduler = start(*QUICK, f"--master={address}")
+        until(lambda: all(_nodes_of(plane).values()), scheduler.said)
+        assert scheduler.stop() == 0
+    claims = _claims(plane)
+    held = [device for found in claims.values() for device in devices_of(found)]
+    assert len(held) == len(set(held)) == 4
+    assert sorted(name for found in claims.values() for name in reserved_for(found)) == ["p0", "p1", "p2", "x"]
+    writes = {f"{method} {path.rpartition('/default/')[2]}" for method, path in refused}
+    assert {
+        "PUT resourceclaims/c0",
+        "PUT resourceclaims/c0/status",
+        "POST pods/p0/binding",
+        "POST resourceclaims",
+        "PATCH pods/x/status",
+    } <= writes
+
+
+def test_two_pods_race_for_the_last_device(plane: RealControlPlane, start: Start) -> None:
+    """One gets it; the other one does when it is free again."""
+    _offer(plane, 1)
+    for name in ("a", "b"):
+        plane.create(CLAIMS, claim(name))
+        plane.create(PODS, claiming(name, name))
+    scheduler = start(*QUICK)
+    until(lambda: sum("cannot allocate" in _message(plane, name) for name in "ab") == 1, scheduler.said)
+    until(lambda: sum(map(bool, _nodes_of(plane).values())) == 1, scheduler.said)
+    (winner,) = (name for name, node_name in _nodes_of(plane).items() if node_name)
+    (loser,) = {"a", "b"} - {winner}
+    assert not devices_of(_claims(plane)[loser])
+    plane.delete(f"{PODS}/{winner}")
+    _free(plane, winner)
+    until(lambda: _nodes_of(plane)[loser] == "n0", scheduler.said)
+
+
+def test_pods_that_cannot_be_bound_free_their_devices(plane: RealControlPlane, start: Start) -> None:
+    """A pod that goes while its claim is written leaves the device to the next."""
+    _offer(plane, 1)
+    scheduler = start(*QUICK)
+    for number in range(10):
+        plane.create(CLAIMS, claim(f"c{number}"))
+        plane.create(PODS, claiming(f"p{number}", f"c{number}"))
+        plane.delete(f"{PODS}/p{number}")
+        _free(plane, f"c{number}")
+    plane.create(CLAIMS, claim("last"))
+    plane.create(PODS, claiming("last", "last"))
+
+    def is_bound() -> bool:
+        # As the controller does, which frees what no pod uses.
+        for name, found in _claims(plane).items():
+            if name != "last" and found.get("status", {}).get("allocation"):
+                _free(plane, name)
+        return _nodes_of(plane).get("last") == "n0"
+
+    until(is_bound, scheduler.said)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_selectors_cost_what_the_server_says(plane: RealControlPlane, expression: str) -> None:
+    """What is just within the limit here is within it there, and one round more is too much."""
+    outer, inner = at_the_limit(most_a_selector_costs(compile_selector(expression)))
+
+    def offer(rounds: int) -> None:
+        selectors = [{"cel": {"expression": repeated(expression, outer, rounds)}}]
+        plane.create(f"{CLASSES}?dryRun=All", device_class(selectors=selectors))
+
+    offer(inner)
+    with pytest.raises(RefusedError, match="too complex, exceeds cost limit"):
+        offer(inner + 1)
+
+
+def _extended(name: str, count: int) -> dict[str, Any]:
+    asking = pod(name)
+    amounts = {"cpu": "100m", RESOURCE: str(count)}
+    asking["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    return asking
+
+
 def test_extended_resources(plane: RealControlPlane, start: Start) -> None:
     """The claim is made for the pod, and the pod's status names it."""
     _offer(plane, 1, 2, extendedResourceName=RESOURCE)
-    asking = pod("p")
-    amounts = {"cpu": "100m", RESOURCE: "2"}
-    asking["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
-    plane.create(PODS, asking)
+    plane.create(PODS, _extended("p", 2))
     scheduler = start(*QUICK)
     until(lambda: _nodes_of(plane)["p"] == "n1", scheduler.said)
     ((name, made),) = _claims(plane).items()

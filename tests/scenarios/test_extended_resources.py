@@ -131,6 +131,6 @@ def test_a_claim_that_was_left_behind(start: Start) -> None:
     notes = harness.events.notes("FailedScheduling")
     wanted = "0/1 nodes are available: 1 cannot schedule extended resource claim. deletion of ResourceClaim completed"
     assert any(note.startswith(wanted) for note in notes)
-    harness.run_for(400)
+    harness.run_for(40)
     assert harness.bindings == {"default/p": "n0"}
     assert len(claims(harness)) == 1

@@ -17,7 +17,7 @@ from kubestow.model.devices import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from kubestow.model.meta import ObjectMeta, OwnerReference
+from kubestow.model.meta import ObjectMeta, OwnerReference, controller_of
 from kubestow.model.pod import Container, ContainerExtendedResourceRequest, Pod
 from kubestow.model.quantity import value
 from kubestow.model.requests import is_sidecar
@@ -48,6 +48,12 @@ def claim_for(pod: Pod, claims: Store[ResourceClaim]) -> ResourceClaim:
             ownerReferences=(owner,),
         )
     )
+
+
+def is_left_behind(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether an attempt has made a claim for the extended resources of a pod."""
+    owner = controller_of(claim.metadata) if EXTENDED_RESOURCE_CLAIM in claim.metadata.annotations else None
+    return owner is not None and owner.uid == pod.metadata.uid
 
 
 def node_claim(

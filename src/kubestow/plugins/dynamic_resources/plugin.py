@@ -23,7 +23,7 @@ from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod
 from kubestow.plugins.dynamic_resources.claims import UnusableClaimError, claims_of, is_reserved_for, names
 from kubestow.plugins.dynamic_resources.conditions import is_hopeless
-from kubestow.plugins.dynamic_resources.extended import claim_for
+from kubestow.plugins.dynamic_resources.extended import claim_for, is_left_behind
 from kubestow.plugins.dynamic_resources.judging import Judge, Place
 from kubestow.plugins.dynamic_resources.shapes import Allocator
 from kubestow.plugins.dynamic_resources.state import State
@@ -230,13 +230,16 @@ class DynamicResources:
     def requeue_on(self) -> Sequence[Registration]:
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-            on(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE, self._claim_helps),
+            on(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE | Action.DELETE, self._claim_helps),
             on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._claims_are_known),
             on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
             on(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
         ]
 
-    def _claim_helps(self, waiting: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    def _claim_helps(self, waiting: Pod, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
+        if new is None:
+            # One that an earlier attempt has left behind had to go first; kube-scheduler would let the pod wait.
+            return old is not None and is_left_behind(old, waiting)
         gave_up = old is not None and old.status.allocation is not None and new.status.allocation is None
         if not gave_up and not names(waiting, new):
             # Asked of every pod that waits, about every claim there is.
