@@ -214,11 +214,11 @@ def test_capacity_requests_need_their_feature() -> None:
 
 @pytest.mark.parametrize("kind", [ResourceClaim, ResourceSlice, DeviceClass])
 def test_devices_that_cannot_be_seen(kind: type) -> None:
-    """Where the API server does not serve claims, classes or slices, pods with claims are told; others are not."""
+    """Where the API server does not serve claims, classes or slices, pods with claims are tried, and told."""
     plugin, cluster = world(claim("c"))
     cluster.set_unreadable(kind, "the server has no resource.k8s.io/v1")
     reason = "pod claims devices, which the scheduler cannot see: the server has no resource.k8s.io/v1"
-    assert plugin.pre_enqueue(claiming("p", "c")).message == reason
+    assert plugin.pre_enqueue(claiming("p", "c")) is None
     assert refused(plugin, cluster, claiming("p", "c"))[""].message == reason
     assert plugin.pre_enqueue(make_pod("p")) is None
 

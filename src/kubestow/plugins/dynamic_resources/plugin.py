@@ -65,7 +65,8 @@ class DynamicResources:
         return None if pod.pod.spec.resourceClaims or self._resources_of(pod) else ""
 
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
-        if not pod.spec.resourceClaims:
+        if not pod.spec.resourceClaims or self._unreadable:
+            # A pod that is not tried is told nothing; where claims cannot be seen at all, PreFilter tells it so.
             return None
         try:
             self._claims_of(pod)
@@ -73,10 +74,14 @@ class DynamicResources:
             return unresolvable(str(error))
         return None
 
+    @property
+    def _unreadable(self) -> str:
+        """Why claims, classes or slices cannot be seen; empty if they can."""
+        return self._claims.unreadable or self._classes.unreadable or self._slices.unreadable
+
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
-        for store in (self._claims, self._classes, self._slices):
-            if store.unreadable:
-                raise UnusableClaimError(f"pod claims devices, which the scheduler cannot see: {store.unreadable}")
+        if self._unreadable:
+            raise UnusableClaimError(f"pod claims devices, which the scheduler cannot see: {self._unreadable}")
         return list(claims_of(pod, self._claims))
 
     # Which claims
