@@ -13,7 +13,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-import msgspec
 import uvloop
 from msgspec.structs import replace
 
@@ -25,7 +24,7 @@ from kubestow.cycle.outcome import Outcome
 from kubestow.decisions.recorder import Recorder
 from kubestow.framework.registry import Registry
 from kubestow.intake import Intake
-from kubestow.model.codec import convert
+from kubestow.model.codec import decode
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.pod_groups import Condition, PodGroup, PodGroupStatus
@@ -94,9 +93,9 @@ class InstantApi:
     async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
         self._version += 1
         meta = claim.metadata
-        new = msgspec.json.decode(merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes))
-        new["metadata"]["resourceVersion"] = str(self._version + 1)
-        updated = convert(ResourceClaim, new)
+        versioned = {**changes.get("metadata", {}), "resourceVersion": str(self._version + 1)}
+        new = merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", {**changes, "metadata": versioned})
+        updated = decode(ResourceClaim, new)
         old = self.claims.get(meta.uid, claim)
         self.claims[meta.uid] = updated
         self.intake.updated(old, updated)
