@@ -31,6 +31,7 @@ PATHS = {
     "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
     "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "NetworkPolicy": f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies",
     "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
 }
 with_kubectl = pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")
