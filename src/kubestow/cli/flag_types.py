@@ -156,4 +156,4 @@ NAMED_CERT_KEY = FlagType("namedCertKey", _cert_key, _write_cert_keys, adds_up=T
 QUANTITY = FlagType("quantity", _quantity)
 LEVEL = FlagType("Level", _level)
 MODULES = FlagType("pattern=N,...", _strings, ",".join, adds_up=True)
-VERSION = FlagType("version[=true]", _version, alone="true")
+VERSION = FlagType("version[=true]", _version, lambda value: value or "false", alone="true")
