@@ -1,5 +1,6 @@
 """Spans at a real OTLP receiver: what is sent for a pod, and that nothing is when tracing is off."""
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 from apiserver.running import TOKEN, Running
+from client.scripted import Answer, Request, opened, serving
 from integration.cluster import PODS, node, pod
 from integration.real_control_plane import until
 from kubestow.apiserver import Options
+from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.running.tracing_options import TracingOptions, tracing_options
 
 FILE = """
@@ -95,6 +98,35 @@ def test_a_pod_s_spans(received: tuple[str, list[Any]], tmp_path: Path) -> None:
     assert {span.trace_id for span in spans} == {cycle.trace_id}
     assert cycle.start_time_unix_nano <= by_name["Filter"].start_time_unix_nano <= cycle.end_time_unix_nano
     assert binding.start_time_unix_nano <= request.start_time_unix_nano <= binding.end_time_unix_nano
+
+
+def test_requests_carry_the_context(received: tuple[str, list[Any]]) -> None:
+    """Those that belong to a span name it to the server; others are as they always are."""
+    from kubestow.running import tracing
+
+    seen: list[str] = []
+
+    async def script(request: Request, answer: Answer) -> None:
+        seen.append(request.headers.get("traceparent", ""))
+        answer.reply(200)
+
+    async def main() -> Any:
+        spans = tracing.Tracing(TracingOptions(received[0], 1_000_000, False), None, Metrics().scheduler)
+        async with serving(script) as server:
+            with opened(server) as channel:
+                client = spans.traced(channel, user_agent="test")
+                await client.request("GET", "/alone")
+                parent = spans._span("parent", None, 0.0, {})
+                tracing._current.set(parent)
+                await client.request("GET", "/below?limit=1")
+                parent.end()
+        await spans.close()
+        return parent.get_span_context()
+
+    context = asyncio.run(main())
+    below = next(span for span in received[1] if span.name == "GET /below")
+    assert below.parent_span_id == context.span_id.to_bytes(8, "big")
+    assert seen == ["", f"00-{context.trace_id:032x}-{below.span_id.hex()}-01"]
 
 
 def test_nothing_is_imported_when_it_is_off() -> None:
