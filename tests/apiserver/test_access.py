@@ -1,11 +1,13 @@
 """Who gets in, and what they may do."""
 
 import http.client
+import json
 import socket
 import ssl
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -172,11 +174,29 @@ def test_a_body_over_the_limit_is_refused(start: Callable[..., Running]) -> None
     assert response.getheader("Connection") == "close"
 
 
-def test_nobody_acts_as_somebody_else(client: Client) -> None:
-    """Impersonation is refused rather than ignored."""
-    response = client.raw("GET", PODS, headers={"Impersonate-User": "jane"})
+def test_the_administrator_acts_for_others(client: Client) -> None:
+    """As `kubectl --as` asks for: the answer is the other's, service accounts with their groups."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+
+    def who(**headers: str) -> Any:
+        sent = {"Content-Type": "application/json", **{f"Impersonate-{key}": value for key, value in headers.items()}}
+        path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        response = client.raw("POST", path, json.dumps(review).encode(), headers=sent)
+        return json.loads(response.read())["status"]["userInfo"]
+
+    assert who(User="jane", Group="a,b")["groups"][:2] == ["a", "b"]
+    robot = who(User="system:serviceaccount:x:robot")
+    assert (robot["username"], robot["groups"][0]) == ("system:serviceaccount:x:robot", "system:serviceaccounts")
+
+
+def test_not_everybody_acts_for_somebody_else(shared: Running) -> None:
+    """Nobody becomes more than they are, and a group needs a user."""
+    response = shared.client("reader").raw("GET", PODS, headers={"Impersonate-User": "jane"})
+    told = json.loads(response.read())["message"]
+    assert (response.status, 'cannot impersonate resource "users"' in told) == (403, True)
+    response = shared.client().raw("GET", PODS, headers={"Impersonate-Group": "a"})
     response.read()
-    assert response.status == 403
+    assert response.status == 400
 
 
 def test_head_has_no_body(client: Client) -> None:

@@ -177,3 +177,14 @@ def test_a_format_nobody_writes_is_refused(client: Client) -> None:
     status, body = client.call("GET", PODS, accept="application/vnd.kubernetes.protobuf")
     assert status == 406
     assert "application/json" in body["message"]
+
+
+def test_events_are_found_by_their_source(client: Client) -> None:
+    """The component of older events, the reporting controller of newer ones."""
+    path = "/api/v1/namespaces/default/events"
+    about = {"involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}}
+    client.create(path, {"metadata": {"name": "old"}, **about, "source": {"component": "kubelet"}})
+    client.create(path, {"metadata": {"name": "new"}, **about, "reportingComponent": "kubelet"})
+    client.create(path, {"metadata": {"name": "other"}, **about, "reportingComponent": "scheduler"})
+    found = client.get(f"{path}?fieldSelector=source%3Dkubelet")["items"]
+    assert sorted(one["metadata"]["name"] for one in found) == ["new", "old"]

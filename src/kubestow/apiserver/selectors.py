@@ -124,13 +124,14 @@ class FieldSelector:
     def __init__(self) -> None:
         self.name: list[tuple[bool, str]] = []
         self.namespace: list[tuple[bool, str]] = []
-        self.terms: list[tuple[int, bool, str]] = []
+        self.terms: list[tuple[int, int, bool, str]] = []
+        """Number of a field, number of the one that counts where it is empty, whether it equals, and what."""
 
     def matches(self, record: Record) -> bool:
         """Whether a stored object satisfies every equality."""
         fields = record.fields
-        for index, equal, value in self.terms:
-            if (fields[index] == value) is not equal:
+        for index, fallback, equal, value in self.terms:
+            if ((fields[index] or fields[fallback]) == value) is not equal:
                 return False
         return all((record.name == value) is equal for equal, value in self.name) and all(
             (record.namespace == value) is equal for equal, value in self.namespace
@@ -157,7 +158,8 @@ def parse_fields(text: str, resource: Resource) -> FieldSelector | None:
         elif path == "metadata.namespace":
             selector.namespace.append((equal, value))
         elif path in resource.selectable_fields:
-            selector.terms.append((resource.selectable_fields.index(path), equal, value))
+            index, other = map(resource.selectable_fields.index, (path, resource.field_fallbacks.get(path, path)))
+            selector.terms.append((index, other, equal, value))
         else:
             known = ("metadata.name", "metadata.namespace", *resource.selectable_fields)
             raise bad_request(

@@ -15,7 +15,15 @@ from kubestow.http.limits import Limits
 from kubestow.http.messages import Request
 
 COMMON_HEADERS = frozenset(
-    (b"accept", b"authorization", b"content-type", b"user-agent", b"impersonate-user", b"if-none-match")
+    (
+        b"accept",
+        b"authorization",
+        b"content-type",
+        b"user-agent",
+        b"impersonate-user",
+        b"impersonate-group",
+        b"if-none-match",
+    )
 )
 """The headers that are kept of a request; all others are read over."""
 _FRAMING = frozenset((b"content-length", b"transfer-encoding", b"expect"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apiserver.world import LABELS, World, workload
+from apiserver.world import LABELS, World, template, workload
 from kubestow.apiserver.store.records import Change
 
 SLICES = "endpointslices.discovery.k8s.io"
@@ -97,6 +97,20 @@ def test_a_service_leads_to_the_pods_it_selects(world: World) -> None:
     world.delete("services", "s")
     world.run(1)
     assert world.all(SLICES) == []
+
+
+def test_pods_are_grouped_by_what_a_named_port_is_to_them(world: World) -> None:
+    """A slice, and a subset for older clients, for each number."""
+    world.create("services", "s", {"selector": LABELS, "ports": [{"port": 80, "targetPort": "web"}]})
+    for number in (8080, 9090):
+        spec = template()["spec"]
+        spec["containers"][0]["ports"] = [{"name": "web", "containerPort": number}]
+        world.create("pods", f"p-{number}", {**spec, "nodeName": "node-0"}, metadata={"labels": LABELS})
+    world.run(10)
+    slices = {one["ports"][0]["port"]: one["endpoints"][0]["targetRef"]["name"] for one in world.all(SLICES)}
+    assert slices == {8080: "p-8080", 9090: "p-9090"}
+    ports = [one["ports"][0]["port"] for one in world.get("endpoints", "s")["subsets"]]
+    assert ports == [8080, 9090]
 
 
 def test_older_clients_find_endpoints(world: World) -> None:

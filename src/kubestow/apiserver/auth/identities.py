@@ -12,7 +12,7 @@ from typing import Any
 
 from kubestow.apiserver.objects.intent import User
 
-_AUTHENTICATED = "system:authenticated"
+AUTHENTICATED = "system:authenticated"
 
 
 class TokenFileError(ValueError):
@@ -28,7 +28,7 @@ class Identities:
 
     def add_token(self, token: str, user: User, lifetime: float = float("inf")) -> None:
         """Makes a token known."""
-        known = User(user.name, (*user.groups, _AUTHENTICATED), user.uid)
+        known = User(user.name, (*user.groups, AUTHENTICATED), user.uid)
         self._tokens[token.encode()] = (known, time.time() + lifetime)
 
     def add_file(self, path: Path) -> None:
@@ -81,4 +81,4 @@ def by_certificate(certificate: dict[str, Any] | None) -> User | None:
                 name = value
             elif key == "organizationName":
                 groups.append(value)
-    return User(name, (*groups, _AUTHENTICATED)) if name else None
+    return User(name, (*groups, AUTHENTICATED)) if name else None

@@ -16,6 +16,8 @@ _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _LEGACY = "endpoints.kubernetes.io/managed-by"
 _PER_SLICE = 100
 _PER_OBJECT = 1000
+Group = tuple[list[Object], list[Object]]
+"""Endpoints, and the ports they have in common."""
 
 
 def _selector(service: Object) -> LabelSelector | None:
@@ -35,20 +37,20 @@ class _Services:
         """Follows Services and pods."""
         return {"services": self._selection.of_selector, "pods": self._selection.of_pod}
 
-    def _found(self, service: Object, key: Key) -> tuple[list[Object], list[Object]] | None:
-        """The endpoints and ports of a Service; None if they are not for us to know."""
+    def _found(self, service: Object, key: Key) -> list[Group] | None:
+        """The endpoints of a Service by ports, which names make differ; None if they are not for us to know."""
         if not service["spec"].get("selector") or service["spec"].get("type") == "ExternalName":
             return None
-        records = self._selection.pods(key)
-        sample = [record.object() for record in records[:1]]
-        ports = [
-            {"name": port.get("name", ""), "protocol": port.get("protocol", "TCP"), "port": _number(port, sample)}
-            for port in service["spec"].get("ports", ())
-        ]
-        return [one for one in map(self._endpoint, records) if one is not None], ports
+        groups: dict[str, Group] = {}
+        for record in self._selection.pods(key):
+            pod = record.object()
+            endpoint = self._endpoint(record, pod)
+            if endpoint is not None:
+                ports = _ports(service, pod)
+                groups.setdefault(repr(ports), ([], ports))[0].append(endpoint)
+        return list(groups.values())
 
-    def _endpoint(self, record: Record) -> Object | None:
-        pod = record.object()
+    def _endpoint(self, record: Record, pod: Object) -> Object | None:
         address = pod.get("status", {}).get("podIP")
         facts = self._pods.facts(record)
         if not address or facts.phase in DONE:
@@ -68,13 +70,14 @@ class EndpointSlices(_Services):
     def visit(self, key: Key) -> float | None:
         """Brings the slices of one Service in line."""
         service = self._api.read("services", *key)
-        known = self._found(service, key) if service is not None else None
-        if service is None or known is None:
+        found = self._found(service, key) if service is not None else None
+        if service is None or found is None:
             return None
-        found, ports = known
-        chunks = [found[at : at + _PER_SLICE] for at in range(0, len(found), _PER_SLICE)] or [[]]
+        chunks = [
+            (group[at : at + _PER_SLICE], ports) for group, ports in found for at in range(0, len(group), _PER_SLICE)
+        ] or [([], [])]
         have = [one.object() for one in self._api.owned(service["metadata"]["uid"], _SLICES)]
-        for index, chunk in enumerate(chunks):
+        for index, (chunk, ports) in enumerate(chunks):
             if index >= len(have):
                 self._create(service, chunk, ports)
             elif (have[index].get("endpoints") or [], have[index].get("ports")) != (chunk, ports):
@@ -110,11 +113,11 @@ class Endpoints(_Services):
             if have is not None and _LEGACY in have["metadata"].get("labels", {}):
                 self._api.delete("endpoints", *key)
             return None
-        known = self._found(service, key)
-        if known is None:
+        found = self._found(service, key)
+        if found is None:
             return None
         labels = {**service["metadata"].get("labels", {}), _LEGACY: "endpoint-controller"}
-        subsets = _subsets(*known)
+        subsets = [subset for group, ports in found if (subset := _subset(group, ports))]
         if have is None:
             metadata = {"name": key[1], "labels": labels}
             self._api.create("endpoints", key[0], {"metadata": metadata, "subsets": subsets})
@@ -123,7 +126,7 @@ class Endpoints(_Services):
         return None
 
 
-def _subsets(found: list[Object], ports: list[Object]) -> list[Object]:
+def _subset(found: list[Object], ports: list[Object]) -> Object:
     """Endpoints in the older form: ready ones and others, which have their ports in common."""
     subset: Object = {}
     for one in sorted(found[:_PER_OBJECT], key=lambda end: str(end["addresses"][0])):
@@ -131,10 +134,9 @@ def _subsets(found: list[Object], ports: list[Object]) -> list[Object]:
             part = "addresses" if one["conditions"]["ready"] else "notReadyAddresses"
             address = {"ip": one["addresses"][0], "nodeName": one["nodeName"], "targetRef": one["targetRef"]}
             subset.setdefault(part, []).append(address)
-    if not subset:
-        return []
-    subset["ports"] = [{key: value for key, value in port.items() if value != ""} for port in ports]
-    return [subset]
+    if subset:
+        subset["ports"] = [{key: value for key, value in port.items() if value != ""} for port in ports]
+    return subset
 
 
 def _refill(endpoints: Object, subsets: list[Object], labels: dict[str, str]) -> None:
@@ -146,14 +148,17 @@ def _fill(piece: Object, endpoints: list[Object], ports: list[Object]) -> None:
     piece.update(endpoints=endpoints, ports=ports)
 
 
-def _number(port: Object, pods: list[Object]) -> int:
-    """The port of the pods; one that is named is looked up in them."""
-    target = port.get("targetPort", port["port"])
-    if isinstance(target, int):
-        return target
-    for pod in pods:
-        for container in pod["spec"]["containers"]:
-            for one in container.get("ports", ()):
-                if one.get("name") == target:
-                    return int(one["containerPort"])
-    return int(port["port"])
+def _ports(service: Object, pod: Object) -> list[Object]:
+    """The ports of a Service as a pod has them; one that is named is looked up, and left out if the pod has none."""
+    named = {
+        (port.get("name"), port.get("protocol", "TCP")): port["containerPort"]
+        for container in pod["spec"]["containers"]
+        for port in container.get("ports", ())
+    }
+    found = []
+    for port in service["spec"].get("ports", ()):
+        target, protocol = port.get("targetPort", port["port"]), port.get("protocol", "TCP")
+        number = target if isinstance(target, int) else named.get((target, protocol))
+        if number is not None:
+            found.append({"name": port.get("name", ""), "protocol": protocol, "port": number})
+    return found

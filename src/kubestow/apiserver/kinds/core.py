@@ -9,14 +9,15 @@ from kubestow.apiserver.rules import cluster, configuration, limits, names, pods
 ALL = ("all",)
 _EVENT_FIELDS = (
     "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion "
-    "involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source=source.component type"
+    "involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent "
+    "source=source.component|reportingComponent type"
 )
 _NEW_EVENT_FIELDS = (
     "regarding.kind=involvedObject.kind regarding.namespace=involvedObject.namespace "
     "regarding.name=involvedObject.name regarding.uid=involvedObject.uid "
     "regarding.apiVersion=involvedObject.apiVersion regarding.resourceVersion=involvedObject.resourceVersion "
     "regarding.fieldPath=involvedObject.fieldPath reason reportingController=reportingComponent "
-    "source=source.component type"
+    "source=source.component|reportingComponent type"
 )
 _EVENT_RULES = Rules(
     cluster.default_event,

@@ -105,7 +105,8 @@ class Resource:
     """One resource: the kind, its names, and what holds for its objects.
 
     `names` are kind, plural name and short names; `selectable` are the fields that field selectors may use besides name
-    and namespace, `other=field` for one that has a second name. Resources with the same `storage` share their objects.
+    and namespace, `other=field` for one that has a second name, `field|other` for one in whose place another stands
+    where it is empty. Resources with the same `storage` share their objects.
     """
 
     def __init__(
@@ -143,7 +144,9 @@ class Resource:
         """Whether objects are kept; others are only answered."""
         self.qualified = f"{self.plural}.{self.group}" if self.group else self.plural
         self.storage = storage or self.qualified
-        given = [field.rpartition("=") for field in selectable.split()]
+        first = [field.partition("|") for field in selectable.split()]
+        given = [field.rpartition("=") for field, _, _ in first]
+        self.field_fallbacks = {field.rpartition("=")[2]: other for field, _, other in first if other}
         self.selectable_fields = tuple(dict.fromkeys(field for _, _, field in given))
         self.field_aliases = {alias: field for alias, _, field in given if alias}
         self.field_paths = tuple(tuple(field.split(".")) for field in self.selectable_fields)

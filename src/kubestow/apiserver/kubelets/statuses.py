@@ -189,8 +189,7 @@ def _container(container: Object, pod: Object, life: Life, run: Run, now: float)
         message = f"back-off {_go_duration(wait)} restarting failed container={name} pod={where}"
         state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
     else:
-        init = not life.initialized and (life.started or run.kind == "main")
-        state = {"waiting": {"reason": "PodInitializing" if init else "ContainerCreating"}}
+        state = {"waiting": {"reason": "ContainerCreating" if life.initialized else "PodInitializing"}}
     told: Object = {
         "name": name,
         "image": container.get("image", ""),

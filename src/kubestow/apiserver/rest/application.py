@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from kubestow.apiserver import errors
 from kubestow.apiserver.admission.chain import Admission
 from kubestow.apiserver.auth.identities import Identities, by_certificate
+from kubestow.apiserver.auth.impersonation import acting_for
 from kubestow.apiserver.auth.policy import Attempt, Authorizer, FixedPolicy
 from kubestow.apiserver.custom.serving import CustomKinds
 from kubestow.apiserver.errors import ApiError
@@ -86,8 +87,6 @@ class Application:
         connection.respond(_failure(errors.internal(self.unhealthy() or "the write is not durable")))
 
     def _authenticate(self, request: Request, connection: Connection) -> User:
-        if b"impersonate-user" in request.headers:
-            raise errors.forbidden("", "users", "", "this server does not let anybody act as somebody else")
         header = request.headers.get(b"authorization")
         if header is not None:
             user = self.identities.by_header(header)
@@ -101,7 +100,7 @@ class Application:
             ):
                 return User("system:anonymous", ("system:unauthenticated",))
             raise errors.unauthorized()
-        return user
+        return acting_for(request.headers, user, self._authorizer)
 
     def _answer(self, request: Request, connection: Connection) -> Response | None:
         target = paths.parse(request.path, self.registry)

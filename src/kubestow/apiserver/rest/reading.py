@@ -39,8 +39,8 @@ class Selection:
     def topic(self) -> Topic | None:
         """What is true of all of them: the value of a field, their name or their namespace."""
         if self.fields is not None:
-            for index, equal, value in self.fields.terms:
-                if equal:
+            for index, fallback, equal, value in self.fields.terms:
+                if equal and index == fallback:
                     return index, value
             for equal, value in self.fields.name:
                 if equal:
