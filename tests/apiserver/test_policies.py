@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.running import Client, Running
+from apiserver.running import Client, Running, pod
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -167,6 +167,31 @@ def test_a_rule_for_one_version_is_about_the_others(client: Client) -> None:
     path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
     status, refused = client.call("POST", path, {"metadata": {"name": "a"}, "spec": scaler})
     assert (status, "targetCPUUtilizationPercentage" in refused["message"]) == (422, True)
+
+
+def test_bindings_evictions_and_scales_are_shown(client: Client) -> None:
+    """As what they are: a Binding, an Eviction, a Scale before and after."""
+    told = (
+        "request.kind.kind == 'Binding' ? object.target.name != 'forbidden' :"
+        " request.kind.kind == 'Scale' ? object.spec.replicas <= oldObject.spec.replicas + 1 : false"
+    )
+    rules = [
+        {"apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": [one]}
+        for one in ("pods/binding", "pods/eviction", "deployments/scale")
+    ]
+    enforce(client, policy(told, matchConstraints={"resourceRules": rules}))
+    pods, deployments = "/api/v1/namespaces/default/pods", "/apis/apps/v1/namespaces/default/deployments"
+    client.create(pods, pod())
+    for node, status in (("forbidden", 422), ("allowed", 201)):
+        assert client.call("POST", f"{pods}/a/binding", {"target": {"name": node}})[0] == status
+    assert client.call("POST", f"{pods}/a/eviction", {"metadata": {"name": "a"}})[0] == 422
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    client.create(deployments, {"metadata": {"name": "d"}, "spec": spec})
+    for replicas, status in ((2, 200), (5, 422)):
+        change = {"spec": {"replicas": replicas}}
+        media = "application/merge-patch+json"
+        assert client.call("PATCH", f"{deployments}/d/scale", change, content_type=media)[0] == status
 
 
 def test_warnings_and_audit(start: Callable[..., Running], tmp_path: Path) -> None:

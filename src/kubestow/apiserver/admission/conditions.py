@@ -7,6 +7,7 @@ from typing import Any
 from kubestow.apiserver.admission.scopes import Scope, compiled
 from kubestow.apiserver.admission.writes import Object, Write
 from kubestow.apiserver.kinds.resource import Resource
+from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.cel import CelError, EvaluationError
 from kubestow.cel.values import DefaultingMap
 
@@ -56,14 +57,21 @@ class Asking:
         return True
 
 
+def _kind(resource: Resource, sub: str) -> Object:
+    """The kind of what is written: that of the resource, unless a subresource has its own."""
+    own = (resource.group, resource.version, resource.kind)
+    group, version, kind = (SUBRESOURCES[sub].speaks if sub else None) or own
+    return {"group": group, "version": version, "kind": kind}
+
+
 def request_of(write: Write, resource: Resource) -> Object:
     """The request behind a write, as policies and webhooks see it."""
     own, user = write.resource, write.intent.user
     return {
-        "kind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "kind": _kind(resource, write.sub),
         "resource": {"group": resource.group, "version": resource.version, "resource": resource.plural},
         "subResource": write.sub,
-        "requestKind": {"group": own.group, "version": own.version, "kind": own.kind},
+        "requestKind": _kind(own, write.sub),
         "requestResource": {"group": own.group, "version": own.version, "resource": own.plural},
         "requestSubResource": write.sub,
         "name": write.metadata.get("name", ""),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubestow.apiserver import errors
+from kubestow.apiserver.admission.writes import Write
 from kubestow.apiserver.auth.identities import Identities
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.binding import Binder
@@ -63,6 +64,7 @@ class Subresources:
         bodies.demand_kind(document, "v1", "Binding")
         _demand(document, "core.v1", "Binding")
         name = target.name or document.get("metadata", {}).get("name", "")
+        self._review("CREATE", target, document, None, intent)
         self.binder.bind(target.namespace or "", name, document, intent)
         return _SUCCESS
 
@@ -71,8 +73,16 @@ class Subresources:
         document = bodies.read_object(request)
         bodies.demand_kind(document, "policy/v1", "Eviction")
         _demand(document, "policy.v1", "Eviction")
+        self._review("CREATE", target, document, None, intent)
         self.evictor.evict(target.namespace or "", target.name, document.get("deleteOptions"), request.query, intent)
         return _SUCCESS
+
+    def _review(self, operation: str, target: Target, new: Object, old: Object | None, intent: Intent) -> None:
+        """Has policies look at what a subresource is asked for."""
+        metadata = new.setdefault("metadata", {})
+        metadata.setdefault("namespace", target.namespace or "")
+        metadata.setdefault("name", target.name)
+        self.writer.admission.review(Write(operation, target.resource, new, old, intent, target.sub))
 
     def token(self, request: Request, target: Target, intent: Intent) -> Response:  # noqa: ARG002
         """Issues a token for a service account."""
@@ -131,7 +141,10 @@ class Subresources:
                 obj["metadata"]["resourceVersion"] = version
             return obj
 
-        updated = self.writer.update(resource, target.namespace or "", target.name, change, intent, sub="scale")
+        self._review("UPDATE", target, wanted, _scale(resource, record), intent)
+        updated = self.writer.update(
+            resource, target.namespace or "", target.name, change, intent, sub="scale", reviewed=True
+        )
         return Response(200, encode(_scale(resource, updated)))
 
 
