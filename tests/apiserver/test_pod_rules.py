@@ -117,7 +117,8 @@ def test_a_pod_that_is_going_is_not_bound(client: Client) -> None:
     [
         ({"nodeName": "m"}, False),
         ({"hostNetwork": True}, False),
-        ({"tolerations": None}, False),
+        ({"tolerations": [{"key": "other", "operator": "Exists"}]}, True),
+        ({"tolerations": [{"operator": "Exists"}]}, False),
         ({"schedulingGates": [{"name": "new"}]}, False),
         ({"activeDeadlineSeconds": 5}, True),
         ({"terminationGracePeriodSeconds": 5}, False),

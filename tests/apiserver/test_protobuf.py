@@ -121,6 +121,12 @@ def test_a_damaged_message_is_refused(client: Client, body: bytes, said: str) ->
     assert said in answer["message"]
 
 
+def test_times_before_most_calendars() -> None:
+    """The first seconds of time as Go has it: years have four figures."""
+    read = protobuf.read(struct_named("coordination.v1", "LeaseSpec"), field(3, field(1, -62_135_596_798)))
+    assert read == {"acquireTime": "0001-01-01T00:00:02.000000Z"}
+
+
 def test_a_schema_becomes_an_object() -> None:
     """Numbers, values of any type, and what is either a schema or allowed altogether."""
     text = field(5, "string")

@@ -125,6 +125,17 @@ def test_init_containers_run_one_after_another(world: World) -> None:
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("Always", "Pending")])
+def test_init_containers_do_what_their_commands_say(world: World, policy: str, phase: str) -> None:
+    """Where that can be told, as of other containers."""
+    inits = [{"name": "a", "image": "i", "command": ["sleep", "3"]}, {"name": "b", "image": "i", "command": ["false"]}]
+    pod(world, {}, initContainers=inits, restartPolicy=policy)
+    world.run(3)
+    assert states(world, "initContainerStatuses")["a"] == "running"
+    world.run(10)
+    assert world.status("pods", "p")["phase"] == phase
+
+
+@pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("Always", "Pending")])
 def test_an_init_container_that_fails(world: World, policy: str, phase: str) -> None:
     """Fails the pod, or is tried again."""
     pod(world, {"exit-code.a": "1"}, initContainers=[{"name": "a", "image": "i"}], restartPolicy=policy)

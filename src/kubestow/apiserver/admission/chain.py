@@ -22,6 +22,8 @@ class Plugin:
 
     changes: dict[str, Act] = field(default_factory=dict)
     refuses: dict[str, Act] = field(default_factory=dict)
+    completes: dict[str, Act] = field(default_factory=dict)
+    """What changes objects at every update, too."""
 
 
 PLUGINS = {
@@ -32,7 +34,9 @@ PLUGINS = {
     "TaintNodesByCondition": Plugin({"nodes": nodes.taint_new}),
     "PodNodeSelector": Plugin({"pods": pods.add_namespace_selector}),
     "Priority": Plugin({"pods": pods.set_priority, _POD_GROUPS: pods.set_group_priority}),
-    "DefaultTolerationSeconds": Plugin({"pods": pods.tolerate_departures}),
+    "DefaultTolerationSeconds": Plugin(
+        {"pods": pods.tolerate_departures}, completes={"pods": pods.tolerate_departures}
+    ),
     "RuntimeClass": Plugin({"pods": pods.set_overhead}),
     "DefaultStorageClass": Plugin({"persistentvolumeclaims": storage.set_class}),
     "PodGroupProtection": Plugin({_POD_GROUPS: pod_groups.protect}),
@@ -64,6 +68,7 @@ class Admission:
         self.plugins = [name for name in PLUGINS if name in enable or not (name in disable or name in OFF_BY_DEFAULT)]
         chosen = [PLUGINS[name] for name in self.plugins]
         self._changes = _by_storage(one.changes for one in chosen)
+        self._completes = _by_storage(one.completes for one in chosen)
         self._refuses = _by_storage(one.refuses for one in chosen)
         self._counts = "ResourceQuota" in self.plugins
         self._mutates = "MutatingAdmissionPolicy" in self.plugins
@@ -72,6 +77,11 @@ class Admission:
     def change(self, resource: Resource, obj: Object) -> None:
         """Has plugins complete a new object."""
         for plugin in self._changes.get(resource.storage, ()):
+            self._demand(resource, obj, plugin(obj, self._store))
+
+    def complete(self, resource: Resource, obj: Object) -> None:
+        """Has plugins complete an object that is updated."""
+        for plugin in self._completes.get(resource.storage, ()):
             self._demand(resource, obj, plugin(obj, self._store))
 
     def mutate(self, write: Write) -> bool:

@@ -50,7 +50,8 @@ class Script:
         self._index: str = pod["metadata"].get("labels", {}).get(_INDEX, "")
         spec = pod["spec"]
         self._ends: bool = spec.get("restartPolicy", "Always") != "Always"
-        self._deeds = {one["name"]: deed(one) for one in spec.get("containers", ())} if self._ends else {}
+        ending = [*spec.get("initContainers", ()), *(spec.get("containers", ()) if self._ends else ())]
+        self._deeds = {one["name"]: deed(one) for one in ending if one.get("restartPolicy") != "Always"}
 
     def _seconds(self, what: str, default: float, container: str = "", *, alone: bool = False) -> float:
         text = self._said.get(f"{what}.{container}")
@@ -76,9 +77,10 @@ class Script:
 
     def run(self, container: str, kind: str) -> float:
         """How long a container runs before it exits."""
-        if kind != "main":
-            return self._seconds("run-seconds", 0.0 if kind == "init" else float("inf"), container, alone=True)
         known = self._deeds.get(container)
+        if kind != "main":
+            usual = float("inf") if kind != "init" else known.seconds if known else 0.0
+            return self._seconds("run-seconds", usual, container, alone=True)
         usual = known.seconds if known else self._pace.run if self._ends else float("inf")
         if usual == float("inf") and self._ends and self._tells_how_it_exits(container):
             usual = self._pace.run
@@ -91,15 +93,15 @@ class Script:
         """How a container exits for the n-th time."""
         text = self._said.get(f"exit-code.{container}") or (self._said.get("exit-code", "") if kind == "main" else "")
         given = int(text) if text.isdecimal() and len(text) < 4 else 1 if text else 0
+        known = self._deeds.get(container)
         if kind != "main":
-            return given
+            return known.exit_code if known and not text else given
         if "failure-rate" in self._said:
             digest = hashlib.sha256(f"{self._uid}/{container}/{attempt}".encode()).digest()
             chance = int.from_bytes(digest[:8], "big") / 2**64
             return (given or 1) if chance < self._seconds("failure-rate", 0.0) else 0
         if "fail-indexes" in self._said:
             return (given or 1) if self._is_listed() else 0
-        known = self._deeds.get(container)
         return known.exit_code if known and not text else given
 
     def _is_listed(self) -> bool:

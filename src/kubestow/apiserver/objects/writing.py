@@ -198,6 +198,8 @@ class Writer:
         rules = resource.rules
         if part.has_rules:
             rules.default(new)
+            if not sub:
+                self.admission.complete(resource, new)
             rules.prepare_update(new, old)
             causes = [*wrong_metadata(metadata), *rules.validate(new)]
             causes += (part.validate_update or rules.validate_update)(new, old)

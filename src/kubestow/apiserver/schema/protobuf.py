@@ -179,7 +179,8 @@ def _time(data: bytes, *, micro: bool) -> str | None:
         return None
     seconds, nanos = _signed(_as_int(parts[1])), _signed(_as_int(parts.get(2, 0)))
     try:
-        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+        moment = time.gmtime(seconds)
+        text = f"{moment.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%S', moment)}"
     except (ValueError, OverflowError, OSError) as error:
         raise ProtobufError("a time in it is out of range") from error
     return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
