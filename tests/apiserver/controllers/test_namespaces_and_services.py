@@ -72,7 +72,7 @@ def test_pods_go_before_the_rest_of_a_namespace(world: World) -> None:
 def addresses(world: World) -> dict[str, bool]:
     """Pods by name behind the Service, and whether they are ready."""
     found = [end for piece in world.all(SLICES) for end in piece.get("endpoints", ())]
-    return {one["targetRef"]["name"]: one["conditions"]["ready"] for one in found}
+    return {one["targetRef"]["name"]: one["conditions"]["ready"] for one in found if "targetRef" in one}
 
 
 def test_a_service_leads_to_the_pods_it_selects(world: World) -> None:
@@ -134,6 +134,27 @@ def test_older_clients_find_endpoints(world: World) -> None:
     world.delete("services", "manual")
     world.run(1)
     assert [one["metadata"]["name"] for one in world.all("endpoints")] == ["manual"]
+
+
+def test_endpoints_written_by_hand_are_mirrored(world: World) -> None:
+    """As long as their Service has no selector and they are there."""
+    world.create("services", "s", {"ports": [{"port": 80}]})
+    subset = {"addresses": [{"ip": "10.1.2.3"}], "notReadyAddresses": [{"ip": "10.1.2.4"}], "ports": [{"port": 80}]}
+    world.create("endpoints", "s", subsets=[subset])
+    world.run(1)
+    (piece,) = world.all(SLICES)
+    assert [(one["addresses"][0], one["conditions"]["ready"]) for one in piece["endpoints"]] == [
+        ("10.1.2.3", True),
+        ("10.1.2.4", False),
+    ]
+    assert piece["metadata"]["labels"]["kubernetes.io/service-name"] == "s"
+    world.update("endpoints", "s", lambda one: one["subsets"][0].update(addresses=[{"ip": "10.9.9.9"}]))
+    world.run(1)
+    (piece,) = world.all(SLICES)
+    assert piece["endpoints"][0]["addresses"] == ["10.9.9.9"]
+    world.delete("endpoints", "s")
+    world.run(1)
+    assert world.all(SLICES) == []
 
 
 def test_many_pods_are_spread_over_slices(world: World) -> None:

@@ -13,6 +13,7 @@ from kubestow.apiserver.controllers.endpoints import Endpoints, EndpointSlices
 from kubestow.apiserver.controllers.ephemeral_volumes import EphemeralVolumes
 from kubestow.apiserver.controllers.garbage import GarbageCollector
 from kubestow.apiserver.controllers.jobs import Jobs
+from kubestow.apiserver.controllers.mirroring import EndpointSliceMirroring
 from kubestow.apiserver.controllers.namespaces import Namespaces, default_service_account, root_certificate
 from kubestow.apiserver.controllers.nodes import NodeLifecycle, TaintEviction
 from kubestow.apiserver.controllers.podgc import PodGarbageCollector
@@ -60,6 +61,7 @@ def controllers(pods: Pods, authority: str, wanted: str = "*", features: Feature
         "resourceclaim-controller": lambda: ResourceClaims(api),
         "endpointslice-controller": lambda: EndpointSlices(pods),
         "endpoints-controller": lambda: Endpoints(pods),
+        "endpointslice-mirroring-controller": lambda: EndpointSliceMirroring(api),
         "podgroup-protection-controller": lambda: protection.pod_groups(api),
         "persistentvolumeclaim-protection-controller": lambda: protection.volume_claims(api),
         "persistentvolume-protection-controller": lambda: VolumeProtection(api),
