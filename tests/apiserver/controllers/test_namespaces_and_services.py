@@ -111,6 +111,9 @@ def test_pods_are_grouped_by_what_a_named_port_is_to_them(world: World) -> None:
     assert slices == {8080: "p-8080", 9090: "p-9090"}
     ports = [one["ports"][0]["port"] for one in world.get("endpoints", "s")["subsets"]]
     assert ports == [8080, 9090]
+    world.delete(SLICES, world.all(SLICES)[0]["metadata"]["name"])
+    world.run(1)
+    assert len(world.all(SLICES)) == 2
 
 
 def test_older_clients_find_endpoints(world: World) -> None:

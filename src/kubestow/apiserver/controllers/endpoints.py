@@ -1,5 +1,6 @@
 """Endpoints of Services: EndpointSlices of a hundred pods each, and for older clients Endpoints of them all."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from kubestow.apiserver.controllers.api import Object, reference
@@ -8,11 +9,12 @@ from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.controllers.selection import Selection
 from kubestow.apiserver.selectors import LabelSelector, from_object
 from kubestow.apiserver.store.collection import Key
-from kubestow.apiserver.store.records import Record
+from kubestow.apiserver.store.records import Change, Record
 
 _SLICES = "endpointslices.discovery.k8s.io"
 _SERVICE = "kubernetes.io/service-name"
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+_MANAGER = "endpointslice-controller.k8s.io"
 _LEGACY = "endpoints.kubernetes.io/managed-by"
 _PER_SLICE = 100
 _PER_OBJECT = 1000
@@ -67,6 +69,15 @@ class _Services:
 class EndpointSlices(_Services):
     """Keeps the slices of Services."""
 
+    def sources(self) -> dict[str, KeysOf]:
+        """Follows slices, too: one that somebody deletes is made again."""
+        return {**super().sources(), _SLICES: self._of_slice}
+
+    def _of_slice(self, change: Change) -> Iterable[Key]:
+        record = change.record
+        gone = change.type == "DELETED" and record.labels.get(_MANAGED_BY) == _MANAGER
+        return ((record.namespace, record.labels.get(_SERVICE, "")),) if gone else ()
+
     def visit(self, key: Key) -> float | None:
         """Brings the slices of one Service in line."""
         service = self._api.read("services", *key)
@@ -89,7 +100,7 @@ class EndpointSlices(_Services):
 
     def _create(self, service: Object, endpoints: list[Object], ports: list[Object]) -> None:
         name = service["metadata"]["name"]
-        labels = {_SERVICE: name, _MANAGED_BY: "endpointslice-controller.k8s.io"}
+        labels = {_SERVICE: name, _MANAGED_BY: _MANAGER}
         body: Object = {
             "metadata": {
                 "generateName": f"{name}-",
