@@ -133,6 +133,8 @@ def test_init_containers_do_what_their_commands_say(world: World, policy: str, p
     assert states(world, "initContainerStatuses")["a"] == "running"
     world.run(10)
     assert world.status("pods", "p")["phase"] == phase
+    told = world.condition("pods", "p", "Initialized")
+    assert (told["status"], told["reason"]) == ("False", "ContainersNotInitialized")
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("Always", "Pending")])

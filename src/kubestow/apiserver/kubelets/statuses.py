@@ -141,18 +141,18 @@ def _report_conditions(pod: Object, life: Life, now: float) -> None:
     runs = [run for run in life.runs if run.kind != "init"]
     unready = [run.name for run in runs if not life.is_ready(run, now)]
     set_condition(pod, "PodReadyToStartContainers", str(life.started and not life.done), text)
+    waiting = [run.name for run in life.runs if run.kind != "main" and not life.is_ready(run, now)]
+    if not life.initialized:
+        message = f"containers with incomplete status: [{' '.join(waiting)}]"
+        set_condition(pod, "Initialized", "False", text, reason="ContainersNotInitialized", message=message)
+    else:
+        done = {"reason": "PodCompleted"} if life.phase == "Succeeded" else {}
+        set_condition(pod, "Initialized", "True", text, **done)
     if life.done:
         why = {"reason": "PodCompleted" if life.phase == "Succeeded" else "PodFailed"}
-        set_condition(pod, "Initialized", str(life.initialized), text, **(why if life.phase == "Succeeded" else {}))
         set_condition(pod, "Ready", "False", text, **why)
         set_condition(pod, "ContainersReady", "False", text, **why)
     else:
-        waiting = [run.name for run in life.runs if run.kind != "main" and not life.is_ready(run, now)]
-        if life.initialized:
-            set_condition(pod, "Initialized", "True", text)
-        else:
-            message = f"containers with incomplete status: [{' '.join(waiting)}]"
-            set_condition(pod, "Initialized", "False", text, reason="ContainersNotInitialized", message=message)
         why = {}
         if unready or not life.started:
             message = f"containers with unready status: [{' '.join(unready)}]"
