@@ -171,6 +171,63 @@ def test_devices_are_given_to_all_pods_or_none(start: Start, devices: int, fits:
     assert allocated == [fits] * 4
 
 
+@pytest.mark.parametrize(("cpu", "fits"), [("4", True), ("1", False)])
+def test_pods_of_a_group_share_a_claim(start: Start, cpu: str, fits: bool) -> None:
+    """All go where its devices are; where not all of them fit there, nothing is promised any more."""
+    harness = start(features=features())
+    harness.cluster.add(device_class())
+    for name in ("n0", "n1"):
+        harness.cluster.add(make_node(name, cpu=cpu))
+        harness.cluster.add(device_slice(name, gpus(1)))
+    harness.cluster.add(claim("shared", exactly()))
+    harness.cluster.add(make_pod_group("a", 3))
+    for number in range(3):
+        harness.cluster.add(claiming(f"a{number}", "shared", group="a", cpu="1"))
+    harness.run_for(5.0)
+    (shared,) = harness.cluster.all(ResourceClaim)
+    assert len(bound(harness, "a")) == (3 if fits else 0)
+    assert (shared.status.allocation is not None) == fits
+    if fits:
+        assert len(set(bound(harness, "a"))) == 1
+        assert {one.name for one in shared.status.reservedFor} == {"a0", "a1", "a2"}
+    assert harness.core.cluster.devices.pending(shared.metadata.uid) is None
+
+
+def test_a_shared_claim_survives_a_binding_that_fails(start: Start) -> None:
+    """The pod whose writing failed comes after the others, to the same devices."""
+    harness = start(features=features())
+    harness.cluster.add(device_class())
+    harness.cluster.add(make_node("n0"))
+    harness.cluster.add(device_slice("n0", gpus(1)))
+    harness.cluster.add(claim("shared", exactly()))
+    harness.cluster.add(make_pod_group("a", 2))
+    harness.cluster.faults.fail("update_resource_claim_status", "InternalError")
+    for number in range(2):
+        harness.cluster.add(claiming(f"a{number}", "shared", group="a"))
+    harness.run_for(60.0)
+    (shared,) = harness.cluster.all(ResourceClaim)
+    assert len(harness.attempts.about("a0") + harness.attempts.about("a1")) == 3
+    assert bound(harness, "a") == ["n0", "n0"]
+    assert {one.name for one in shared.status.reservedFor} == {"a0", "a1"}
+
+
+def test_pods_of_another_group_wait_for_a_claim(start: Start) -> None:
+    """What was promised is shared within the group only; once it is written, others may have it, too."""
+    harness = start(features=features(), latency=1.0)
+    harness.cluster.add(device_class())
+    harness.cluster.add(make_node("n0"))
+    harness.cluster.add(device_slice("n0", gpus(1)))
+    harness.cluster.add(claim("shared", exactly()))
+    for group in ("a", "b"):
+        harness.cluster.add(make_pod_group(group, 2))
+        for number in range(2):
+            harness.cluster.add(claiming(f"{group}{number}", "shared", group=group))
+    harness.run_for(0.5)
+    assert "is in the process of being allocated" in harness.attempts.about("b0")[0].message  # type: ignore[union-attr]
+    harness.run_for(60.0)
+    assert bound(harness, "a") == bound(harness, "b") == ["n0", "n0"]
+
+
 def test_the_tightest_placement(start: Start) -> None:
     """The smallest rack that takes the group, though the larger one would be fuller afterwards."""
     enabled = "[{name: TightestPlacement, weight: 10}]"

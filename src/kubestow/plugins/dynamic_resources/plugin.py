@@ -9,6 +9,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubestow.cluster.arrays import IntArray, Rows, row_count, row_numbers
 from kubestow.cluster.events import Action, Registration, Resource, on
@@ -25,6 +26,7 @@ from kubestow.plugins.dynamic_resources.claims import UnusableClaimError, claims
 from kubestow.plugins.dynamic_resources.conditions import is_hopeless
 from kubestow.plugins.dynamic_resources.extended import claim_for, is_left_behind
 from kubestow.plugins.dynamic_resources.judging import Judge, Place
+from kubestow.plugins.dynamic_resources.promises import Promises
 from kubestow.plugins.dynamic_resources.shapes import Allocator
 from kubestow.plugins.dynamic_resources.state import State
 from kubestow.plugins.dynamic_resources.waiting import wait_until_ready
@@ -57,6 +59,7 @@ class DynamicResources:
         self._binding_seconds = _BINDING_SECONDS if args.bindingTimeout is None else args.bindingTimeout.seconds
         allocator = Allocator(self._devices, self._classes, features, handle.clock, handle.rng, seconds)
         self._judge = Judge(self._devices, allocator)
+        self._promises = Promises(self._devices, with_groups=features.generic_workload)
         self._writer = ClaimWriter(handle, timestamps=self._conditions)
         self._latest: State | None = None
         """Of the pod that was looked at last: Score is handed nothing."""
@@ -105,7 +108,13 @@ class DynamicResources:
             claims.append(claim_for(pod.pod, self._claims))
         elif not claims:
             return SKIP
-        state = State(pod, claims, resources)
+        shared: set[int] = set()
+        for number, claim in enumerate(claims):
+            promised = self._promises.shared_with(pod.pod, claim.metadata.uid)
+            if promised is not None and claim.status.allocation is None:
+                claims[number] = replace(claim, status=replace(claim.status, allocation=promised))
+                shared.add(number)
+        state = State(pod, claims, resources, shared=shared)
         for claim in claims:
             if claim.status.allocation is None:
                 refused = self._check(claim)
@@ -156,7 +165,7 @@ class DynamicResources:
                 return PostFilterResult(Code.UNSCHEDULABLE, "no new claims to deallocate")
             # kube-scheduler's plugin misses what its PreFilter, which did not run, would have left for it.
             return PostFilterResult(Code.ERROR, "not found")
-        for number in sorted(state.unavailable):
+        for number in sorted(state.unavailable - state.shared):
             claim = state.claims[number]
             if {consumer.uid for consumer in claim.status.reservedFor} <= {pod.uid}:
                 self._handle.write_aside(pod.pod, partial(self._writer.deallocate, claim))
@@ -185,12 +194,16 @@ class DynamicResources:
         state.node_claim = wanted.node_claim
         for number, allocation in zip(state.unallocated, allocations, strict=False):
             state.allocations[number] = allocation
-            self._devices.promise(state.claims[number].metadata.uid, allocation)
+            self._promises.make(pod.pod, state.claims[number].metadata.uid, allocation)
+        for number in state.shared:
+            promised = self._promises.join(pod.pod, state.claims[number].metadata.uid)
+            if promised is not None:
+                state.allocations[number] = promised
         return None
 
     def unreserve(self, state: State, pod: PodInfo, node: str) -> None:
         for number, claim in enumerate(state.claims):
-            self._devices.settle(claim.metadata.uid)
+            self._promises.settle(pod.pod, claim.metadata.uid)
             if state.is_extended(number):
                 continue
             if claim.status.allocation is not None and is_reserved_for(claim, pod.pod):
@@ -226,7 +239,7 @@ class DynamicResources:
             state.claims[number] = await self._writer.reserve(state.claims[number], pod.pod, allocation)
         finally:
             # Whatever became of it: from now on what the claim itself says is what counts.
-            self._devices.settle(promised)
+            self._promises.settle(pod.pod, promised)
         if extended is not None:
             await self._writer.tell(pod.pod, state.claims[number], extended)
 

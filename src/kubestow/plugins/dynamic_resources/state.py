@@ -20,6 +20,8 @@ class State:
     """Claims that have devices, but not on some node that would do otherwise."""
     allocations: dict[int, AllocationResult] = field(default_factory=dict)
     """What claims were promised on the node that was chosen."""
+    shared: set[int] = field(default_factory=set)
+    """Claims that have only been promised devices, for another pod of the group."""
     unallocated: list[int] = field(init=False)
     """The claims that had no devices when the attempt began."""
     node_claim: NodeClaim | None = None

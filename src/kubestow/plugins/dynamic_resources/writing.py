@@ -131,6 +131,9 @@ class ClaimWriter:
         key, allocation = key_of(claim), claim.status.allocation
         if claim.metadata.deletionTimestamp is not None:
             raise RuntimeError(f"claim {key} got deleted in the meantime")
+        if promised is not None and allocation is not None and allocation.devices == promised.devices:
+            # For another pod of the group that shares it.
+            promised = None
         if promised is not None:
             if allocation is not None:
                 raise RuntimeError(f"claim {key} got allocated elsewhere in the meantime")
