@@ -11,6 +11,17 @@ from typing import Any
 
 import pytest
 
+from integration.cluster import node
+from integration.device_manifests import (
+    CLAIMS,
+    CLASSES,
+    SLICES,
+    claim,
+    claiming,
+    device_class,
+    device_slice,
+    reserved_for,
+)
 from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 from integration.test_a_real_api_server import Scheduler, start
 from project_scripts import load_script
@@ -92,3 +103,27 @@ def test_recorded_scenarios(plane: RealControlPlane, start: Start, case: dict[st
             with suppress(RefusedError):
                 plane.delete(f"{GANG.PATHS[kind]}/{name}")
         assert difference(plane, expected) is None
+
+
+def test_a_gang_that_shares_a_claim(plane: RealControlPlane, start: Start) -> None:
+    """All of its pods reserve the claim, on the node where its device is."""
+    plane.create(CLASSES, device_class())
+    for name in ("n0", "n1"):
+        plane.create(GANG.PATHS["Node"], node(name))
+        plane.create(SLICES, device_slice(name, 1))
+    plane.create(CLAIMS, claim("shared"))
+    plane.create(
+        GANG.PATHS["PodGroup"], {"metadata": {"name": "a"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    )
+    names = ["a0", "a1", "a2"]
+    for name in names:
+        member = claiming(name, "shared")
+        member["spec"]["schedulingGroup"] = {"podGroupName": "a"}
+        plane.create(GANG.PATHS["Pod"], member)
+    scheduler = start("--leader-elect=false", f"--feature-gates={GATES.replace(',WorkloadWithJob=true', '')}")
+    until(lambda: seen(plane)["bound"] == {"a": 3}, scheduler.said)
+    shared = plane.get(f"{CLAIMS}/shared")
+    assert sorted(reserved_for(shared)) == names
+    assert {one["spec"]["nodeName"] for one in plane.get(GANG.PATHS["Pod"])["items"]} == {
+        one["pool"] for one in shared["status"]["allocation"]["devices"]["results"]
+    }
