@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from cli.explain_files import node, pod, refused, run
+from cli.test_explain_groups import gang
 from cli.up_running import Up
 from kubestow.cli import explain_process
 
@@ -169,6 +170,19 @@ def test_what_may_not_be_listed_is_said(forbidding: str, tmp_path: Path, monkeyp
     assert line == "Error: nodes cannot be listed: cannot list /api/v1/nodes"
     (line,) = refused("web", "--kubeconfig", forbidding)
     assert line == "Error: pod shop/web cannot be read: cannot list /api/v1/namespaces/shop/pods/web"
+
+
+def test_a_group_needs_to_be_seen(forbidding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Itself, and its pods: else it is said what may not be listed, and not that there is no such group."""
+    groups = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+    seen: dict[str, list[dict[str, Any]]] = {"/api/v1/nodes": [node("a")]}
+    monkeypatch.setattr(_Forbidding, "objects", seen)
+    asked = ("podgroup/train", "--kubeconfig", forbidding)
+    assert refused(*asked) == [f"Error: pod groups cannot be listed: cannot list {groups}"]
+    monkeypatch.setattr(_Forbidding, "objects", seen | {groups: [gang("train", 2, "shop")]})
+    assert refused(*asked) == ["Error: pods cannot be listed: cannot list /api/v1/pods"]
+    monkeypatch.setattr(_Forbidding, "objects", seen | {groups: [gang("train", 2, "shop")], "/api/v1/pods": []})
+    assert refused(*asked) == ["Error: pod group shop/train: none of its pods waits; 0 have a node"]
 
 
 @pytest.mark.kubectl

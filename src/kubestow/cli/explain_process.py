@@ -210,6 +210,8 @@ def _named_group(request: Request, world: World, default: str) -> PodGroup:
     namespace = request.namespace or default
     groups = world.cluster.listers.pod_groups
     found = [one for one in groups if one.metadata.name == request.group and namespace in ("", one.metadata.namespace)]
+    if not found and groups.unreadable:
+        raise ExplainError(f"pod groups cannot be listed: {groups.unreadable}")
     if len(found) != 1:
         names = ", ".join(sorted(one.key for one in found))
         where = f" in {namespace}" if namespace else ""
@@ -292,6 +294,9 @@ async def _live_group(request: Request, access: Access, reading: Reading, world:
     waits = any(group_key(pod) == group.key for pod in world.pending.values())
     if decision is not None and (decision.outcome == SCHEDULED or not waits) and not request.against:
         return GroupExplanation(decision, "scheduler")
+    for kind, problem in reading.unreadable:
+        if kind is Pod:
+            raise ExplainError(f"pods cannot be listed: {problem}")
     notes += reading.notes
     run = explained_group(GroupRun(world, group), request.against, notes + not_asked(world.extenders, can_be=False))
     if decision is None or request.against:
