@@ -51,11 +51,6 @@ class Refusals:
         words = (None, *self._words)
         return zip(self._rows.tolist(), (words[number] for number in self._numbers.tolist()), strict=True)
 
-    def of_row(self, row: int) -> Rejection | None:
-        """Why one row was refused; None: it passed, or was not judged."""
-        numbers = self._numbers[self._rows == row]
-        return self._words[numbers[0] - 1] if len(numbers) and numbers[0] != _PASSED else None
-
 
 class RefusalsKnown:
     """Keeps the last few, so that pods that are refused alike have the same."""

@@ -22,19 +22,24 @@ class RefusedNode:
 
     def by(self, record: Record) -> tuple[str, ...] | None:
         """The plugins that refused it, none if they are not known; None if it was not refused."""
+        why = self.why(record)
+        return None if why is None else why.plugins if why.reasons else ()
+
+    def why(self, record: Record) -> Rejection | None:
+        """The refusal, without reasons if nobody asked for them; None if it was not refused."""
         row = None if record.names is None else self._row(record.names)
         if row is None:
             return None
         rejection = None if record.refusals is None else record.refusals.of(row)
         if rejection is not None:
-            return rejection.plugins
+            return rejection
         trace = record.trace
         if trace is None or trace.order is None or trace.rows is None:
             return None
         if row not in trace.order[: trace.searched] or row in (trace.rows if trace.left is None else trace.left):
             return None
         said = (trace.failed or {}).get(row) if row in trace.rows else self._said(trace, row)
-        return said.plugins if isinstance(said, Rejection) else ()
+        return said if isinstance(said, Rejection) else Rejection(())
 
     def _row(self, names: Names) -> int | None:
         key = id(names)

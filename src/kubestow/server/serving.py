@@ -17,7 +17,7 @@ from kubestow.http.server import Server
 from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator
 from kubestow.server.authorization import Authorizer
-from kubestow.server.pages import Pages
+from kubestow.server.pages import Answer, Pages
 from kubestow.server.tls import ServerContexts
 
 log = get_logger(__name__)
@@ -38,9 +38,23 @@ SAFE = (
 """What browsers are told: all that is shown comes from here, and what is data is never anything else."""
 
 
-def safe(response: Response) -> Response:
-    """A response that says so."""
-    return msgspec.structs.replace(response, headers=(*response.headers, *SAFE))
+async def respond(work: Coroutine[Any, Any, Answer], connection: Connection, method: str) -> None:
+    """Answer a request with what comes of some work, or with why nothing does."""
+    try:
+        answer = await work
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        if not isinstance(answer, Response):
+            answer(connection)
+            return
+        response = answer
+    except ApiError as error:
+        response = Response(error.code, msgspec.json.encode(error.status()), headers=error.headers)
+    except Exception as error:
+        log.unexpected("Request failed", err=error, method=method)
+        refusal = ApiError(500, "InternalError", "something went wrong here; the scheduler's log tells more")
+        response = Response(500, msgspec.json.encode(refusal.status()))
+    connection.respond(msgspec.structs.replace(response, headers=(*response.headers, *SAFE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +115,17 @@ class SecureServer:
             await self._server.stop()
 
     def _take(self, request: Request, connection: Connection) -> None:
-        self._spawn(self._answer(request, connection))
+        self._spawn(respond(self._answer(request, connection), connection, request.method))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, request: Request, connection: Connection) -> None:
-        try:
-            user = await self.authenticator.user_of(request, connection)
-            await self.authorizer.check(user, request)
-            answer = self.pages.answer(request)
-            if isinstance(answer, Awaitable):
-                answer = await answer
-            if not isinstance(answer, Response):
-                answer(connection)
-                return
-            response = answer
-        except ApiError as error:
-            response = Response(error.code, msgspec.json.encode(error.status()), headers=error.headers)
-        except Exception as error:
-            log.unexpected("Request failed", err=error, method=request.method)
-            refusal = ApiError(500, "InternalError", "something went wrong here; the scheduler's log tells more")
-            response = Response(500, msgspec.json.encode(refusal.status()))
-        connection.respond(safe(response))
+    async def _answer(self, request: Request, connection: Connection) -> Answer:
+        user = await self.authenticator.user_of(request, connection)
+        await self.authorizer.check(user, request)
+        return self.pages.answer(request)
 
     async def _refresh(self) -> None:
         while True:

@@ -152,7 +152,7 @@ def compare(
 
 def _explain(pod: str, a: _Run, b: _Run, seed: int, causes: dict[str, Cause]) -> Moved:
     one, two = a.decision(pod), b.decision(pod)
-    moved = Moved(pod, a.places.get(pod, ""), b.places.get(pod, ""), why(one, two))
+    moved = Moved(pod, a.places.get(pod, ""), b.places.get(pod, ""), why(one, two).words)
     cause = causes.get(moved.why)
     if cause is None:
         nodes = (moved.a, moved.b)

@@ -7,6 +7,16 @@ from typing import NamedTuple
 
 from kubestow.decisions.schema import Decision, NodeResult
 
+SCORE, REFUSED, PLACED, UNPLACED, TIE, UNKNOWN = "score", "refused", "placed", "unplaced", "tie", "unknown"
+
+
+class Why(NamedTuple):
+    """A reason: in a few words, of which kind it is, and whose doing."""
+
+    words: str
+    kind: str
+    plugin: str = ""
+
 
 class Moved(NamedTuple):
     """A pod that went elsewhere; an empty node: nowhere."""
@@ -51,13 +61,14 @@ def _of(decision: Decision, node: str) -> NodeResult | None:
     return decision.nodes.get(node) if isinstance(decision.nodes, dict) else None
 
 
-def why(a: Decision | None, b: Decision | None) -> str:
-    """In a few words, the same for all pods that moved for the same reason."""
-    for side, decision in (("A", a), ("B", b)):
+def why(a: Decision | None, b: Decision | None) -> Why:
+    """The reason, the same for all pods that moved for it."""
+    for side, decision, kind in (("A", a, PLACED), ("B", b, UNPLACED)):
         if decision is None:
-            return f"the pod is never tried under {side}"
+            return Why(f"the pod is never tried under {side}", kind)
         if not decision.chosen:
-            return f"no node under {side}: {', '.join(decision.rejectedBy) or decision.message}"
+            by = ", ".join(decision.rejectedBy)
+            return Why(f"no node under {side}: {by or decision.message}", kind, next(iter(decision.rejectedBy), ""))
     assert a is not None
     assert b is not None
     assert a.chosen
@@ -65,28 +76,31 @@ def why(a: Decision | None, b: Decision | None) -> str:
     for side, decision, other, node in (("B", b, "A", a.chosen), ("A", a, "B", b.chosen)):
         result = _of(decision, node)
         if result is not None and result.rejected is not None:
-            return f"{result.rejected.plugin} refuses {other}'s node under {side}"
+            plugin = result.rejected.plugin
+            return Why(f"{plugin} refuses {other}'s node under {side}", REFUSED, plugin)
         if result is None or result.plugins is None:
             far = "not among the best" if decision.nodesCut else "not scored"
-            return f"{other}'s node is {far} under {side}"
-    return _difference(a, b, a.chosen, b.chosen)
+            return Why(f"{other}'s node is {far} under {side}", UNKNOWN)
+    return _difference(a, b)
 
 
-def _difference(a: Decision, b: Decision, node_a: str, node_b: str) -> str:
+def leads(decision: Decision | None, one: str, other: str) -> dict[str, int]:
+    """How much more plugins give one node than another; nothing where one of them was not scored."""
+    results = [None, None] if decision is None else [_of(decision, one), _of(decision, other)]
+    mine, others = (None if result is None else result.plugins for result in results)
+    if mine is None or others is None:
+        return {}
+    return {name: score - others.get(name, 0) for name, score in mine.items()}
+
+
+def _difference(a: Decision, b: Decision) -> Why:
     """Who gives A's node more before B's under A than under B."""
-    leads = []
-    for decision in (a, b):
-        one, two = _of(decision, node_a), _of(decision, node_b)
-        assert one is not None
-        assert two is not None
-        assert one.plugins is not None
-        assert two.plugins is not None
-        leads.append({name: score - two.plugins.get(name, 0) for name, score in one.plugins.items()})
-    if sum(leads[0].values()) == sum(leads[1].values()) == 0:
-        return "chance: both score both nodes the same"
-    names = sorted({*leads[0], *leads[1]})
-    plugin = max(names, key=lambda name: leads[0].get(name, 0) - leads[1].get(name, 0))
+    under_a, under_b = (leads(decision, a.chosen or "", b.chosen or "") for decision in (a, b))
+    if sum(under_a.values()) == sum(under_b.values()) == 0:
+        return Why("chance: both score both nodes the same", TIE)
+    names = sorted({*under_a, *under_b})
+    plugin = max(names, key=lambda name: under_a.get(name, 0) - under_b.get(name, 0))
     weights = a.weights.get(plugin, 0), b.weights.get(plugin, 0)
     if weights[0] != weights[1]:
-        return f"weight of {plugin}: {weights[0]} under A, {weights[1]} under B"
-    return f"{plugin} scores the nodes otherwise"
+        return Why(f"weight of {plugin}: {weights[0]} under A, {weights[1]} under B", SCORE, plugin)
+    return Why(f"{plugin} scores the nodes otherwise", SCORE, plugin)

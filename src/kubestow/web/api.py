@@ -1,6 +1,5 @@
 """Which path below /ui/api/v1 is what: GETs that answer at once, dry runs that take a while, and the stream."""
 
-import asyncio
 import math
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -9,11 +8,9 @@ import msgspec
 
 from kubestow import __version__
 from kubestow.decisions.reading import Query, parse_query
-from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError, bad_request
 from kubestow.http.messages import Request, Response
-from kubestow.reporting.logs import get_logger
-from kubestow.server.pages import Stream
+from kubestow.server.pages import Answer, Stream
 from kubestow.web import comparing, tables
 from kubestow.web.decisions import Attempt, read, told_with_nodes
 from kubestow.web.events import Events
@@ -21,15 +18,13 @@ from kubestow.web.moments import State
 from kubestow.web.run import Run
 from kubestow.web.trying import MOST_COMPARED, Bench
 
-log = get_logger(__name__)
-
 PATH = "/ui/api/v1"
 TRY, COMPARE = f"{PATH}/try", f"{PATH}/compare"
 _ATTEMPTS = 100
 _POINTS = 600
 _COMPARED = 50
 
-Answer = dict[str, Any] | msgspec.Struct | Coroutine[Any, Any, dict[str, Any]] | Stream
+Found = dict[str, Any] | msgspec.Struct | Coroutine[Any, Any, dict[str, Any]] | Stream
 
 
 class Api:
@@ -39,8 +34,7 @@ class Api:
         """`events` tell what is new, if there is more to come."""
         self._runs = runs
         self._events = events
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._pages: dict[str, Callable[[Asked], Answer]] = {
+        self._pages: dict[str, Callable[[Asked], Found]] = {
             "": self._about,
             "cluster": lambda asked: asked.run.cluster.of(asked.state),
             "nodes": self._node,
@@ -55,7 +49,7 @@ class Api:
             "events": self._follow,
         }
 
-    def answer(self, request: Request) -> Response | Stream:
+    def answer(self, request: Request) -> Answer:
         """GET; raises ApiError."""
         kind, *rest = _parts(request)
         page = self._pages.get(kind)
@@ -63,9 +57,9 @@ class Api:
             raise ApiError(
                 404, "NotFound", f"there is no page {request.path}; below {PATH} are {', '.join(self._pages)}"
             )
-        return self._told(page(Asked(request, self._runs, rest)))
+        return _told(page(Asked(request, self._runs, rest)))
 
-    def post(self, request: Request) -> Response | Stream:
+    def post(self, request: Request) -> Answer:
         """The two POSTs, which create nothing; raises ApiError."""
         asked = Asked(request, self._runs, [])
         bench = asked.bench
@@ -76,35 +70,12 @@ class Api:
         if not text.strip():
             raise bad_request("there is nothing in the body")
         if request.path == TRY:
-            return self._told(bench.try_pods(text, asked.given("namespace") or "default"))
-        return self._told(bench.compare(text, int(asked.number("pods", _COMPARED, 1, MOST_COMPARED))))
-
-    def _told(self, answer: Answer) -> Response | Stream:
-        if isinstance(answer, Coroutine):
-            return lambda connection: self._begin(answer, connection)
-        if callable(answer):
-            return answer
-        return Response(200, msgspec.json.encode(answer))
-
-    def _begin(self, work: Coroutine[Any, Any, dict[str, Any]], connection: Connection) -> None:
-        async def respond() -> None:
-            try:
-                response = Response(200, msgspec.json.encode(await work))
-            except ApiError as error:
-                response = Response(error.code, msgspec.json.encode(error.status()))
-            except Exception as error:
-                log.unexpected("A dry run failed", err=error)
-                refusal = ApiError(500, "InternalError", "something went wrong here; the scheduler's log tells more")
-                response = Response(500, msgspec.json.encode(refusal.status()))
-            connection.respond(response)
-
-        task = asyncio.get_running_loop().create_task(respond())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            return _told(bench.try_pods(text, asked.given("namespace") or "default"))
+        return _told(bench.compare(text, int(asked.number("pods", _COMPARED, 1, MOST_COMPARED))))
 
     # Pages
 
-    def _about(self, asked: "Asked") -> Answer:
+    def _about(self, asked: "Asked") -> Found:
         run, history = asked.run, asked.run.history
         is_live = run.bench is not None
         return {
@@ -121,14 +92,14 @@ class Api:
             "can": {"explain": is_live, "try": is_live, "compare": is_live or len(self._runs) == 2},
         }
 
-    def _node(self, asked: "Asked") -> Answer:
+    def _node(self, asked: "Asked") -> Found:
         (name,) = asked.names("nodes/NAME", 1)
         found = tables.node(asked.state, name)
         if found is None:
             raise ApiError(404, "NotFound", f"there is no node {name}")
         return found | {"refusals": asked.run.decisions.refusals(name, math.inf if asked.at is None else asked.at)}
 
-    def _queue(self, asked: "Asked") -> Answer:
+    def _queue(self, asked: "Asked") -> Found:
         if not asked.rest:
             return tables.queue(asked.state)
         (uid,) = asked.names("queue/UID", 1)
@@ -139,7 +110,7 @@ class Api:
         (row,) = told.pop("rows")
         return told | {"time": asked.state.time, "row": row, "history": asked.run.moves(uid)}
 
-    def _decisions(self, asked: "Asked") -> Answer:
+    def _decisions(self, asked: "Asked") -> Found:
         decisions, until = asked.run.decisions, math.inf if asked.at is None else asked.at
         if not asked.rest:
             try:
@@ -161,27 +132,27 @@ class Api:
         told = told_with_nodes(decisions.tell(chosen))
         return told | {"attempts": [attempt.told() for attempt in reversed(attempts)]}
 
-    def _explain(self, asked: "Asked") -> Answer:
+    def _explain(self, asked: "Asked") -> Found:
         namespace, name = asked.names("explain/NAMESPACE/POD", 2)
         return asked.bench.explain(namespace, name, asked.given("against"))
 
-    def _groups(self, asked: "Asked") -> Answer:
+    def _groups(self, asked: "Asked") -> Found:
         if not asked.rest:
             return tables.groups(asked.state, asked.run.groups())
         namespace, name = asked.names("groups/NAMESPACE/NAME", 2)
         return asked.bench.explain_group(namespace, name)
 
-    def _times(self, asked: "Asked") -> Answer:
+    def _times(self, asked: "Asked") -> Found:
         begin, end = asked.number("from", 0.0), asked.number("to", math.inf)
         return asked.run.history.points(begin, end, int(asked.number("points", _POINTS, 1)))
 
-    def _compare(self, asked: "Asked") -> Answer:
+    def _compare(self, asked: "Asked") -> Found:
         if len(self._runs) != 2:
             raise ApiError(404, "NotFound", "there is one run here; kubestow view A B has two")
         del asked
         return comparing.told_of_runs(*self._runs)
 
-    def _search(self, asked: "Asked") -> Answer:
+    def _search(self, asked: "Asked") -> Found:
         text = asked.given("q").strip()
         if not text:
             raise bad_request("q: say what to look for")
@@ -189,7 +160,7 @@ class Api:
         plugins = {one["name"] for of_profile in points for at_point in of_profile.values() for one in at_point}
         return tables.search(asked.state, text, plugins)
 
-    def _follow(self, asked: "Asked") -> Answer:
+    def _follow(self, asked: "Asked") -> Found:
         if self._events is None:
             raise ApiError(404, "NotFound", "this run is over: nothing more will happen")
         about = self._about(asked)
@@ -244,6 +215,16 @@ class Asked:
         if self.run.bench is None:
             raise ApiError(404, "NotFound", "this run is over: pods can be tried in a live scheduler only")
         return self.run.bench
+
+
+def _told(found: Found) -> Answer:
+    if isinstance(found, Coroutine):
+        return _later(found)
+    return found if callable(found) else Response(200, msgspec.json.encode(found))
+
+
+async def _later(found: Coroutine[Any, Any, dict[str, Any]]) -> Response:
+    return Response(200, msgspec.json.encode(await found))
 
 
 def _parts(request: Request) -> list[str]:

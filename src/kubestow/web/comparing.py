@@ -1,37 +1,23 @@
-"""Two decisions about the same pod: whether it moved, and whose doing that is.
+"""Two decisions about each of many pods: who moved, grouped by why, in the words of `kubestow compare`."""
 
-Where both nodes were scored both times, the plugin whose scores changed most in favour of the second did it. Otherwise
-it is the plugin that refuses one of the nodes in one of the two.
-"""
-
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from kubestow.decisions.reading import Query
 from kubestow.decisions.schema import Decision
-from kubestow.web.decisions import Attempt, nodes_of
+from kubestow.simulator.moved import Why, leads, why
+from kubestow.web.decisions import Attempt
 from kubestow.web.run import Run
 
-SCORE, REFUSED, PLACED, UNPLACED, TIE, UNKNOWN = "score", "refused", "placed", "unplaced", "tie", "unknown"
 _NAMED = 100
 
 
-class Why(NamedTuple):
-    """The reason why a pod moved."""
-
-    kind: str
-    plugin: str
-    words: str
-
-
 def told(a: str, b: str, pairs: Sequence[tuple[Decision, Decision]], figures: Sequence[Any] = ()) -> dict[str, Any]:
-    """What moved between two runs, grouped by why."""
+    """What moved between two runs."""
     groups: dict[Why, list[dict[str, Any]]] = {}
     for one, two in pairs:
         if one.chosen != two.chosen:
-            why, by = explain(one, two)
-            moved = {"pod": one.pod, "a": one.chosen or "", "b": two.chosen or "", "by": by}
-            groups.setdefault(why, []).append(moved | {"message": one.message or two.message})
+            groups.setdefault(why(one, two), []).append(_moved(one, two))
     ordered = sorted(groups.items(), key=lambda entry: -len(entry[1]))
     return {
         "a": a,
@@ -40,10 +26,17 @@ def told(a: str, b: str, pairs: Sequence[tuple[Decision, Decision]], figures: Se
         "moved": sum(map(len, groups.values())),
         "figures": list(figures),
         "groups": [
-            {"why": why.words, "plugin": why.plugin, "kind": why.kind, "count": len(pods), "pods": pods[:_NAMED]}
-            for why, pods in ordered
+            {"why": one.words, "plugin": one.plugin, "kind": one.kind, "count": len(pods), "pods": pods[:_NAMED]}
+            for one, pods in ordered
         ],
     }
+
+
+def _moved(a: Decision, b: Decision) -> dict[str, Any]:
+    under_a, under_b = (leads(decision, a.chosen or "", b.chosen or "") for decision in (a, b))
+    known = {**under_a, **under_b} if under_a and under_b else {}
+    by = {name: change for name in known if (change := under_a.get(name, 0) - under_b.get(name, 0))}
+    return {"pod": a.pod, "a": a.chosen or "", "b": b.chosen or "", "by": by, "message": a.message or b.message}
 
 
 def told_of_runs(a: Run, b: Run) -> dict[str, Any]:
@@ -55,11 +48,7 @@ def told_of_runs(a: Run, b: Run) -> dict[str, Any]:
     both = [pod for pod in first if pod in second]
     moved = [pod for pod in both if first[pod].chosen != second[pod].chosen]
     pairs = [(a.decisions.tell(first[pod]), b.decisions.tell(second[pod])) for pod in moved]
-    figures = [
-        {"name": name, "a": read(a.results), "b": read(b.results)}
-        for name, read in FIGURES.items()
-        if a.results and b.results
-    ]
+    figures = [{"name": name, "a": read(a.results), "b": read(b.results)} for name, read in FIGURES.items()]
     return told(a.name, b.name, pairs, figures) | {"pods": len(both)}
 
 
@@ -70,41 +59,3 @@ def _firsts(run: Run) -> dict[str, Attempt]:
         if attempt.chosen or attempt.pod not in found:
             found[attempt.pod] = attempt
     return found
-
-
-def explain(a: Decision, b: Decision) -> tuple[Why, dict[str, int]]:
-    """Why a pod moved, and how the difference between the two nodes' scores has changed, by plugin."""
-    if not a.chosen or not b.chosen:
-        without, kind = (a, PLACED) if b.chosen else (b, UNPLACED)
-        refused = _refusal(without, a.chosen or b.chosen or "")
-        plugin = refused or next(iter(without.rejectedBy), "")
-        letter = "the first" if kind == PLACED else "the second"
-        return Why(kind, plugin, f"no node in {letter}" + (f", because of {plugin}" if plugin else "")), {}
-    for decision, node, letter in ((b, a.chosen, "second"), (a, b.chosen, "first")):
-        refused = _refusal(decision, node)
-        if refused:
-            return Why(REFUSED, refused, f"{refused} refuses the other node in the {letter}"), {}
-    first, second = _differences(a, a.chosen, b.chosen), _differences(b, a.chosen, b.chosen)
-    if first is None or second is None:
-        return Why(UNKNOWN, "", "nothing is known of the scores"), {}
-    by = {name: first.get(name, 0) - second.get(name, 0) for name in {**first, **second}}
-    by = {name: change for name, change in sorted(by.items(), key=lambda entry: -abs(entry[1])) if change}
-    plugin = max(by, key=lambda name: by[name], default="")
-    if not by or by[plugin] <= 0:
-        return Why(TIE, "", "equal scores: chance decided"), by
-    return Why(SCORE, plugin, f"{plugin} scores differently"), by
-
-
-def _refusal(decision: Decision, node: str) -> str:
-    result = nodes_of(decision).get(node)
-    return result.rejected.plugin if result is not None and result.rejected is not None else ""
-
-
-def _differences(decision: Decision, one: str, other: str) -> dict[str, int] | None:
-    """By how much one node is ahead of another, by plugin."""
-    nodes = nodes_of(decision)
-    mine, others = nodes.get(one), nodes.get(other)
-    if mine is None or others is None or mine.plugins is None or others.plugins is None:
-        return None
-    names: Iterable[str] = {**mine.plugins, **others.plugins}
-    return {name: mine.plugins.get(name, 0) - others.plugins.get(name, 0) for name in names}

@@ -5,6 +5,7 @@ A matrix of nodes and plugins is made from any decision that tells of nodes: a r
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -12,8 +13,9 @@ from msgspec.structs import replace
 
 from kubestow.decisions import schema
 from kubestow.decisions.reading import MOST, MOST_WITH_NODES, Query
-from kubestow.decisions.record import Names, Record
+from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.refused import RefusedNode
 from kubestow.decisions.schema import Decision, DecisionList, NodeResult, Rejected
 from kubestow.decisions.telling import tell
 from kubestow.model.timestamps import format_micro_time
@@ -75,26 +77,19 @@ class Recorded:
         self._recorder = recorder
 
     def find(self, query: Query) -> Iterator[Attempt]:
+        refused = RefusedNode(query.refusedNode)
         for one in self._recorder:
-            if query.matches(one):
+            if query.matches(one, refused):
                 yield Attempt(one.id, one.time, one.outcome, one.message, one.node or None, one.pod, one)
 
     def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
         return tell(attempt.source, self._recorder, nodes=nodes)
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
-        rows: dict[Names, int] = {}
-        found = Refused()
-        for count, record in enumerate(self._recorder):
-            if count >= _LATELY:
-                break
-            names = record.names
-            if record.time > until or record.refusals is None or names is None:
-                continue
-            if names not in rows:
-                rows[names] = names.of_row.index(node) if node in names.of_row else -1
-            rejection = record.refusals.of_row(rows[names])
-            if rejection is not None:
+        refused, found = RefusedNode(node), Refused()
+        for record in islice(self._recorder, _LATELY):
+            rejection = refused.why(record) if record.time <= until else None
+            if rejection is not None and rejection.reasons:
                 found.add(Rejected.of(rejection), record)
         return found.told()
 

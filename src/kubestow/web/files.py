@@ -186,7 +186,13 @@ class FromFile:
                 and query.since <= line.seconds <= query.until
                 and (not query.before or line.id < query.before)
             ):
-                yield Attempt(line.id, line.seconds, line.outcome, line.message, line.chosen, line.pod, line)
+                attempt = Attempt(line.id, line.seconds, line.outcome, line.message, line.chosen, line.pod, line)
+                if not query.refusedNode or self._is_refused(attempt, query.refusedNode):
+                    yield attempt
+
+    def _is_refused(self, attempt: Attempt, node: str) -> bool:
+        result = nodes_of(self.tell(attempt)).get(node)
+        return result is not None and result.rejected is not None
 
     def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
         with self._path.open("rb") as file:

@@ -4,22 +4,18 @@ The token is behind the # of the address, which browsers keep to themselves; the
 data. Other people of the machine, and other pages in the same browser, do not have it.
 """
 
+import asyncio
 import hmac
 import secrets
 from pathlib import Path
-
-import msgspec
 
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request, Response
 from kubestow.http.server import Server
-from kubestow.reporting.logs import get_logger
-from kubestow.server.pages import Stream
-from kubestow.server.serving import LIMITS, safe
+from kubestow.server.pages import Answer
+from kubestow.server.serving import LIMITS, respond
 from kubestow.web.pages import ROOT, Site
-
-log = get_logger(__name__)
 
 HOST = "127.0.0.1"
 
@@ -31,6 +27,7 @@ class LocalServer:
         """Without a token, one is made up; `port_flag` is named when the port cannot be had."""
         self._site = site
         self._token = token or secrets.token_urlsafe(16)
+        self._tasks: set[asyncio.Task[None]] = set()
         self._server = Server(self._take, LIMITS, port_flag=port_flag)
 
     async def start(self, port: int) -> str:
@@ -40,23 +37,16 @@ class LocalServer:
 
     async def stop(self) -> None:
         """Close all connections."""
+        for task in self._tasks:
+            task.cancel()
         await self._server.stop()
 
     def _take(self, request: Request, connection: Connection) -> None:
-        try:
-            answer = self._answer(request)
-        except ApiError as error:
-            answer = Response(error.code, msgspec.json.encode(error.status()), headers=error.headers)
-        except Exception as error:
-            log.unexpected("Request failed", err=error, method=request.method)
-            refusal = ApiError(500, "InternalError", "something went wrong here; the log tells more")
-            answer = Response(500, msgspec.json.encode(refusal.status()))
-        if isinstance(answer, Response):
-            connection.respond(safe(answer))
-        else:
-            answer(connection)
+        task = asyncio.get_running_loop().create_task(respond(self._answer(request), connection, request.method))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def _answer(self, request: Request) -> Response | Stream:
+    async def _answer(self, request: Request) -> Answer:
         path, method = request.path, request.method
         if path == "/":
             return Response(308, b"", headers=(("Location", f"{ROOT}/"),))

@@ -2,13 +2,12 @@
 
 import hashlib
 import mimetypes
-from collections.abc import Callable
 from importlib import resources
 from importlib.resources.abc import Traversable
 
 from kubestow.http.errors import ApiError
 from kubestow.http.messages import Request, Response
-from kubestow.server.pages import Stream
+from kubestow.server.pages import Answer, Page
 from kubestow.web import api
 from kubestow.web.api import Api
 
@@ -39,17 +38,14 @@ class Site:
         self._files = {f"{ROOT}/{name}": File(name, content) for name, content in _files()}
         self._files[f"{ROOT}/"] = self._files[f"{ROOT}/{_INDEX}"]
         self.path = ROOT
-        self.posts: dict[str, Callable[[Request], Response | Stream]] = {
-            api.TRY: answers.post,
-            api.COMPARE: answers.post,
-        }
+        self.posts: dict[str, Page] = {api.TRY: answers.post, api.COMPARE: answers.post}
 
     @property
     def open_paths(self) -> tuple[str, ...]:
         """What everybody may read: all but the API."""
         return (ROOT, *self._files)
 
-    def answer(self, request: Request) -> Response | Stream:
+    def answer(self, request: Request) -> Answer:
         """GET; raises ApiError where there is no such page."""
         if request.path == api.PATH or request.path.startswith(f"{api.PATH}/"):
             return self._api.answer(request)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kubestow import config, objects
 from kubestow.config import ConfigError
+from kubestow.decisions.reading import GroupQuery, read_groups
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.schema import SCHEDULED, Decision
 from kubestow.explaining.dry_run import dry_run, take
@@ -70,8 +71,9 @@ class Bench:
         return await self._aside(run)
 
     async def explain_group(self, namespace: str, name: str) -> dict[str, Any]:
-        """A pod group, and what would help it; raises ApiError."""
+        """A pod group: what was decided, or would be, and what would help it; raises ApiError."""
         world = self._world(self.setup())
+        recorded = read_groups(self.recorder.groups, GroupQuery(namespace, name, limit=1)).items
 
         def run() -> dict[str, Any]:
             here = world()
@@ -79,7 +81,13 @@ class Bench:
             if group is None:
                 raise ApiError(404, "NotFound", f"there is no pod group {namespace}/{name}")
             found = explained_group(GroupRun(here, group))
-            return {"decision": found.decision, "wouldFitIf": found.would_fit_if, "notes": found.notes}
+            return {
+                "source": "scheduler" if recorded else found.source,
+                "decision": recorded[0] if recorded else found.decision,
+                "wouldFitIf": found.would_fit_if,
+                "notes": found.notes,
+                "stuck": found.is_stuck,
+            }
 
         return await self._aside(run)
 

@@ -10,14 +10,14 @@ from kubestow.client.api import ApiClient, Channel
 from kubestow.client.incluster import in_cluster_access, runs_in_cluster
 from kubestow.client.kubeconfig import load_kubeconfig
 from kubestow.client.requests import Requests
-from kubestow.http.messages import Request, Response
+from kubestow.http.messages import Request
 from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator
 from kubestow.server.authorities import find_authorities
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check, lease_check, sync_check
 from kubestow.server.options import ServingOptions
-from kubestow.server.pages import Page, Pages, Stream, Subject
+from kubestow.server.pages import Answer, Page, Pages, Subject
 from kubestow.server.serving import SecureServer
 from kubestow.server.tls import ServerContexts
 from kubestow.wiring.clients import user_agent
@@ -49,7 +49,7 @@ class More(Protocol):
     def posts(self) -> Mapping[str, Page]:
         """Those that take POST."""
 
-    def answer(self, request: Request) -> Response | Stream: ...
+    def answer(self, request: Request) -> Answer: ...
 
 
 class Serving:
