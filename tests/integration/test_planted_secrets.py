@@ -33,6 +33,12 @@ PAGES = (
     "/debug/decisions",
     "/debug/decisions/default/p",
     "/readyz?verbose",
+    "/ui/api/v1/configuration",
+    "/ui/api/v1/cluster",
+    "/ui/api/v1/queue",
+    "/ui/api/v1/nodes/n1",
+    "/ui/api/v1/decisions/default/p",
+    "/ui/api/v1/explain/default/too-big",
 )
 
 
@@ -83,7 +89,7 @@ def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
         yaml.safe_dump(kind | {"clientConnection": {"kubeconfig": str(config)}, "extenders": [extender]})
     )
     flags = (f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}", "-v=10")
-    more = (f"--secure-port={port}", f"--decision-log={decisions}", f"--config={settings}")
+    more = (f"--secure-port={port}", f"--decision-log={decisions}", f"--config={settings}", "--ui")
     command = [sys.executable, "-m", "kubestow", "record", str(recording), f"--kubeconfig={config}"]
     recorder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     scheduler = Process(tmp_path, "scheduler", config, *flags, *more)

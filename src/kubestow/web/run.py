@@ -10,6 +10,7 @@ from kubestow.config.expansion import expand
 from kubestow.config.features import SCHEDULING_GATES
 from kubestow.config.plugin_points import IN_TREE, PluginPoints
 from kubestow.model.pod_groups import PodGroup
+from kubestow.reporting.secrets import hide_in_text
 from kubestow.web.decisions import Decisions
 from kubestow.web.history import History
 from kubestow.web.moments import State
@@ -56,8 +57,8 @@ def configuration_told(
         percentage = profile.percentageOfNodesToScore
         profiles.append({"name": profile.schedulerName, "percentageOfNodesToScore": percentage, "points": enabled})
     return {
-        "yaml": config.dump(configuration),
+        "yaml": hide_in_text(config.dump(configuration)),
         "profiles": profiles,
-        "extenders": [extender.urlPrefix for extender in configuration.extenders],
+        "extenders": [hide_in_text(extender.urlPrefix) for extender in configuration.extenders],
         "features": [gate.name for gate in SCHEDULING_GATES if features.enabled(gate.name)],
     }
