@@ -78,13 +78,14 @@ class Scheduler:
     def said(self) -> str:
         return f"--- scheduler\n{self._log.read_text(errors='replace')[-5000:]}"
 
-    def get(self, path: str, user: str = "") -> tuple[int, str]:
+    def get(self, path: str, user: str = "", token: str = "") -> tuple[int, str]:
+        token = token or (token_of(user) if user else "")
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=30)
         try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {token_of(user)}"} if user else {})
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             response = connection.getresponse()
             return response.status, response.read().decode()
         except OSError:
@@ -491,3 +492,38 @@ def test_an_extender_filters_binds_and_preempts(
     finally:
         extender.shutdown()
         extender.server_close()
+
+
+def test_the_page_is_for_those_whom_a_role_allows(plane: RealControlPlane, start: Callable[..., Scheduler]) -> None:
+    """The role and the steps of the how-to are enough: a service account, its binding, a token."""
+    page = (DEPLOY.parent / "docs/how-to/see-what-the-scheduler-does.md").read_text()
+    role = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    accounts, rights = "/api/v1/namespaces/kube-system/serviceaccounts", "/apis/rbac.authorization.k8s.io/v1"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    tokens = {}
+    for name in ("viewer", "nobody"):
+        plane.create(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+        tokens[name] = plane.create(f"{accounts}/{name}/token", request)["status"]["token"]
+    plane.create(f"{rights}/clusterroles", role)
+    binding = {"apiVersion": role["apiVersion"], "kind": "ClusterRoleBinding", "metadata": role["metadata"]}
+    binding["roleRef"] = {
+        "kind": "ClusterRole",
+        "name": role["metadata"]["name"],
+        "apiGroup": "rbac.authorization.k8s.io",
+    }
+    binding["subjects"] = [{"kind": "ServiceAccount", "name": "viewer", "namespace": "kube-system"}]
+    plane.create(f"{rights}/clusterrolebindings", binding)
+    plane.create("/api/v1/nodes", node("n1"))
+    plane.create(PODS, pod("p"))
+    scheduler = start("--leader-elect=false", "--ui")
+    until(lambda: _all_bound(plane), scheduler.said)
+
+    def pods() -> list[int] | None:
+        status, text = scheduler.get("/ui/api/v1/cluster", token=tokens["viewer"])
+        return json.loads(text)["pods"] if status == 200 else None
+
+    until(lambda: pods() == [1], scheduler.said)
+    assert scheduler.get("/ui/")[0] == 200
+    assert scheduler.get("/ui/api/v1/cluster")[0] == 403
+    assert scheduler.get("/ui/api/v1/cluster", token=tokens["nobody"])[0] == 403
+    assert scheduler.get("/ui/api/v1/cluster", token="made-up")[0] == 401
