@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubestow.testing import SchedulerHarness, make_node, make_pod
+from kubestow import config
+from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 from kubestow.web.pages import Site
 from web.looking import API, Looking, Reader, ask, served
 
@@ -254,3 +255,25 @@ def test_bad_bodies_are_refused(site: Site, path: str, body: str, words: str) ->
     answer = served(site, read)
     assert answer.status == 400
     assert words in answer.tree["message"]
+
+
+def test_pod_groups_and_what_would_help_them() -> None:
+    """How many of their pods wait and have a node; of a gang that does not fit, what was decided and would help."""
+    gates = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+    features = config.Features.parse(gates)
+    with SchedulerHarness(record_bytes=1 << 24, features=features) as world:
+        looking = Looking(world, features=features)
+        world.cluster.add(make_node("n1", cpu="4"))
+        world.cluster.add(make_pod_group("fits", 2))
+        world.cluster.add(make_pod_group("large", 3))
+        for number in range(3):
+            world.cluster.add(make_pod(f"large-{number}", cpu="3", group="large"))
+        for number in range(2):
+            world.cluster.add(make_pod(f"fits-{number}", cpu="500m", group="fits"))
+        world.run_for(20.0)
+        looking.look()
+        table, large = ask(looking.site(), "/groups", "/groups/default/large")
+    assert table["rows"] == [["default/fits", 2, 0, 2, ["n1"]], ["default/large", 3, 3, 0, []]]
+    assert (large["source"], large["decision"]["podGroup"]) == ("scheduler", "default/large")
+    assert large["decision"]["outcome"] == "unschedulable"
+    assert large["wouldFitIf"]

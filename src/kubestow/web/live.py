@@ -16,7 +16,7 @@ from kubestow.web.decisions import Recorded
 from kubestow.web.events import Events
 from kubestow.web.history import History
 from kubestow.web.pages import Site
-from kubestow.web.run import Run, configuration_told
+from kubestow.web.run import Run, ToldConfiguration
 from kubestow.web.trying import Bench
 from kubestow.web.watching import Watch, Watched
 from kubestow.wiring.live import LiveScheduler
@@ -59,7 +59,7 @@ class LivePage:
             name,
             self._history,
             Recorded(recorder),
-            lambda: configuration_told(scheduler.configuration, features, plugins()),
+            ToldConfiguration(lambda: scheduler.configuration, features, plugins),
             Bench(core, recorder, clock, setup, plugins),
             lambda: core.cluster.listers.pod_groups,
             moves,
