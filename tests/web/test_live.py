@@ -1,0 +1,106 @@
+"""The page of a live scheduler: how often it looks, what it does when that fails, and what a reload changes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from client.virtualtime import run
+from integration.cluster import eventually, node, pod, running_cluster, running_scheduler
+from kubestow.http.messages import Request, Response
+from kubestow.web import live
+from kubestow.web.live import MOST_SHARE, SHORTEST_SECONDS, LivePage
+from kubestow.web.pages import Site
+from kubestow.wiring.live import DecisionOptions
+
+API = "/ui/api/v1"
+
+
+def read(site: Site, path: str) -> Any:
+    """What the API answers at once."""
+    answer = site.answer(Request("GET", (API + path).encode(), {}, b""))
+    assert isinstance(answer, Response)
+    return json.loads(answer.body)
+
+
+@asynccontextmanager
+async def page() -> AsyncIterator[LivePage]:
+    """That of a scheduler with a node and two pods, one of which is too large."""
+    async with running_cluster() as cluster:
+        await cluster.add(node("n1"), pod("p"), pod("big", "99"))
+        async with running_scheduler(cluster, decisions=DecisionOptions(1 << 24)) as instance:
+            await eventually(lambda: cluster.all_bound("p"))
+            assert instance.live.decisions is not None
+            yield LivePage(instance.live, instance.live.decisions, "a test")
+
+
+def during(do: Callable[[LivePage], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with page() as found:
+            await do(found)
+
+    run(main())
+
+
+def test_it_tells_of_the_scheduler() -> None:
+    """From the first look on: nodes, pods, the queue, and why a pod waits."""
+
+    async def do(page: LivePage) -> None:
+        async with page as site:
+            await eventually(lambda: read(site, "/cluster")["pods"] == [1])
+            (row,) = read(site, "/queue")["rows"]
+            assert row[1:3] == ["default/big", "unschedulable"]
+            history = read(site, f"/queue/{row[0]}")["history"]
+            assert [move["queue"] for move in history] == ["active", "unschedulable"]
+            assert read(site, "/configuration")["profiles"][0]["name"] == "default-scheduler"
+            assert read(site, "")["live"] is True
+
+    during(do)
+
+
+def test_a_look_that_takes_long_is_not_repeated_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks take no more than their share of the time, whoever listens."""
+    now = 0.0
+
+    def passing() -> float:
+        nonlocal now
+        now += 0.1
+        return now
+
+    async def do(page: LivePage) -> None:
+        assert page._look() == live.SECONDS
+        reader: Any = object()
+        page._events._readers.add(reader)
+        assert page._look() == SHORTEST_SECONDS
+        monkeypatch.setattr(live.time, "perf_counter", passing)
+        assert page._look() == pytest.approx(0.1 / MOST_SHARE)
+        monkeypatch.undo()
+
+    during(do)
+
+
+def test_a_look_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler goes on, and so does the page, a while later."""
+    failures = 0
+
+    async def do(page: LivePage) -> None:
+        nonlocal failures
+        look = page._watch.look
+
+        def fail() -> None:
+            nonlocal failures
+            failures += 1
+            monkeypatch.setattr(page._watch, "look", look)
+            raise RuntimeError("something unforeseen")
+
+        monkeypatch.setattr(page._watch, "look", fail)
+        async with page as site:
+            await asyncio.sleep(1.0)
+            assert read(site, "/cluster")["names"] == []
+            await eventually(lambda: read(site, "/cluster")["names"] == ["n1"])
+
+    during(do)
+    assert failures == 1
