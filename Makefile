@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/.tools/kubectl:$(PATH)
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 
-.PHONY: help up test kubectl browser check fmt conformance bench chaos docs lock image clean
+.PHONY: help up test kubectl browser screenshots check fmt conformance bench chaos docs lock image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -27,7 +27,8 @@ browser: $(VENV)/.dev ## get Chromium, Playwright and axe-core, for the tests of
 	scripts/browser
 	$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements/browser.txt
 
-
+screenshots: $(VENV)/.dev ## take pictures of every view of the page (ARGS=folder)
+	$(BIN)/python scripts/screenshots.py $(ARGS)
 
 check: $(VENV)/.dev ## what CI runs: format, lint, types, import contracts, dead code, tests, conformance
 	$(BIN)/ruff format --check

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Takes pictures of every view of the page, light and dark and on a phone: `scripts/screenshots.py FOLDER`.
+
+They show a cluster with three pools in three zones, filling up, with pods that fit nowhere, one that is held back, and
+a preemption. `make browser` gets what is needed.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Page, sync_playwright
+
+NODES = """
+nodes:
+- {name: "web-{}", count: 90, cpu: 8, memory: 32Gi, zones: [eu-1a, eu-1b, eu-1c], labels: {pool: web, disk: ssd}}
+- {name: "batch-{}", count: 36, cpu: 32, memory: 64Gi, zones: [eu-1a, eu-1b, eu-1c], labels: {pool: batch, disk: hdd},
+   taints: [{key: dedicated, value: batch, effect: NoSchedule}]}
+- {name: "gpu-{}", count: 18, cpu: 16, memory: 128Gi, zones: [eu-1a, eu-1b, eu-1c], labels: {pool: gpu},
+   resources: {nvidia.com/gpu: 8}}
+"""
+TOLERANT = "tolerations: [{operator: Exists}], nodeSelector: {pool: batch}, "
+WAVES = [
+    [("shop", 180, "cpu: 1500m, memory: 3Gi", ""), ("train", 40, "cpu: 2, memory: 14Gi, nvidia.com/gpu: 2", "")],
+    [("report", 50, "cpu: 13, memory: 18Gi", TOLERANT), ("cart", 120, "cpu: 400m, memory: 700Mi", "")],
+    [("indexer", 12, "cpu: 12, memory: 8Gi", "nodeSelector: {disk: ssd}, "), ("search", 60, "cpu: 2, memory: 5Gi", "")],
+]
+REST = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: urgent}
+spec:
+  priorityClassName: urgent
+  nodeSelector: {pool: batch}
+  tolerations: [{operator: Exists}]
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: 20, memory: 30Gi}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: held}
+spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: c, image: nginx}]}
+"""
+PACKED = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+PAUSE = 1.5
+"""Seconds in which a view has drawn itself."""
+
+
+def deployment(name: str, replicas: int, requests: str, spec: str) -> str:
+    limits = ", limits: {nvidia.com/gpu: 2}" if "gpu" in requests else ""
+    container = f"{{name: c, image: {name}, resources: {{requests: {{{requests}}}{limits}}}}}"
+    return f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template: {{metadata: {{labels: {{app: {name}}}}}, spec: {{{spec}containers: [{container}]}}}}
+---"""
+
+
+def views(page: Page) -> dict[str, str]:
+    """Where each picture is taken, by its name."""
+
+    def pod(part: str, outcome: str) -> str:
+        page.evaluate(f"location.hash = '#/decisions?outcome={outcome}'")
+        link = page.locator(f".table a[href*='/pod/default/{part}']").first
+        return str(link.get_attribute("href"))
+
+    return {
+        "cluster": "#/cluster",
+        "cluster-pools": "#/cluster?colour=memory&group=pool",
+        "node": "#/cluster?node=web-7",
+        "queue": "#/queue",
+        "decisions": "#/decisions",
+        "pending": pod("indexer", "unschedulable"),
+        "placed": pod("search", "scheduled"),
+        "preemption": "#/pod/default/urgent",
+        "time": "#/time",
+        "compare": "#/compare",
+        "try": "#/try",
+        "groups": "#/groups",
+        "configuration": "#/configuration",
+    }
+
+
+def prepare(page: Page, name: str) -> None:
+    """What a view is asked before its picture is taken."""
+    if name == "preemption":
+        page.get_by_role("group", name="Attempts").get_by_role("button").first.click()
+    if name == "compare":
+        page.locator("textarea").fill(PACKED)
+    if name in ("compare", "try"):
+        page.locator("button.primary").click()
+        page.locator("main [aria-live] .panel").first.wait_for()
+        page.locator("main [aria-live]").first.evaluate("element => element.scrollIntoView()")
+
+
+def take(folder: Path, address: str) -> None:
+    """Every view in both themes, and on a phone."""
+    settings: dict[str, tuple[Literal["light", "dark"], int, int]] = {
+        "light": ("light", 1280, 800),
+        "dark": ("dark", 1280, 800),
+        "phone": ("light", 390, 780),
+    }
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        for setting, (scheme, width, height) in settings.items():
+            page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": height})
+            page.goto(address)
+            page.locator(".tile").first.wait_for()
+            for name, place in views(page).items():
+                page.evaluate("place => { location.hash = place }", place)
+                prepare(page, name)
+                page.wait_for_timeout(PAUSE * 1000)
+                page.screenshot(path=folder / f"{name}-{setting}.png")
+        page = browser.new_page()
+        page.goto(address.partition("#")[0])
+        page.wait_for_timeout(PAUSE * 1000)
+        page.screenshot(path=folder / "sign-in.png")
+        browser.close()
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        nodes, kubeconfig, log = (Path(scratch, name) for name in ("nodes.yaml", "kubeconfig", "log"))
+        nodes.write_text(NODES)
+        command = [sys.executable, "-m", "kubestow", "up", "--port", "0"]
+        with log.open("w") as written:
+            up = subprocess.Popen([*command, "--nodes-file", nodes, "--kubeconfig", kubeconfig], stdout=written)
+        try:
+            while (address := re.search(r"http://\S+#token=\S+", log.read_text())) is None:
+                time.sleep(0.2)
+            for wave in [*("".join(deployment(*entry) for entry in wave) for wave in WAVES), REST]:
+                subprocess.run(
+                    ["kubectl", "--kubeconfig", kubeconfig, "create", "-f", "-"], input=wave, text=True, check=True
+                )
+                time.sleep(8)
+            take(folder, address[0])
+        finally:
+            up.terminate()
+            up.wait()
+    print(f"pictures are in {folder}")
+
+
+if __name__ == "__main__":
+    main()
