@@ -1,16 +1,20 @@
 """One browser and one busy cluster for the tests of a module.
 
 Not longer: while Playwright's own event loop is there, tests of asyncio in the same process would find one running.
+Playwright is imported where it is used: modules whose tests need it are skipped where it is missing.
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from browser.looking import Browser, Page, chromium, tab
 from cli.up_running import Up
+
+if TYPE_CHECKING:
+    from browser.looking import Browser, Page
 
 NODES = """
 nodes:
@@ -53,8 +57,10 @@ def address_of(cluster: Up) -> str:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> "Iterator[Browser]":
     """Chromium."""
+    from browser.looking import chromium
+
     with chromium() as running:
         yield running
 
@@ -72,8 +78,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 @pytest.fixture
-def page(browser: Browser, cluster: Up) -> Iterator[Page]:
+def page(browser: "Browser", cluster: Up) -> "Iterator[Page]":
     """The page of the cluster, signed in."""
+    from browser.looking import tab
+
     with tab(browser, address_of(cluster)) as opened:
         yield opened
 

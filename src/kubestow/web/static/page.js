@@ -1,4 +1,4 @@
-// The shell: the bar, the list of views, the view that the address names, and what holds for all of them.
+// The shell: the bar, the list of views, and the view that the address names.
 import { html, mount, signal, useEffect, useRef, Icon } from "./lib/ui.js";
 import { access } from "./lib/api.js";
 import { about, failure, queue, seconds, start } from "./lib/data.js";
@@ -72,7 +72,7 @@ function Status() {
 	const { state } = connection.value;
 	const [dot, words] = moment() != null ? ["", `At ${clock(moment())}`]
 		: { live: ["live", "Live"], lost: ["lost", "Connection lost"], connecting: ["", "Connecting"], still: ["", "Recorded"] }[state];
-	return html`<div class="status" role="status" title=${words}><i class=${`dot ${dot}`}></i><span>${words}</span></div>`;
+	return html`<div class="status" role="status"><i class=${`dot ${dot}`}></i><span>${words}</span></div>`;
 }
 
 function Banners() {
@@ -113,7 +113,7 @@ function Page() {
 		</header>
 		<nav class="rail" aria-label="Views">
 			${Object.entries(VIEWS).filter(([, { icon }]) => icon).map(([name, { title: words, icon }]) => html`<a key=${name} href=${link(name)} aria-current=${name === current ? "page" : null}>
-				<${Icon} name=${icon} /><span>${words}</span>${name === "queue" && waiting > 0 && html`<span class="badge" title="pods in the queue">${count(waiting)}</span>`}</a>`)}
+				<${Icon} name=${icon} /><span>${words}</span>${name === "queue" && waiting > 0 && html`<span class="badge">${count(waiting)}</span>`}</a>`)}
 			<div class="foot">${about.value && `Kubestow ${about.value.kubestow}`}<br />Press <kbd>?</kbd> for keys</div>
 		</nav>
 		<main class="view" id="main" tabindex="-1">

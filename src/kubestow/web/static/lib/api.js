@@ -1,4 +1,4 @@
-// Asks the scheduler. The token comes with the address (#token=...), is kept for this tab only, and leaves the address at once.
+// Asks the scheduler. The token comes with the address, is kept for this tab only, and leaves the address at once.
 import { signal, useEffect, useRef, useState } from "./ui.js";
 
 const KEY = "kubestow-token";
@@ -20,7 +20,7 @@ export function signIn(token) {
 }
 export const signedIn = () => sessionStorage.getItem(KEY) != null;
 
-export class Refusal extends Error {
+class Refusal extends Error {
 	constructor(status, message) {
 		super(message);
 		this.status = status;
@@ -52,10 +52,7 @@ export const get = async (place, parameters, options) => (await ask(place, param
 
 const answers = new Map();
 
-/**
- * What a path answers: `{data, error}`. When `again` changes it is asked again, not before the last answer is there; until
- * then, and when a view comes back, the answer before is shown.
- */
+/** What a path answers: `{data, error}`. Asked again when `again` changes; until then the answer before is shown. */
 export function useAnswer(place, parameters = {}, again = 0) {
 	const [, redraw] = useState(0);
 	const key = place == null ? null : `${place} ${JSON.stringify(parameters)}`;

@@ -1,4 +1,4 @@
-// What the page knows of the cluster and the queue: read once, then kept up to date by events.
+// The cluster and the queue: read once, then kept up to date by events.
 import { signal } from "./ui.js";
 import { get, useAnswer } from "./api.js";
 import { connection, follow } from "./live.js";
@@ -14,7 +14,7 @@ export const news = signal({ figures: null, decision: 0, moment: 0 });
 /** Parameters of everything that is asked: the moment and the run that the address says. */
 export const when = () => ({ at: moment(), run: route.value.options.run });
 
-/** What time it is for what is shown: the scheduler's clock, or the moment that is looked at. */
+/** The scheduler's clock, or the moment that is looked at. */
 let ahead = 0;
 export const seconds = signal(Date.now() / 1000);
 export const now = () => moment() ?? (about.value?.live ? seconds.value + ahead : about.value?.to ?? seconds.value);
@@ -73,7 +73,7 @@ function onEvent({ event, data }) {
 
 let stop = null;
 
-/** Reads everything, and follows what happens from there. Tries again until the scheduler answers. */
+/** Reads everything, and follows what happens from there. */
 export async function start() {
 	stop?.();
 	stop = null;

@@ -36,8 +36,8 @@ export function duration(seconds) {
 	return `${Math.floor(seconds / 86400)} d ${Math.floor(seconds / 3600) % 24} h`;
 }
 
-const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", dateStyle: "medium" });
 
 /** A moment, given in seconds since 1970 or as RFC 3339. */
 export function clock(moment) {

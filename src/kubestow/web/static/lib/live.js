@@ -1,4 +1,4 @@
-// News from the scheduler: one stream of server-sent events for what is on screen, and a new one when it breaks off.
+// News from the scheduler: one stream of events, and a new one when it breaks off.
 import { signal } from "./ui.js";
 import { ask } from "./api.js";
 
@@ -30,8 +30,8 @@ export async function* events(body) {
 	}
 }
 
-/** Follows a path until it is stopped. `onEvent` gets every event, `onOpen` is told of each new connection. Returns what stops it. */
-export function follow(path, parameters, onEvent, onOpen) {
+/** Follows a path; `onEvent` gets every event. Returns what stops it. */
+export function follow(path, parameters, onEvent) {
 	const control = new AbortController();
 	let wake = null;
 	const run = async () => {
@@ -39,7 +39,6 @@ export function follow(path, parameters, onEvent, onOpen) {
 			try {
 				if (!failures) connection.value = { state: "connecting" };
 				const response = await ask(path, parameters(), { signal: control.signal, headers: { Accept: "text/event-stream" } });
-				onOpen?.();
 				failures = 0;
 				connection.value = { state: "live" };
 				for await (const event of events(response.body)) {

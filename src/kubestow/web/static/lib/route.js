@@ -1,4 +1,4 @@
-// Addresses: #/VIEW/PART/PART?option=value. Each thing that can be looked at has one, so it can be shared.
+// Addresses: #/VIEW/PART?option=value. All that can be looked at has one, to be shared.
 import { signal } from "./ui.js";
 
 const read = () => {
@@ -35,7 +35,7 @@ export const go = (view, parts, options) => {
 	location.hash = link(view, parts, options);
 };
 
-/** Changes options of the view that is shown, without a new entry in the browser's history. */
+/** Changes options of the view, without a new entry in the browser's history. */
 export function setOptions(changes) {
 	const { view, parts, options } = route.value;
 	history.replaceState(null, "", address(view, parts, { ...options, ...changes }));

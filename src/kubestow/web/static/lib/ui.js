@@ -1,4 +1,4 @@
-// What every module of the page draws with: htm's markup for preact, hooks, and values that the whole page watches.
+// What every module draws with: markup, hooks, and values that the whole page watches.
 import { h, render } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 
@@ -8,7 +8,7 @@ export const html = htm.bind(h);
 let drawPage = () => {};
 let drawing = false;
 
-/** A value of the page: when it changes, what is on screen is drawn again, once a frame however much has changed. */
+/** A value of the page: when it changes, the page is drawn again, once a frame at most. */
 export const signal = (value) => ({
 	get value() {
 		return value;
@@ -51,4 +51,4 @@ const PICTURES = {
 };
 
 /** A line drawing; the words beside it say what it means. */
-export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${PICTURES[name]} /></svg>`;
+export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${PICTURES[name]} /></svg>`;

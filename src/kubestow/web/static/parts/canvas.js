@@ -1,4 +1,4 @@
-// A canvas as wide as its place, sharp on every screen, drawn again when its data, its size or the theme changes.
+// A canvas as wide as its place, sharp on every screen; and colours for it.
 import { html, useEffect, useLayoutEffect, useRef, useState, colour } from "../lib/ui.js";
 import { theme } from "../lib/theme.js";
 

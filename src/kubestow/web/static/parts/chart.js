@@ -1,14 +1,13 @@
-// Lines over time on a canvas, with the figures beside it in words. All charts of a page share one cursor.
+// Lines over time on a canvas, with the figures in words. All charts share one cursor.
 import { html, signal, useMemo, useRef, colour } from "../lib/ui.js";
 import { clock, figure } from "../lib/format.js";
 import { Canvas, useSize } from "./canvas.js";
 
-export const cursor = signal(null);
-const LEFT = 46;
+const cursor = signal(null);
+const LEFT = 56;
 const FOOT = 18;
 
-/** About so many round steps up to a value. */
-export function ticks(top, wanted = 3) {
+function ticks(top, wanted = 3) {
 	if (!(top > 0)) return [0, 1];
 	const rough = top / wanted;
 	const power = 10 ** Math.floor(Math.log10(rough));
@@ -18,8 +17,7 @@ export function ticks(top, wanted = 3) {
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
 
-/** Index of the time nearest to a moment. */
-export function nearest(times, moment) {
+function nearest(times, moment) {
 	let [low, high] = [0, times.length - 1];
 	while (low < high) {
 		const middle = (low + high) >> 1;
@@ -107,7 +105,7 @@ export function Chart({ title, times, lines, format = figure, at, onPick, height
 		<dl class="legend">${lines.map((line) => html`<div key=${line.name}><dt><i style=${{ background: line.colour }}></i>${line.name}</dt><dd>${format(line.values[index])}</dd></div>`)}</dl>
 		<div class="plot" ref=${place}>
 			${width > 0 && times.length > 0 && html`<${Canvas} width=${width} height=${height} draw=${draw} role="img" aria-label=${`${title}: ${words}`}
-				onPointerMove=${(event) => { cursor.value = momentAt(event); }} onPointerLeave=${() => { cursor.value = null; }}
+				onPointerMove=${(event) => (cursor.value = momentAt(event))} onPointerLeave=${() => (cursor.value = null)}
 				onClick=${(event) => onPick?.(momentAt(event))} />`}
 		</div>
 	</section>`;

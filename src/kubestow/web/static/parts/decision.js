@@ -12,7 +12,7 @@ const CHOICES = {
 	random: "Several nodes had the highest score; chance decided.",
 };
 
-export const RunnerUp = ({ runnerUp, chosen }) => {
+const RunnerUp = ({ runnerUp, chosen }) => {
 	const rows = Object.entries(runnerUp.by).sort((one, other) => Math.abs(other[1]) - Math.abs(one[1]));
 	const most = Math.max(1, ...rows.map(([, difference]) => Math.abs(difference)));
 	return html`<section class="panel"><h2>Chosen over the runner-up</h2>
@@ -20,7 +20,7 @@ export const RunnerUp = ({ runnerUp, chosen }) => {
 		<dl class="leads">${rows.map(([plugin, difference]) => html`<div key=${plugin}><dt>${plugin}</dt><dd><span class="lead"><i class=${difference < 0 ? "behind" : ""} style=${{ width: `${(Math.abs(difference) / most) * 50}%` }}></i></span><b>${difference > 0 ? "+" : ""}${figure(difference)}</b></dd></div>`)}</dl></section>`;
 };
 
-export function Preemption({ preemption }) {
+function Preemption({ preemption }) {
 	const { plugin, message, nominated, victims = [], candidates = [], why, pdbViolations } = preemption;
 	return html`<section class="panel"><h2>Preemption <small>${plugin}</small></h2>
 		${message && html`<p>${message}</p>`}
@@ -37,7 +37,6 @@ export const WouldFit = ({ changes, stuck, unit = "node" }) => html`<section cla
 			<div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, unit)}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div></li>`)}</ol>`
 		: html`<p class="hint">${stuck ? "No single change that was tried helps." : "It fits as it is."}</p>`}</section>`;
 
-/** Everything that nodes and plugins said. */
 export function Body({ decision, matrix, runnerUp, dry }) {
 	const { options } = route.value;
 	return html`

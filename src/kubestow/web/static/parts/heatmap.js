@@ -24,7 +24,7 @@ function shelve(sizes, width, cell, shape) {
 }
 
 /** Where blocks of so many cells go, with the largest cells that let all of them fit. */
-export function arrange(sizes, width, height) {
+function arrange(sizes, width, height) {
 	let plan;
 	for (let cell = 44; cell >= 4; cell -= cell > 16 ? 2 : 1) {
 		for (const shape of [2, 1.4, 1, 0.7, 3, 5]) {
@@ -113,7 +113,7 @@ export function Heatmap({ groups, paint, mark, describe, onPick, label, version 
 		const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: plan.boxes[group].columns, ArrowUp: -plan.boxes[group].columns }[event.key];
 		if (event.key === "Home") show({ group: 0, index: 0 }, true);
 		else if (event.key === "End") show({ group: groups.length - 1, index: groups.at(-1).rows.length - 1 }, true);
-		else if (!step) return undefined;
+		else if (!step) return;
 		else {
 			let [next, to] = [group, index + step];
 			if (to < 0) [next, to] = group ? [group - 1, groups[group - 1].rows.length - 1] : [0, 0];
@@ -121,7 +121,7 @@ export function Heatmap({ groups, paint, mark, describe, onPick, label, version 
 			show({ group: next, index: to }, true);
 		}
 		event.preventDefault();
-		return undefined;
+		return;
 	};
 
 	const tip = here && here.row != null && describe(here.row);

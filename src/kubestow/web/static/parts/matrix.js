@@ -1,4 +1,4 @@
-// Nodes by plugins: reasons first, then the nodes behind one of them. The picture of all nodes is one canvas.
+// Nodes by plugins: reasons first, then the nodes behind one of them.
 import { html, useMemo, useRef, useState, colour } from "../lib/ui.js";
 import { figure, plural } from "../lib/format.js";
 import { theme } from "../lib/theme.js";
@@ -19,7 +19,7 @@ const pluginsOf = (matrix) => {
 const highest = (matrix) => Object.fromEntries(matrix.plugins.map((plugin) => [plugin, Math.max(1, ...(matrix.scores[plugin] || []).filter(Number.isFinite))]));
 
 /** Nodes by what became of them: `{index, title, plugin, rows}`; -1 are those that passed. */
-export function outcomes(matrix) {
+function outcomes(matrix) {
 	const rows = new Map([[-1, []], ...matrix.refusals.map((_, index) => [index, []])]);
 	matrix.refusal.forEach((index, row) => rows.get(index)?.push(row));
 	return [...rows].filter(([, nodes]) => nodes.length).map(([index, nodes]) => ({
@@ -85,14 +85,14 @@ function Picture({ matrix, plugins, rows, chosen, onPick }) {
 	};
 	const refusal = here != null && matrix.refusals[matrix.refusal[here]];
 	return html`<div class="picture" ref=${place}>
-		${width > 0 && html`<${Canvas} width=${width} height=${height} draw=${draw} role="img" aria-label=${`${plural(rows.length, "node")} by ${plural(plugins.length, "plugin")}; the table below has the same in words`}
+		${width > 0 && html`<${Canvas} width=${width} height=${height} draw=${draw} role="img" aria-label=${`${plural(rows.length, "node")} by ${plural(plugins.length, "plugin")}; the table has the same`}
 			onPointerMove=${(event) => setHere(find(event))} onPointerLeave=${() => setHere(null)} onClick=${(event) => { const row = find(event); if (row != null) onPick(row); }} />`}
 		<p class="hint picked">${here == null ? html`<span class="scale"><span>low score<span class="ramp"></span>high score</span><span><i class="refused"></i>refused</span></span>`
 			: html`<strong><bdi>${matrix.nodes[here]}</bdi></strong> ${refusal ? `refused by ${refusal.plugin}: ${refusal.reasons.join(", ")}` : matrix.total[here] == null ? "passed, not scored" : `total ${figure(matrix.total[here])}`}`}</p>
 	</div>`;
 }
 
-/** All of it: the outcomes with their sizes; of the one that is picked, picture and table. */
+/** The outcomes with their sizes; of the one that is picked, picture and table. */
 export function Matrix({ matrix, chosen, picked, onPick }) {
 	const groups = useMemo(() => outcomes(matrix), [matrix]);
 	const plugins = useMemo(() => pluginsOf(matrix), [matrix]);
@@ -117,7 +117,7 @@ export function Matrix({ matrix, chosen, picked, onPick }) {
 		<${Bars} label="What became of the nodes" all=${matrix.nodes.length} picked=${picked} onPick=${onPick}
 			items=${groups.map(({ index, title, plugin, rows: nodes }) => ({ key: String(index), size: nodes.length, tone: index < 0 ? "good" : "poor", says: html`${plugin && html`<span class="hint">${plugin}:</span> `}${title}` }))}>
 			${matrix.left > 0 && html`<li class="hint">${plural(matrix.left, "more node")} not told</li>`}<//>
-		<${Picture} matrix=${matrix} plugins=${plugins} rows=${rows} chosen=${chosen} onPick=${(row) => onPick(String(matrix.refusal[row]))} />
+		${plugins.length > 0 && html`<${Picture} matrix=${matrix} plugins=${plugins} rows=${rows} chosen=${chosen} onPick=${(row) => onPick(String(matrix.refusal[row]))} />`}
 		<details open=${group != null || matrix.nodes.length <= 12}><summary>${group ? plural(rows.length, "node") : `All ${plural(rows.length, "node")}`} in a table</summary>
 			<${Table} id="matrix" label="Nodes and their scores" rows=${rows} columns=${columns} order=${order} onOrder=${setOrder} chosen=${(row) => matrix.nodes[row] === chosen} /></details>`;
 }

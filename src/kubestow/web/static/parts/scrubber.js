@@ -6,7 +6,7 @@ import { moment, route, setOptions } from "../lib/route.js";
 import { clock } from "../lib/format.js";
 import { Canvas, useSize } from "./canvas.js";
 
-/** Figures over all the time that is kept; read again every few seconds while there are new ones. */
+/** Figures over all the time that is kept. */
 export function useTimes(points = 300, every = 5) {
 	const again = about.value.live ? Math.floor(seconds.value / every) : 0;
 	return useAnswer("times", { points, run: route.value.options.run }, again);
@@ -20,7 +20,7 @@ export function Scrubber() {
 	const { data } = useTimes();
 	const [moving, setMoving] = useState(null);
 	useEffect(() => {
-		if (moving == null) return undefined;
+		if (moving == null) return;
 		const timer = setTimeout(() => {
 			setOptions({ at: moving >= data.to ? null : Math.ceil(moving * 100) / 100 });
 			setMoving(null);

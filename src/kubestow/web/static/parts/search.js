@@ -6,6 +6,7 @@ import { link, nodeLink, podLink } from "../lib/route.js";
 import { STATES } from "./words.js";
 import { plural } from "../lib/format.js";
 
+const WORDS = "Find a pod, node, plugin or reason";
 const listed = (found) => [
 	...found.pods.map(({ pod, state, node }) => ({ kind: "pod", name: pod, detail: state === "placed" ? `on ${node}` : STATES[state]?.title || state, href: podLink(pod) })),
 	...found.nodes.map((name) => ({ kind: "node", name, href: nodeLink(name) })),
@@ -53,7 +54,7 @@ export function Search() {
 	};
 	return html`<div class="search" role="search" onFocusOut=${(event) => event.currentTarget.contains(event.relatedTarget) || setFound(null)}>
 		<${Icon} name="search" />
-		<input ref=${box} id="search" type="text" role="combobox" placeholder="Find a pod, node, plugin or reason" aria-label="Find a pod, node, plugin or reason" autocomplete="off" spellcheck="false"
+		<input ref=${box} id="search" type="text" role="combobox" placeholder=${WORDS} aria-label=${WORDS} autocomplete="off" spellcheck="false"
 			aria-expanded=${found != null} aria-controls="found" aria-autocomplete="list" aria-activedescendant=${found?.length ? `found-${active}` : null}
 			value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey} />
 		<kbd aria-hidden="true">/</kbd>

@@ -2,7 +2,6 @@
 import { html, useState, Icon } from "../lib/ui.js";
 import { access, signIn, signedIn } from "../lib/api.js";
 
-/** Grey bars where words will be. */
 export const Loading = ({ what = "Loading" }) => html`<div class="loading" role="status"><span class="unseen">${what}</span><i></i><i></i><i></i></div>`;
 
 export const Empty = ({ title, children, icon = "cluster" }) => html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2><div>${children}</div></div>`;
@@ -26,12 +25,12 @@ export function SignIn() {
 		${refused
 			? html`<p class="notice bad" role="alert">${message}</p>
 				<p>The scheduler knows who you are, but the API server does not let you read this page. Someone who administers the cluster can allow it:</p>
-				<pre>kubectl create clusterrole kubestow-page --verb=get,create --non-resource-url='/ui/*'
-kubectl create clusterrolebinding kubestow-page --clusterrole=kubestow-page --user=YOU</pre>`
+				<pre>kubectl create clusterrole scheduler-page --verb=get,post --non-resource-url='/ui/api/*'
+kubectl create clusterrolebinding scheduler-page --clusterrole=scheduler-page --user=YOU</pre>`
 			: html`${signedIn() && html`<p class="notice bad" role="alert">The scheduler does not accept this token${message ? `: ${message}` : "."}</p>`}
 				<p>What the page shows is for those who may read the scheduler's decisions. It wants the token with which you would ask the API server.</p>
 				<dl><dt>With kubestow up</dt><dd>open the address that it prints; the token is in it.</dd>
-				<dt>In a cluster</dt><dd>take the token of an account that may <code>get</code> the path <code>/ui/*</code>, for example from</dd></dl>
+				<dt>In a cluster</dt><dd>take the token of an account that may <code>get</code> the path <code>/ui/api/*</code>, for example from</dd></dl>
 				<pre>kubectl create token ACCOUNT</pre>`}
 		<form onSubmit=${(event) => { event.preventDefault(); if (token.trim()) signIn(token.trim()); }}>
 			<label for="token">Token</label>

@@ -10,7 +10,7 @@ export const Moves = ({ history }) => (history?.length
 const TONES = { active: "c0", backoff: "c4", unschedulable: "c1", gated: "c7", deciding: "c3" };
 
 /** Stretches of time: those spent in each queue, the decision, and each step of binding. */
-export function stretches(decision) {
+function stretches(decision) {
 	const { queue, binding, time, seconds: spent = 0 } = decision;
 	const decided = seconds(time);
 	const moves = queue?.history || [];
@@ -24,7 +24,7 @@ export function stretches(decision) {
 	return parts.filter(({ from, to }) => Number.isFinite(from) && Number.isFinite(to) && to >= from);
 }
 
-/** Widths grow with the logarithm of the time, so that a microsecond beside an hour can still be seen. */
+/** The logarithm shows a microsecond beside an hour. */
 const weight = ({ from, to }) => Math.max(1, Math.log10((to - from) * 1e6 + 10));
 
 export function Strip({ decision }) {

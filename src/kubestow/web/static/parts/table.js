@@ -5,7 +5,7 @@ import { useSize } from "./canvas.js";
 const ROW = 36;
 
 /** Rows sorted by a column of `{key, sort}`; `-key` is downwards. */
-export function sorted(rows, columns, order) {
+function sorted(rows, columns, order) {
 	const down = order?.startsWith("-");
 	const column = columns.find(({ key }) => key === (down ? order.slice(1) : order));
 	if (!column?.sort) return rows;
@@ -19,20 +19,18 @@ export function sorted(rows, columns, order) {
 	return rows.toSorted(compare);
 }
 
-/**
- * `columns`: `{key, title, width, cell(row), sort(row), end, narrow}`; those without `narrow` are not shown on a phone.
- * `order` and `onOrder`: which column sorts. `onOpen(row)`: Enter or a click. `fill`: as high as there is room.
- */
+/** `columns`: `{key, title, width, cell(row), sort(row), end, narrow}`; those without `narrow` are not on a phone. */
 export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label, fill }) {
 	const scroller = useRef(null);
 	const { width, height } = useSize(scroller);
 	const [top, setTop] = useState(0);
 	const [active, setActive] = useState(-1);
-	const shown = useMemo(() => (width && width < 640 ? columns.filter((column) => column.narrow) : columns), [columns, width < 640]);
+	const slim = width > 0 && width < 640;
+	const shown = useMemo(() => (slim ? columns.filter((column) => column.narrow) : columns), [columns, slim]);
 	const lines = useMemo(() => sorted(rows, columns, order), [rows, columns, order]);
 	const first = Math.max(0, Math.floor(top / ROW) - 6);
 	const last = Math.min(lines.length, Math.ceil((top + height) / ROW) + 6);
-	const template = { gridTemplateColumns: shown.map((column) => (width < 640 && column.small) || column.width || "1fr").join(" ") };
+	const template = { gridTemplateColumns: shown.map((column) => (slim && column.small) || column.width || "1fr").join(" ") };
 
 	useEffect(() => setActive((was) => Math.min(was, lines.length - 1)), [lines.length]);
 	useLayoutEffect(() => {

@@ -27,7 +27,6 @@ export const Pod = ({ pod, focusable, options }) => {
 /** The head of a view: what it is, a word about it, and its controls. */
 export const Title = ({ children, says, controls }) => html`<div class="title"><div><h1>${children}</h1>${says && html`<p>${says}</p>`}</div>${controls}</div>`;
 
-/** Something beside the view, which can be closed. */
 export const Side = ({ name, label, close, children }) => {
 	const heading = useRef(null);
 	useEffect(() => heading.current.focus({ preventScroll: true }), []);
@@ -39,9 +38,7 @@ export const Side = ({ name, label, close, children }) => {
 export const Bars = ({ label, items, all, picked, onPick, children }) => html`<ul class="bars" aria-label=${label}>${items.map(({ key, size, tone, says, title }) => html`<li key=${key}>
 	<button aria-pressed=${picked === undefined ? null : picked === key} title=${title} onClick=${() => onPick(picked === key ? null : key)}><span class="meter"><i class=${tone} style=${{ width: `${(size / all) * 100}%` }}></i></span><b>${count(size)}</b><span>${says}</span></button></li>`)}${children}</ul>`;
 
-/** The column of pods, which most tables have. */
 export const POD_COLUMN = { key: "pod", title: "Pod", width: "minmax(180px,2fr)", small: "minmax(110px,1fr)", narrow: true, sort: ({ pod }) => pod, cell: ({ pod }) => html`<${Pod} pod=${pod} focusable=${false} />` };
-/** A column of whole numbers. */
 export const numbers = (key, title, width, more) => ({ key, title, width, end: true, sort: (row) => row[key], cell: (row) => count(row[key] || 0), ...more });
 
 /** The part of a message that tells apart: without the count of nodes and what preemption says. */

@@ -17,7 +17,7 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 const share = (part, whole) => (whole > 0 ? part / whole : NaN);
 const taintWords = (taints) => taints.map(({ key, value, effect }) => `${key}${value ? `=${value}` : ""}:${effect}`).join(", ");
 
-/** What nodes can be coloured by: a share of something from 0 to 1, or one of several kinds. */
+/** What colours nodes: a share from 0 to 1, or one of several kinds. */
 function shading(data, by) {
 	const label = by.startsWith("label:") && data.labels[by.slice(6)];
 	if (label) return { title: by.slice(6), kind: (row) => label.of[row], names: label.values.map((value) => value || "no such label") };
@@ -101,7 +101,7 @@ function Nodes({ data, options }) {
 const Tiles = ({ data }) => html`<dl class="tiles">
 	<div class="tile"><dt>Nodes</dt><dd>${count(data.names.length)}</dd></div>
 	<div class="tile"><dt>Pods</dt><dd>${count(sum(data.pods))}</dd></div>
-	${data.resources.filter((resource) => sum(data.allocatable[resource]) > 0).slice(0, 3).map((resource) => {
+	${data.resources.filter((resource) => sum(data.requested[resource]) > 0).slice(0, 3).map((resource) => {
 		const [used, all] = [sum(data.requested[resource]), sum(data.allocatable[resource])];
 		return html`<div class="tile" key=${resource}><dt>${resource} requested</dt><dd>${percent(used / all)} <small>${quantity(resource, used)} of ${quantity(resource, all)}</small></dd></div>`;
 	})}

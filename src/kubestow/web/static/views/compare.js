@@ -37,7 +37,6 @@ function Difference({ result }) {
 			<${Table} id=${`moved-${number}`} label=${why} rows=${some} columns=${COLUMNS} />${some.length < size && html`<p class="hint">${plural(size - some.length, "more pod")} not listed.</p>`}</details></section>`)}`;
 }
 
-/** Another configuration, tried against the one in force. */
 function Another({ force }) {
 	const [text, setText] = useState(force);
 	return html`<${YamlForm} place="compare" parameters=${{ pods: 100 }} text=${text} onText=${setText} label="Another configuration" verb="Compare" rows="16"

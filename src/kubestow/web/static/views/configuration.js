@@ -1,4 +1,4 @@
-// Configuration: what is in force, by profile: which plugin acts at which point, and with which weight.
+// Configuration: which plugin acts at which point, and with which weight.
 import { html, useMemo } from "../lib/ui.js";
 import { useAnswer } from "../lib/api.js";
 import { when } from "../lib/data.js";

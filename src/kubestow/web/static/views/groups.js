@@ -1,4 +1,4 @@
-// Pod groups: which there are, and of one why it does or does not fit: the placements that were tried, and what stopped each.
+// Pod groups; and of one, the placements that were tried and what stopped each.
 import { html } from "../lib/ui.js";
 import { path, useAnswer } from "../lib/api.js";
 import { news, records, when } from "../lib/data.js";

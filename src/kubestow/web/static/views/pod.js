@@ -1,4 +1,4 @@
-// Decision: one pod. What happened, why, and what would change it; the newest attempt as soon as there is one.
+// Decision: one pod. What happened, why, and what would change it.
 import { html } from "../lib/ui.js";
 import { path, useAnswer } from "../lib/api.js";
 import { about, now, queue, when } from "../lib/data.js";

@@ -20,7 +20,7 @@ const COLUMNS = [
 	numbers("attempts", "Attempts", "96px"),
 	{ key: "age", title: "Age", width: "92px", small: "76px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
 	{ key: "retry", title: "Next retry", width: "100px", end: true, sort: ({ retry }) => retry, cell: ({ retry }) => until(retry) },
-	{ key: "event", title: "Woken by", width: "minmax(120px,1.2fr)", sort: woken, cell: (row) => html`<span title=${woken(row)}>${woken(row)}</span>` },
+	{ key: "event", title: "Woken by", width: "minmax(120px,1.2fr)", sort: woken, cell: woken },
 ];
 
 const tally = (rows, key) => {

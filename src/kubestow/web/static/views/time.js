@@ -1,4 +1,4 @@
-// Time: how the scheduler has been doing. A click on a chart, or the scrubber, sets the other views back to that moment.
+// Time: charts, and a moment to which the other views are set back.
 import { html, useMemo } from "../lib/ui.js";
 import { about } from "../lib/data.js";
 import { moment, link, setOptions } from "../lib/route.js";
@@ -13,7 +13,6 @@ import { STATES, Title } from "../parts/words.js";
 const total = (values) => values.reduce((sum, value) => sum + (value || 0), 0);
 const rate = (counts, spans) => counts.map((number, point) => number / spans[point]);
 
-/** The charts, each `{title, lines, format}`. */
 function charts(data, colours) {
 	const line = (name, values, place) => ({ name, values, colour: colours[place % 8] });
 	const plugins = Object.entries(data.plugins).sort((one, other) => total(other[1]) - total(one[1])).slice(0, 6);
@@ -25,7 +24,7 @@ function charts(data, colours) {
 		{ title: "Preemptions", lines: [line("preemptions", data.preemptions, 1), line("victims", data.victims, 5)], format: count },
 		{ title: "Time in plugins, a second", lines: plugins.map(([name, values], place) => line(name, rate(values, data.seconds), place)), format: duration },
 		{ title: "Requested of what is there", lines: Object.entries(data.requested).slice(0, 6).map(([name, values], place) => line(name, values, place)), format: percent },
-		{ title: "Pods and nodes", lines: [line("pods", data.pods, 0), line("nodes", data.nodes, 2)], format: count },
+		{ title: "Nodes", lines: [line("nodes", data.nodes, 2)], format: count },
 	].filter(({ lines }) => lines.length);
 }
 

@@ -1,0 +1,64 @@
+"""A group of pods that does not fit: the placements that were tried, what stopped each, and what would help."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from browser.conftest import address_of
+from browser.looking import Browser, expect, go, tab
+from cli.up_running import Up
+
+pytestmark = pytest.mark.browser
+
+RACKS = """
+nodes:
+- {count: 3, name: "a-{}", cpu: 8, labels: {example.com/rack: a}}
+- {count: 2, name: "b-{}", cpu: 8, labels: {example.com/rack: b}}
+"""
+TRAIN = """
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: train}
+spec:
+  schedulingPolicy: {gang: {minCount: 4}}
+  schedulingConstraints: {topology: [{key: example.com/rack}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  parallelism: 4
+  completions: 4
+  template:
+    spec:
+      restartPolicy: Never
+      schedulingGroup: {podGroupName: train}
+      containers: [{name: worker, image: trainer, resources: {requests: {cpu: 6}}}]
+"""
+FEATURES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+
+
+@pytest.fixture
+def racks(tmp_path: Path) -> Iterator[Up]:
+    """Racks of three and two nodes, and a job that wants four of one."""
+    (tmp_path / "nodes.yaml").write_text(RACKS)
+    (tmp_path / "train.yaml").write_text(TRAIN)
+    files = ("--nodes-file", str(tmp_path / "nodes.yaml"), "-f", str(tmp_path / "train.yaml"))
+    up = Up(tmp_path, *files, "--feature-gates", FEATURES)
+    yield up
+    up.stop()
+
+
+def test_a_group_tells_what_stopped_it(browser: Browser, racks: Up) -> None:
+    """Racks a and b, how many found a node in each, and that three instead of four would fit."""
+    with tab(browser, address_of(racks)) as page:
+        go(page, "#/groups")
+        row = page.get_by_role("row").filter(has_text="default/train")
+        expect(row).to_contain_text("4 pods wait")
+        row.get_by_role("link").click()
+        main = page.get_by_role("main")
+        expect(main).to_contain_text("Placements that were tried")
+        expect(page.locator(".placements")).to_contain_text("3 of 4 pods found a node")
+        expect(page.locator(".placements")).to_contain_text("Insufficient cpu")
+        expect(page.locator(".fits")).to_contain_text("minCount")

@@ -1,0 +1,49 @@
+"""Results of two simulations side by side, as `kubestow view` shows them."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from browser.looking import Browser, expect, go, tab
+from web.test_view import PACKING, SCENARIO
+
+pytestmark = pytest.mark.browser
+
+KUBESTOW = (sys.executable, "-m", "kubestow")
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """Where two runs of one scenario are shown, the second with a configuration that packs."""
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+    (tmp_path / "c.yaml").write_text(PACKING)
+    for name, options in (("spread", []), ("packed", ["--config", "c.yaml"])):
+        command = [*KUBESTOW, "simulate", "s.yaml", "--out", name, *options]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    view = subprocess.Popen([*KUBESTOW, "view", "spread", "packed"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert view.stdout is not None
+    yield next(found[0] for line in view.stdout if (found := re.search(r"http://\S+#token=\S+", line)))
+    view.terminate()
+    view.communicate()
+
+
+def test_two_runs_are_compared_and_looked_at(browser: Browser, address: str) -> None:
+    """What moved and why; either run can be looked at, at any moment of it; and nothing can be tried."""
+    with tab(browser, address) as page:
+        expect(page.get_by_role("banner").get_by_role("status")).to_have_text("Recorded")
+        go(page, "#/compare")
+        expect(page.locator(".group").first).to_contain_text("NodeResourcesFit")
+        page.get_by_label("Run").select_option(index=1)
+        go(page, "#/time?run=1")
+        expect(page.get_by_role("main")).to_contain_text("Pods a second")
+        slider = page.get_by_role("slider")
+        expect(slider).to_be_enabled()
+        slider.focus()
+        page.keyboard.press("Home")
+        expect(page.locator(".banner.past")).to_contain_text("To the end")
+        go(page, "#/try")
+        expect(page.get_by_role("main")).to_contain_text("A pod can be tried at a live scheduler")
