@@ -77,7 +77,8 @@ class Intake:
                 self._pod_added(pod)
 
     def added(self, obj: Any) -> None:
-        if self._gate.holds(self.added, obj):
+        if self._gate.is_closed:
+            self._gate.hold(self.added, obj)
             return
         if isinstance(obj, Pod):
             self._pod_added(obj)
@@ -88,7 +89,8 @@ class Intake:
         self._changed()
 
     def updated(self, old: Any, new: Any) -> None:
-        if self._gate.holds(self.updated, old, new):
+        if self._gate.is_closed:
+            self._gate.hold(self.updated, old, new)
             return
         if isinstance(new, Pod):
             self._pod_updated(old, new)
@@ -99,7 +101,8 @@ class Intake:
         self._changed()
 
     def deleted(self, obj: Any) -> None:
-        if self._gate.holds(self.deleted, obj):
+        if self._gate.is_closed:
+            self._gate.hold(self.deleted, obj)
             return
         if isinstance(obj, Pod):
             self._pod_deleted(obj)
@@ -111,7 +114,8 @@ class Intake:
 
     def access_changed(self, kind: type, problem: str) -> None:
         """Objects of a kind cannot be seen, for a reason; with an empty one, they can."""
-        if self._gate.holds(self.access_changed, kind, problem):
+        if self._gate.is_closed:
+            self._gate.hold(self.access_changed, kind, problem)
             return
         # Nothing is scheduled before pods and nodes are seen.
         if not issubclass(kind, Pod | Node):

@@ -90,7 +90,8 @@ class Binder:
 
     def _ended(self, attempt: Attempt, placed: Placed, task: asyncio.Task[Failed | None]) -> None:
         # Even a task that was cancelled before it began comes by here, so that no pod is lost.
-        if self._gate.holds(self._ended, attempt, placed, task):
+        if self._gate.is_closed:
+            self._gate.hold(self._ended, attempt, placed, task)
             return
         del self._tasks[placed.pod.uid]
         self._waiting.remove(placed.pod.uid)

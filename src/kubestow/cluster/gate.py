@@ -13,22 +13,21 @@ class Gate:
     """What changes the state that cycles look at asks here first."""
 
     def __init__(self) -> None:
-        self._is_closed = False
+        self.is_closed = False
+        """Whether a change must wait."""
         self._held: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
 
-    def holds(self, change: Callable[..., None], *args: Any) -> bool:
-        """Whether a change must wait; it is then made when the gate opens."""
-        if self._is_closed:
-            self._held.append((change, args))
-        return self._is_closed
+    def hold(self, change: Callable[..., None], *args: Any) -> None:
+        """Have a change made when the gate opens."""
+        self._held.append((change, args))
 
     def close(self) -> None:
         """From now on changes wait."""
-        self._is_closed = True
+        self.is_closed = True
 
     def open(self) -> None:
         """Make the changes that waited, in the order they came. One that fails does not keep the others back."""
-        self._is_closed = False
+        self.is_closed = False
         while self._held:
             change, args = self._held.popleft()
             try:

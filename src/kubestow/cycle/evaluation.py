@@ -197,9 +197,8 @@ class Evaluation:
         for view, number in views:
             for hook in filters:
                 assert hook.row is not None
-                rejection: Rejection | None = self.profile.caller.call(
-                    hook.row, self.states.get(hook.name), view, number
-                )
+                state = self.states.get(hook.name)
+                rejection: Rejection | None = self.profile.caller.call_row(hook.row, state, view, number)
                 if rejection is not None:
                     return rejection._replace(plugin=hook.name)
         return None

@@ -4,7 +4,7 @@ The caller checks every answer against this table; an answer of another type, sh
 the plugin that gave it. `None` is checked without a call: a method either may answer it or must not.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -55,10 +55,18 @@ def rejection(answer: Any, _args: Args) -> None:
 
 
 def _well_formed(answer: Any) -> None:
-    if not isinstance(answer.reasons, tuple) or not all(isinstance(reason, str) for reason in answer.reasons):
-        raise WrongAnswerError(f"must return a Rejection whose reasons are a tuple of str, not {answer.reasons!r:.100}")
+    reasons = answer.reasons
+    if not isinstance(reasons, tuple) or not _are_all(str, reasons):
+        raise WrongAnswerError(f"must return a Rejection whose reasons are a tuple of str, not {reasons!r:.100}")
     if answer.code not in _REFUSING:
         raise WrongAnswerError(f"must return a Rejection whose code refuses, not {answer.code!r:.100}")
+
+
+def _are_all(kind: type, parts: Iterable[Any]) -> bool:
+    for part in parts:  # noqa: SIM110 - a generator costs more than looking at the few there are
+        if not isinstance(part, kind):
+            return False
+    return True
 
 
 def _pre_filter(answer: Any, _args: Args) -> None:
@@ -69,7 +77,7 @@ def _pre_filter(answer: Any, _args: Args) -> None:
         _well_formed(answer)
     elif kind is Narrowed:
         nodes = answer.nodes
-        if not isinstance(nodes, frozenset) or not all(isinstance(name, str) for name in nodes):
+        if not isinstance(nodes, frozenset) or not _are_all(str, nodes):
             raise WrongAnswerError(f"must return Narrowed with a frozenset of node names, not {nodes!r:.100}")
 
 
@@ -133,7 +141,7 @@ def _post_filter(answer: Any, _args: Args) -> None:
         raise TypeError(
             f"the nominated node of a PostFilterResult must be a name or None, not {parts.nominated_node!r}"
         )
-    if not all(isinstance(pod, PodInfo) for pod in (*parts.victims, *parts.to_unnominate)):
+    if not _are_all(PodInfo, parts.victims) or not _are_all(PodInfo, parts.to_unnominate):
         raise WrongAnswerError("must return victims that are pods as it was handed them (PodInfo)")
 
 

@@ -25,11 +25,8 @@ class QueueRules:
 
     def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
         """Why a pod may not enter the queue; a plugin that fails holds it back as well."""
-        for hook in self._in_turn.get(held_back_by, self._profile.pre_enqueue):
-            try:
-                refused: Rejection | None = self._profile.caller.call(hook, pod)
-            except PluginError as error:
-                refused = Rejection((str(error),), Code.ERROR)
-            if refused is not None:
-                return refused._replace(plugin=hook.name)
-        return None
+        hooks = self._in_turn.get(held_back_by, self._profile.pre_enqueue)
+        try:
+            return self._profile.caller.first_refusal(hooks, pod)
+        except PluginError as error:
+            return Rejection((str(error),), Code.ERROR, error.plugin)

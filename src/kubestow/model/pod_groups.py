@@ -81,5 +81,5 @@ def group_name(pod: Pod) -> str:
 
 def group_key(pod: Pod) -> str:
     """namespace/name of the group that a pod belongs to; empty if it belongs to none."""
-    name = group_name(pod)
-    return f"{pod.metadata.namespace}/{name}" if name else ""
+    group = pod.spec.schedulingGroup
+    return "" if group is None or not group.podGroupName else f"{pod.metadata.namespace}/{group.podGroupName}"

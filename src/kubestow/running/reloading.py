@@ -164,7 +164,9 @@ class Reloader:
             except Exception as error:
                 done.set_exception(error)
 
-        if not self._core.gate.holds(make):
+        if self._core.gate.is_closed:
+            self._core.gate.hold(make)
+        else:
             make()
         return await done
 
@@ -251,7 +253,9 @@ class Reloader:
             forget_modules((self._current.setup.plugins,))
 
     def _roll_back(self, version: _Version, words: str) -> None:
-        if self._current is version and not self._core.gate.holds(self._roll_back, version, words):
+        if self._core.gate.is_closed:
+            self._core.gate.hold(self._roll_back, version, words)
+        elif self._current is version:
             self._swap(self._proven)
             log.error("Configuration rolled back; the one before is in use", err=words)
             self._went_wrong("rollback", "RolledBack", words)
