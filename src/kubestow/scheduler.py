@@ -79,6 +79,8 @@ class Observer(Protocol):
     """Whether pods of a pod group, by namespace/name, wait; likewise."""
     stopwatch: Callable[[], float]
     """By which the steps of bindings are timed; likewise."""
+    journal_bytes: Callable[[], int]
+    """What is remembered for pods that share takes only because cycles are traced; likewise."""
 
     def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
         """A pod came to a queue, because a plugin's hint said that an event may help it, for example."""
@@ -156,6 +158,7 @@ class Scheduler:
         if observer is not None:
             queue.moved, self.binder.step = observer.moved, observer.step
             observer.is_pending, observer.stopwatch = intake.is_pending, stopwatch
+            observer.journal_bytes = cycles.journal_bytes
         self.evictions = Evictions(
             cluster,
             dispatcher,

@@ -11,7 +11,6 @@ from kubestow.binding.binder import Attempt
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import CHANGE_BYTES
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.cycle.trace import Trace
 from kubestow.decisions.record import Record
@@ -39,6 +38,7 @@ class World:
         self.recorder = Recorder(StillClock(), limit)
         self.waiting: set[str] = set()
         self.recorder.is_pending = self.waiting.__contains__
+        self.recorder.journal_bytes = self.cycles.journal_bytes
 
     def schedule(self, name: str, cpu: str = "2") -> Record:
         self.schedule_and_forget(name, cpu)
@@ -133,9 +133,21 @@ def test_the_count_does_not_drift() -> None:
     records = list(world.recorder)
     shared = {id(part): part.size for record in records for part in (record.names, record.refusals) if part}
     chapters = {id(layer[0]): layer[0] for record in records if record.trace for layer in record.trace.layers}
-    counted = sum(CHANGE_BYTES * chapter.counted_changes + chapter.counted_base for chapter in chapters.values())
+    counted = sum(chapter.counted for chapter in chapters.values())
     assert chapters
     assert world.recorder.bytes == sum(record.own_bytes for record in records) + sum(shared.values()) + counted
+
+
+def test_what_pods_share_is_in_the_limit() -> None:
+    """Each kind of pods takes a journal, which leaves less room for records."""
+    world = World(120_000)
+    for number in range(120):
+        world.schedule(f"p{number}", f"{number % 6 + 1}m")
+        world.waiting.clear()
+    taken = world.cycles.journal_bytes()
+    assert taken >= 7 * 10 * 100
+    assert world.recorder.bytes + taken <= 120_000
+    assert len(world.recorder) > 10
 
 
 def crowd(world: World, size: int) -> None:

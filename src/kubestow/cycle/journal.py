@@ -18,8 +18,10 @@ Said = tuple[int, ...] | Rejection | str | None
 """The scores that plugins gave; or why the row is refused; None: it was never judged."""
 
 _MOST_CHANGES = 4_096
-CHANGE_BYTES = 120
-ROW_BYTES = 8
+_CHANGE_BYTES = 120
+_ROW_BYTES = 8
+JOURNAL_ROW_BYTES = 10
+"""What a row takes in a journal that goes on, with whether anybody has asked why it is refused."""
 
 
 class PluginPart(NamedTuple):
@@ -33,19 +35,19 @@ class PluginPart(NamedTuple):
 class Chapter:
     """Some changes one after the other, and what was said after the last of them."""
 
-    __slots__ = ("_after", "changes", "counted_base", "counted_changes", "holders", "parts")
+    __slots__ = ("_after", "changes", "counted", "holders", "parts")
 
     def __init__(self, after: list[Said], parts: Sequence[PluginPart]) -> None:
         self._after = after
         self.changes: list[tuple[int, Said]] = []
         self.parts = parts
-        self.counted_base = self.counted_changes = self.holders = 0
+        self.counted = self.holders = 0
         """What whoever counts bytes has counted, and for how many who hold it."""
 
     @property
-    def base_size(self) -> int:
-        """In bytes, about, without the changes."""
-        return ROW_BYTES * len(self._after)
+    def bytes(self) -> int:
+        """What it takes, about."""
+        return _ROW_BYTES * len(self._after) + _CHANGE_BYTES * len(self.changes)
 
     def end(self) -> None:
         """What is said from now on is another chapter."""

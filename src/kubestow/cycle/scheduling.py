@@ -18,7 +18,7 @@ from kubestow.cluster.order import enough_nodes, first_passing
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import Layer
+from kubestow.cycle.journal import JOURNAL_ROW_BYTES, Layer
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Search, Sharing, Upcoming
@@ -110,6 +110,12 @@ class SchedulingCycles:
     @property
     def asks_extenders(self) -> bool:
         return self._extenders is not None
+
+    def journal_bytes(self) -> int:
+        """What journals take that pods share, whether or not anybody remembers a cycle."""
+        if self._sharing is None or not self._traces:
+            return 0
+        return JOURNAL_ROW_BYTES * self._cluster.nodes.capacity * self._sharing.tables
 
     def reconfigure(self, percentage_of_nodes_to_score: int) -> None:
         """Other plugins decide from now on: what pods share is forgotten."""

@@ -28,8 +28,8 @@ class Scored(NamedTuple):
     """Normalized and weighted; None: nothing was normalized."""
 
 
-class Trace(Struct):
-    """One cycle."""
+class Trace(Struct, gc=False):
+    """One cycle. Nothing that it holds leads back to it once the cycle is over."""
 
     evaluation: Any
     """Of `cycle.evaluation`."""

@@ -86,20 +86,20 @@ class Record(Struct, gc=False):
     """What it takes by itself."""
     node: str = ""
     """The chosen one."""
-    message: str = ""
-    plugins: frozenset[str] = frozenset()
-    """Who rejected the pod."""
     evaluated: int = 0
     feasible: int = 0
     state: str = ""
     """Of the binding; empty if there is none."""
-    nominated_node: str = ""
     node_count: int = 0
     names: Names | None = None
     """None: what is about nodes had to go."""
-    trace: Trace | None = None
-    refusals: Refusals | None = None
     skipped: Collection[str] = ()
+    trace: Trace | None = None
+    message: str = ""
+    plugins: frozenset[str] = frozenset()
+    """Who rejected the pod."""
+    nominated_node: str = ""
+    refusals: Refusals | None = None
     details: Details = NO_DETAILS
     post_filter: PostFilterResult | None = None
     steps: tuple[StepTaken, ...] = ()

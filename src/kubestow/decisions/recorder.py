@@ -6,8 +6,8 @@ alone are too many, the oldest of them lose what is about nodes, and then go as 
 """
 
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 
 from kubestow.binding.binder import Attempt
@@ -15,7 +15,6 @@ from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import GroupOutcome
-from kubestow.cycle.journal import CHANGE_BYTES
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.trace import Scored, Trace
 from kubestow.decisions.groups import GroupRecords
@@ -45,6 +44,9 @@ _HISTORY_BYTES = 300
 _TRACE_BYTES = 600
 _DETAILS_BYTES = 400
 _POD_BYTES = 3_000
+_NOTHING_SKIPPED: Collection[str] = ()
+_NO_TRACE: Trace | None = None
+_NO_NAMES: Names | None = None
 _MOST_MOVES = 8
 _FIRST_MOVE = 0
 FIRST_EVENT = UNSCHEDULED_POD_ADD.label
@@ -63,6 +65,7 @@ class Recorder:
     is_pending: Callable[[str], bool] = staticmethod(lambda _uid: False)
     is_group_pending: Callable[[str], bool] = staticmethod(lambda _key: False)
     stopwatch: Callable[[], float] = staticmethod(lambda: 0.0)
+    journal_bytes: Callable[[], int] = staticmethod(lambda: 0)
 
     def __init__(self, clock: Clock, limit: int = DEFAULT_BYTES) -> None:
         self._now = clock.now
@@ -132,39 +135,78 @@ class Recorder:
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
         queued = attempt.queued
         meta, history = queued.pod.metadata, queued.history
-        pod = outcome.pod if isinstance(outcome, Placed) else queued.info
+        uid = meta.uid
         self._count = number = self._count + 1
+        size, moves = _RECORD_BYTES, 1
+        if history is not None:
+            size, moves = _RECORD_BYTES + _HISTORY_BYTES, int(history[0]) + len(history) // 2
+        if isinstance(outcome, Placed):
+            priority, node, evaluated, feasible = (
+                outcome.pod.priority,
+                outcome.node,
+                outcome.evaluated,
+                outcome.feasible,
+            )
+            state = WAITING if outcome.waits else BINDING
+        else:
+            priority, node, evaluated, feasible, state = queued.info.priority, "", 0, 0, ""
+        kept, is_plain = _NO_TRACE, False
+        if trace is None:
+            names, node_count, skipped = _NO_NAMES, 0, _NOTHING_SKIPPED
+        else:
+            evaluation: Evaluation = trace.evaluation
+            table, rows = evaluation.cluster.nodes, trace.rows
+            if table.layout != self._layout:
+                self._layout, self._names = table.layout, Names(tuple(table.names))
+            names, node_count, skipped = self._names, table.count, evaluation.skipped
+            is_plain = (
+                rows is not None
+                and 0 < len(rows) == trace.searched
+                and trace.layers != ()
+                and not (trace.scores or evaluation.scores or trace.left is not None)
+                and evaluation.nominated is None
+            )
+            if is_plain:
+                # Nothing but what pods like it share.
+                size += _TRACE_BYTES
+                kept, trace.evaluation = trace, None
+        # Everything at once: setting a field later takes as long as ten here.
         record = Record(
             number,
             self._now(),
             seconds,
             meta.namespace,
             meta.name,
-            meta.uid,
+            uid,
             attempt.profile.name,
-            pod.priority,
+            priority,
             queued.attempts,
             queued.timestamp,
             queued.initial_attempt_timestamp,
             history,
-            1 if history is None else int(history[0]) + len(history) // 2,
+            moves,
             SCHEDULED,
-            _RECORD_BYTES if history is None else _RECORD_BYTES + _HISTORY_BYTES,
+            size,
+            node,
+            evaluated,
+            feasible,
+            state,
+            node_count,
+            names,
+            skipped,
+            kept,
         )
-        if isinstance(outcome, Placed):
-            record.node, record.evaluated, record.feasible = outcome.node, outcome.evaluated, outcome.feasible
-            record.state = BINDING
-            if outcome.waits:
-                record.state, record.waits = WAITING, tuple(outcome.waits)
-        else:
+        if not isinstance(outcome, Placed):
             self._note_failure(record, outcome)
-        if trace is not None:
+        elif outcome.waits:
+            record.waits = tuple(outcome.waits)
+        if trace is not None and not is_plain:
             self._note_trace(record, trace)
         if self._kept or self._bare:
-            before = self._kept.pop(meta.uid, None) or self._bare.pop(meta.uid, None)
+            before = self._kept.pop(uid, None) or self._bare.pop(uid, None)
             if before is not None:
                 self._release(before)
-        self._last[meta.uid] = record
+        self._last[uid] = record
         self._ring.append(record)
         if not number % _COUNTED_AT_ONCE:
             self.count_bytes()
@@ -208,12 +250,9 @@ class Recorder:
 
     def _note_trace(self, record: Record, trace: Trace) -> None:
         evaluation: Evaluation = trace.evaluation
-        table = evaluation.cluster.nodes
-        if table.layout != self._layout:
-            self._layout, self._names = table.layout, Names(tuple(table.names))
-        record.names, record.node_count = self._names, table.count
-        # Pods that share have the same set already.
-        record.skipped = evaluation.skipped if trace.layers else self._shared_set(frozenset(evaluation.skipped))
+        if not trace.layers:
+            # Pods that share have the same set already.
+            record.skipped = self._shared_set(frozenset(evaluation.skipped))
         if evaluation.rejected is not None or evaluation.narrowed_by:
             self._note_details(record, evaluation)
         if trace.post_filter is not None:
@@ -314,31 +353,24 @@ class Recorder:
 
     def count_bytes(self) -> None:
         """Count the records that came since this was done last."""
-        size, new = 0, self._count - self._counted
+        new = list(islice(reversed(self._ring), self._count - self._counted))
         self._counted = self._count
-        for record in islice(reversed(self._ring), new):
-            names, refusals, trace = record.names, record.refusals, record.trace
-            size += record.own_bytes
-            if names is not None:
-                if not names.holders:
-                    size += names.size
-                names.holders += 1
-            if refusals is not None:
-                if not refusals.holders:
-                    size += refusals.size
-                refusals.holders += 1
-            if trace is not None:
-                for chapter, change, _ in trace.layers:
-                    if not chapter.holders:
-                        chapter.counted_base = chapter.base_size
-                        size += chapter.counted_base
-                    chapter.holders += 1
-                    if change > chapter.counted_changes:
-                        size += CHANGE_BYTES * (change - chapter.counted_changes)
-                        chapter.counted_changes = change
+        size = sum([record.own_bytes for record in new])
+        shared: list[Shared | None] = [record.names for record in new]
+        shared += [record.refusals for record in new]
+        for part, count in Counter(shared).items():
+            if part is not None:
+                size += 0 if part.holders else part.size
+                part.holders += count
+        layers = [layer[0] for record in new if record.trace is not None for layer in record.trace.layers]
+        for chapter, count in Counter(layers).items():
+            chapter.holders += count
+            size += chapter.bytes - chapter.counted
+            chapter.counted = chapter.bytes
         self.bytes += size
-        if self.bytes > self._limit:
-            self._make_room()
+        limit = self._limit - self.journal_bytes()
+        if self.bytes > limit:
+            self._make_room(limit)
 
     def _let_go(self, record: Record) -> None:
         """Of everything that is about nodes."""
@@ -352,8 +384,8 @@ class Recorder:
             for chapter, _, _ in record.trace.layers:
                 chapter.holders -= 1
                 if not chapter.holders:
-                    self.bytes -= chapter.counted_base + CHANGE_BYTES * chapter.counted_changes
-                    chapter.counted_changes = 0
+                    self.bytes -= chapter.counted
+                    chapter.counted = 0
         record.names = record.refusals = record.trace = None
 
     def _release(self, record: Record) -> None:
@@ -362,15 +394,15 @@ class Recorder:
         if self._last.get(record.uid) is record:
             del self._last[record.uid]
 
-    def _make_room(self) -> None:
+    def _make_room(self, limit: int) -> None:
         ring, kept = self._ring, self._kept
-        while self.bytes > self._limit and ring:
+        while self.bytes > limit and ring:
             record = ring.popleft()
             if self._last.get(record.uid) is record and self.is_pending(record.uid):
                 kept[record.uid] = record
             else:
                 self._release(record)
-        while self.bytes > self._limit and kept:
+        while self.bytes > limit and kept:
             uid = next(iter(kept))
             record = kept.pop(uid)
             if self.is_pending(uid):
@@ -378,7 +410,7 @@ class Recorder:
                 self._bare[uid] = record
             else:
                 self._release(record)
-        while self.bytes > self._limit and self._bare:
+        while self.bytes > limit and self._bare:
             self._release(self._bare.pop(next(iter(self._bare))))
 
     def _strip(self, record: Record) -> None:
