@@ -75,7 +75,7 @@ def test_a_look_that_takes_long_is_not_repeated_soon(monkeypatch: pytest.MonkeyP
         reader: Any = object()
         page._events._readers.add(reader)
         assert page._look() == SHORTEST_SECONDS
-        monkeypatch.setattr(live.time, "perf_counter", passing)
+        monkeypatch.setattr("kubestow.web.live.time.perf_counter", passing)
         assert page._look() == pytest.approx(0.1 / MOST_SHARE)
         monkeypatch.undo()
 
