@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A kubectl out of `make kubectl`, before an older one.
 export PATH := $(CURDIR)/.tools/kubectl:$(PATH)
+# Tests start many programs of ours: compile each module once, not at every start.
+unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 
 .PHONY: help up test kubectl browser screenshots check fmt conformance bench chaos docs lock image clean

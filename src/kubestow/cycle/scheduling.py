@@ -113,7 +113,7 @@ class SchedulingCycles:
 
     def journal_bytes(self) -> int:
         """What journals take that pods share, whether or not anybody remembers a cycle."""
-        if self._sharing is None or not self._traces:
+        if self._sharing is None or not self.traces:
             return 0
         return JOURNAL_ROW_BYTES * self._cluster.nodes.capacity * self._sharing.tables
 

@@ -73,6 +73,7 @@ class Tracing:
         self._stopwatch: Callable[[], float] = time.perf_counter
         self._is_pending: Callable[[str], bool] = _never
         self._is_group_pending: Callable[[str], bool] = _never
+        self._journal_bytes: Callable[[], int] = lambda: 0
         self._offset = 0.0
         self._noted: list[_Noted] = []
         self._bindings: dict[str, Any] = {}
@@ -99,6 +100,16 @@ class Tracing:
         self._is_group_pending = told
         if self._recorder is not None:
             self._recorder.is_group_pending = told
+
+    @property
+    def journal_bytes(self) -> Callable[[], int]:
+        return self._journal_bytes
+
+    @journal_bytes.setter
+    def journal_bytes(self, told: Callable[[], int]) -> None:
+        self._journal_bytes = told
+        if self._recorder is not None:
+            self._recorder.journal_bytes = told
 
     @property
     def stopwatch(self) -> Callable[[], float]:

@@ -26,8 +26,7 @@ Stream = Callable[[Connection], None]
 """An answer that goes on; is told where to."""
 PROFILING = "/debug/pprof"
 Answer = Response | Stream | Awaitable[Response]
-Page = Callable[[Request], Response | Stream]
-_AnyPage = Callable[[Request], Answer]
+Page = Callable[[Request], Answer]
 """Or one that takes its time."""
 
 
@@ -60,8 +59,8 @@ class Pages:
         self._now = now
         self._started = now()
         resources = ResourceMetrics(subject.pods, subject.leads)
-        self._below_paths: dict[str, _AnyPage] = dict(subject.below)
-        self._pages: dict[str, _AnyPage] = {
+        self._below_paths: dict[str, Page] = dict(subject.below)
+        self._pages: dict[str, Page] = {
             "/configz": lambda _: Response(200, self._configz()),
             "/metrics": lambda request: _metrics(subject.metrics, request),
             "/metrics/resources": lambda request: _metrics(resources, request),
@@ -106,7 +105,7 @@ class Pages:
             raise ApiError(405, "MethodNotAllowed", message)
         raise ApiError(404, "NotFound", f"there is no page {path}; there are: {' '.join(self.paths)}")
 
-    def _below(self, path: str) -> _AnyPage | None:
+    def _below(self, path: str) -> Page | None:
         for above, page in self._below_paths.items():
             if path == above or path.startswith(f"{above}/"):
                 return page
@@ -127,7 +126,7 @@ class Pages:
         return zpages.statusz(request, self._started, self._now(), listed)
 
     @cached_property
-    def _profiling(self) -> _AnyPage:
+    def _profiling(self) -> Page:
         # Imported only now: few ever ask.
         from kubestow.server.profiling import Profiling
 
