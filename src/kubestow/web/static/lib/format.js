@@ -11,7 +11,7 @@ const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
 /** An amount of a resource in its base unit (millicores, bytes, pieces), as Kubernetes writes it. */
 export function quantity(resource, amount) {
-	if (resource === "cpu") return trim(amount / 1000, amount < 1000 ? 3 : 1);
+	if (resource === "cpu") return trim(amount / 1000, amount < 1e3 ? 3 : amount < 1e5 ? 1 : 0);
 	if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) {
 		let step = 0;
 		while (Math.abs(amount) >= 1024 && step < BINARY.length - 1) {
