@@ -72,9 +72,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     (folder / "nodes.yaml").write_text(NODES)
     (folder / "objects.yaml").write_text(OBJECTS)
     up = Up(folder, "--nodes-file", str(folder / "nodes.yaml"), "-f", str(folder / "objects.yaml"))
-    up.pods_when("Running", 69)
-    yield up
-    up.stop()
+    try:
+        up.pods_when("Running", 69)
+        yield up
+    finally:
+        up.stop()
 
 
 @pytest.fixture
