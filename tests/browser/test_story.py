@@ -10,7 +10,7 @@ from browser.looking import Page, expect, go
 
 pytestmark = pytest.mark.browser
 
-SHOP = """
+BIG = """
 apiVersion: v1
 kind: Pod
 metadata: {name: big}
@@ -21,17 +21,36 @@ spec:
 """
 
 
+URGENT = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: urgent}
+spec:
+  priorityClassName: urgent
+  nodeSelector: {pool: batch}
+  tolerations: [{operator: Exists}]
+  containers:
+  - {name: urgent, image: nginx, resources: {requests: {cpu: 30}}}
+"""
+
+
+def kubectl(kubeconfig: Path, *arguments: str, text: str | None = None) -> None:
+    """Do something to the cluster."""
+    subprocess.run(["kubectl", "--kubeconfig", kubeconfig, *arguments], input=text, text=True, check=True)
+
+
 @pytest.mark.kubectl
 @pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")
 def test_a_pending_pod_is_understood_and_mended(page: Page, kubeconfig: Path) -> None:
     """It shows up by itself; the page says what would help; once that is done, it is seen leaving."""
-
-    def kubectl(*arguments: str, text: str | None = None) -> None:
-        subprocess.run(["kubectl", "--kubeconfig", kubeconfig, *arguments], input=text, text=True, check=True)
-
     go(page, "#/queue?filter=big")
     expect(page.get_by_role("main")).to_contain_text("No pod is like that")
-    kubectl("create", "-f", "-", text=SHOP)
+    kubectl(kubeconfig, "create", "-f", "-", text=BIG)
     row = page.get_by_role("row").filter(has_text="default/big")
     expect(row).to_contain_text("Unschedulable")
     row.get_by_role("link").click()
@@ -39,10 +58,25 @@ def test_a_pending_pod_is_understood_and_mended(page: Page, kubeconfig: Path) ->
     fits = page.locator(".fits")
     expect(fits).to_contain_text("toleration of dedicated=batch:NoSchedule added")
     expect(fits).to_contain_text("opens 9 nodes")
-    kubectl("taint", "nodes", "batch-4", "dedicated-")
+    kubectl(kubeconfig, "taint", "nodes", "batch-4", "dedicated-")
     expect(page.get_by_role("main")).to_contain_text("on batch-4")
     expect(page.locator(".fits")).to_have_count(0)
     expect(page.get_by_role("group", name="Attempts").get_by_role("button")).to_have_count(2)
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(PROBLEM is not None, reason=PROBLEM or "")
+def test_preemption_tells_candidates_and_victims(page: Page, kubeconfig: Path) -> None:
+    """Who had to leave, and which nodes were weighed; the attempt before shows it, too, once the pod has its node."""
+    kubectl(kubeconfig, "create", "-f", "-", text=URGENT)
+    go(page, "#/decisions")
+    page.get_by_role("row").filter(has_text="default/urgent").first.get_by_role("link").first.click()
+    attempts = page.get_by_role("group", name="Attempts").get_by_role("button")
+    attempts.first.click()
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("Room is made on batch-")
+    expect(main).to_contain_text("default/report-")
+    expect(page.get_by_role("region", name="Candidates").get_by_role("row")).to_have_count(10)
 
 
 def test_everything_works_without_a_mouse(page: Page) -> None:
