@@ -1,6 +1,7 @@
 """One decision, as it is kept: numbers, names and references to arrays, some of which other records have, too."""
 
 from array import array
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
@@ -114,3 +115,38 @@ class Record(Struct, gc=False):
     def pod(self) -> str:
         """namespace/name"""
         return f"{self.namespace}/{self.name}"
+
+
+def bytes_of(records: Sequence[Record]) -> int:
+    """How many bytes new records take, beyond what others share with them; from now on they hold it, too."""
+    size = sum([record.own_bytes for record in records])
+    shared: list[Shared | None] = [record.names for record in records]
+    shared += [record.refusals for record in records]
+    for part, count in Counter(shared).items():
+        if part is not None:
+            size += 0 if part.holders else part.size
+            part.holders += count
+    layers = [layer[0] for record in records if record.trace is not None for layer in record.trace.layers]
+    for chapter, count in Counter(layers).items():
+        chapter.holders += count
+        size += chapter.bytes - chapter.counted
+        chapter.counted = chapter.bytes
+    return size
+
+
+def let_go(record: Record) -> int:
+    """Take from a record all that is about nodes; returns the bytes of what no other holds."""
+    size = 0
+    shared: tuple[Shared | None, ...] = (record.names, record.refusals)
+    for part in shared:
+        if part is not None:
+            part.holders -= 1
+            size += 0 if part.holders else part.size
+    if record.trace is not None:
+        for chapter, _, _ in record.trace.layers:
+            chapter.holders -= 1
+            if not chapter.holders:
+                size += chapter.counted
+                chapter.counted = 0
+    record.names = record.refusals = record.trace = None
+    return size

@@ -6,7 +6,7 @@ alone are too many, the oldest of them lose what is about nodes, and then go as 
 """
 
 from array import array
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 
@@ -27,7 +27,8 @@ from kubestow.decisions.record import (
     Details,
     Names,
     Record,
-    Shared,
+    bytes_of,
+    let_go,
 )
 from kubestow.decisions.refusals import RefusalsKnown
 from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE
@@ -163,7 +164,7 @@ class Recorder:
                 rows is not None
                 and 0 < len(rows) == trace.searched
                 and trace.layers != ()
-                and not (trace.scores or evaluation.scores or trace.left is not None)
+                and not (trace.scores or evaluation.scores or trace.group or trace.left is not None)
                 and evaluation.nominated is None
                 and not trace.group
             )
@@ -356,41 +357,13 @@ class Recorder:
         """Count the records that came since this was done last."""
         new = list(islice(reversed(self._ring), self._count - self._counted))
         self._counted = self._count
-        size = sum([record.own_bytes for record in new])
-        shared: list[Shared | None] = [record.names for record in new]
-        shared += [record.refusals for record in new]
-        for part, count in Counter(shared).items():
-            if part is not None:
-                size += 0 if part.holders else part.size
-                part.holders += count
-        layers = [layer[0] for record in new if record.trace is not None for layer in record.trace.layers]
-        for chapter, count in Counter(layers).items():
-            chapter.holders += count
-            size += chapter.bytes - chapter.counted
-            chapter.counted = chapter.bytes
-        self.bytes += size
+        self.bytes += bytes_of(new)
         limit = self._limit - self.journal_bytes()
         if self.bytes > limit:
             self._make_room(limit)
 
-    def _let_go(self, record: Record) -> None:
-        """Of everything that is about nodes."""
-        shared: tuple[Shared | None, ...] = (record.names, record.refusals)
-        for part in shared:
-            if part is not None:
-                part.holders -= 1
-                if not part.holders:
-                    self.bytes -= part.size
-        if record.trace is not None:
-            for chapter, _, _ in record.trace.layers:
-                chapter.holders -= 1
-                if not chapter.holders:
-                    self.bytes -= chapter.counted
-                    chapter.counted = 0
-        record.names = record.refusals = record.trace = None
-
     def _release(self, record: Record) -> None:
-        self._let_go(record)
+        self.bytes -= let_go(record)
         self.bytes -= record.own_bytes
         if self._last.get(record.uid) is record:
             del self._last[record.uid]
@@ -415,7 +388,7 @@ class Recorder:
             self._release(self._bare.pop(next(iter(self._bare))))
 
     def _strip(self, record: Record) -> None:
-        self._let_go(record)
+        self.bytes -= let_go(record)
         size = _RECORD_BYTES if record.history is None else _RECORD_BYTES + _HISTORY_BYTES
         self.bytes -= record.own_bytes - size
         record.own_bytes = size
