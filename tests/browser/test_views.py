@@ -154,7 +154,7 @@ def test_search_finds_pods_nodes_plugins_and_reasons(page: Page) -> None:
     ]:
         page.keyboard.press("/")
         page.keyboard.type(words)
-        expect(page.get_by_role("option").first).to_contain_text(kind)
+        expect(page.get_by_role("listbox").get_by_role("option").first).to_contain_text(kind)
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile(re.escape(place)))
 

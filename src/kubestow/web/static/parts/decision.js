@@ -28,7 +28,7 @@ function Preemption({ preemption }) {
 			<ul class="list">${victims.map(({ pod, priority }) => html`<li key=${pod}><span class="grow"><${Pod} pod=${pod} /></span><span class="hint">priority ${count(priority)}</span></li>`)}</ul>`}
 		${candidates.length > 0 && html`<h3>${plural(candidates.length, "candidate")}${why ? `, decided by ${why}` : ""}</h3>
 			<div class="scroll" tabindex="0" role="region" aria-label="Candidates"><table><thead><tr><th scope="col">Node</th><th scope="col" class="end">Budgets violated</th><th scope="col" class="end">Highest priority</th><th scope="col" class="end">Sum of priorities</th><th scope="col" class="end">Victims</th></tr></thead>
-			<tbody>${candidates.slice(0, 20).map((candidate) => html`<tr key=${candidate.node}><td><${Node} name=${candidate.node} /></td><td class="end">${count(candidate.pdbViolations || 0)}</td><td class="end">${count(candidate.highestPriority || 0)}</td><td class="end">${count(candidate.prioritySum || 0)}</td><td class="end">${Array.isArray(candidate.victims) ? candidate.victims.length : candidate.victims}</td></tr>`)}</tbody></table></div>`}
+			<tbody>${candidates.slice(0, 20).map((candidate) => html`<tr key=${candidate.node}><td><${Node} name=${candidate.node} /></td><td class="end">${count(candidate.pdbViolations || 0)}</td><td class="end">${count(candidate.highestPriority || 0)}</td><td class="end">${count(candidate.prioritySum || 0)}</td><td class="end">${candidate.victims}</td></tr>`)}</tbody></table></div>`}
 	</section>`;
 }
 

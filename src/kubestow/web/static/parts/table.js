@@ -66,7 +66,7 @@ export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label
 		<div class="lines" role="rowgroup" style=${{ height: `${lines.length * ROW}px` }}>
 			${lines.slice(first, last).map((row, offset) => {
 				const number = first + offset;
-				return html`<div class=${cls("line", number === active && "active", chosen?.(row) && "chosen", onOpen && "opens")} role="row" id=${`${name}${number}`} key=${number}
+				return html`<div class=${cls("line", number === active && "active", chosen?.(row) && "chosen", onOpen && "opens")} role="row" id=${`${name}${number}`} key=${row.uid ?? row.id ?? number}
 						aria-rowindex=${number + 2} style=${{ ...template, top: `${number * ROW}px` }} onClick=${onOpen && ((event) => {
 							setActive(number);
 							if (!event.target.closest("a,button")) onOpen(row);

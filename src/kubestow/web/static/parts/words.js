@@ -29,7 +29,7 @@ export const Title = ({ children, says, controls }) => html`<div class="title"><
 
 export const Side = ({ name, label, close, children }) => {
 	const heading = useRef(null);
-	useEffect(() => heading.current.focus({ preventScroll: true }), []);
+	useEffect(() => document.activeElement?.id === "search" || heading.current.focus({ preventScroll: true }), []);
 	return html`<aside class="panel side" aria-label=${label} onKeyDown=${(event) => event.key === "Escape" && close()}>
 		<div class="row"><h2 class="grow" tabindex="-1" ref=${heading}><${Name}>${name}<//></h2><button class="plain" aria-label="Close" onClick=${close}><${Icon} name="close" /></button></div>${children}</aside>`;
 };
