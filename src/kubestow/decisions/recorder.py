@@ -166,7 +166,6 @@ class Recorder:
                 and trace.layers != ()
                 and not (trace.scores or evaluation.scores or trace.group or trace.left is not None)
                 and evaluation.nominated is None
-                and not trace.group
             )
             if is_plain:
                 # Nothing but what pods like it share.
