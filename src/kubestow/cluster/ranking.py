@@ -68,6 +68,7 @@ class PodRanking:
             self.count = grown(self.count, table.capacity)
             self.lowest = grown(self.lowest, table.capacity)
             self.priority = grown(self.priority, table.capacity, axis=0)
+            self.priority[known:] = _NOBODY
             self.start = grown(self.start, table.capacity, axis=0)
             self.freed = grown(self.freed, table.capacity, axis=0)
         ranks = int(table.pod_count[rows].max(initial=0))
@@ -83,20 +84,22 @@ class PodRanking:
 
     def _rank(self, row: int, listed: list[PodInfo]) -> None:
         # The number keeps pods that are equally important in the order they came, and is never compared further.
-        ranked = sorted(
-            (-pod.priority, pod_start_time(pod.pod, NOT_STARTED), number, pod) for number, pod in enumerate(listed)
-        )
-        self._pods[row] = pods = [pod for _, _, _, pod in ranked]
+        keys = [(-pod.priority, pod_start_time(pod.pod, NOT_STARTED), number) for number, pod in enumerate(listed)]
+        keys.sort()
+        self._pods[row] = pods = [listed[number] for _, _, number in keys]
         count = len(pods)
+        if count < self.count[row]:
+            self.priority[row, count:] = _NOBODY
         self.count[row] = count
         self.lowest[row] = pods[-1].priority if pods else _NOBODY
-        self.priority[row] = [pod.priority for pod in pods] + [_NOBODY] * (self.priority.shape[1] - count)
-        self.start[row, :count] = [start for _, start, _, _ in ranked]
-        columns, freed = self._table.resource_index, [0] * self.freed.shape[2]
-        sums = [freed]
+        self.priority[row, :count] = [pod.priority for pod in pods]
+        self.start[row, :count] = [start for _, start, _ in keys]
+        columns, width = self._table.resource_index, self.freed.shape[2]
+        # Back to front, and as one run of numbers: numpy takes that in half the time of lists in a list.
+        freed = [0] * width
+        sums = freed.copy()
         for pod in reversed(pods):
-            freed = freed.copy()
             for name, amount in pod.requests.amounts.items():
-                freed[columns[name]] += amount
-            sums.append(freed)
-        self.freed[row, count::-1] = sums
+                freed[-1 - columns[name]] += amount
+            sums += freed
+        self.freed[row].reshape(-1)[(count + 1) * width - 1 :: -1] = sums

@@ -122,9 +122,13 @@ class Pool:
         The pod is given by its uid, the group by its key; both may be empty.
         `is_no_use` tells whether a plugin says no to a pod, as to all that are alike but the very pod it is about.
         """
-        files = [file for awaited in dict.fromkeys((_ANYTHING, about, group)) if (file := self._files.get(awaited))]
         together: _Pods = {}
-        for file in files:
+        if not self._files:
+            return []
+        for awaited in (_ANYTHING, about, group) if group else (_ANYTHING, about) if about else (_ANYTHING,):
+            file = self._files.get(awaited)
+            if file is None:
+                continue
             for plugin in plugins:
                 for likeness, pods in file.get(plugin, _NO_PODS).items():
                     if likeness != _HELD_BACK and len(pods) > _FEW:
