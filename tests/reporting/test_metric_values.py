@@ -59,7 +59,7 @@ def test_sources_add_up() -> None:
 
 
 def test_health_checks_have_a_page_of_their_own(metrics: Metrics) -> None:
-    """The last result and how often there was which are told by check and endpoint, not on the common page."""
+    """The last result and how often there was which, by check and endpoint, not on the common page; and the start."""
     problem = None
     page = HealthPage("healthz", [Check("ping", lambda: problem)], metrics.health)
     request = Request("GET", b"/healthz", {}, b"")
@@ -68,7 +68,9 @@ def test_health_checks_have_a_page_of_their_own(metrics: Metrics) -> None:
     problem = "tired"
     page.answer(request)
     text = metrics.health.render()[0].decode()
-    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+    told = [line for line in text.splitlines() if not line.startswith("#")]
+    assert told.pop().startswith("process_start_time_seconds ")
+    assert told == [
         'kubernetes_healthcheck{name="ping",type="healthz"} 0',
         'kubernetes_healthchecks_total{name="ping",status="error",type="healthz"} 1',
         'kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 2',
