@@ -19,14 +19,14 @@ import { Try } from "./views/try.js";
 import { Configuration } from "./views/configuration.js";
 
 const VIEWS = {
-	cluster: { title: "Cluster", icon: "cluster", key: "c", view: Cluster },
-	queue: { title: "Queue", icon: "queue", key: "q", view: Queue },
-	decisions: { title: "Decisions", icon: "decision", key: "d", view: Decisions },
-	groups: { title: "Groups", icon: "groups", key: "p", view: Groups },
-	time: { title: "Time", icon: "time", key: "t", view: Time },
-	compare: { title: "Compare", icon: "compare", key: "v", view: Compare },
-	try: { title: "Try a pod", icon: "try", key: "y", view: Try },
-	configuration: { title: "Configuration", icon: "config", key: "f", view: Configuration },
+	cluster: { title: "Cluster", key: "c", view: Cluster },
+	queue: { title: "Queue", key: "q", view: Queue },
+	decisions: { title: "Decisions", key: "d", view: Decisions },
+	groups: { title: "Groups", key: "p", view: Groups },
+	time: { title: "Time", key: "t", view: Time },
+	compare: { title: "Compare", key: "v", view: Compare },
+	try: { title: "Try a pod", key: "y", view: Try },
+	configuration: { title: "Configuration", key: "f", view: Configuration },
 	pod: { title: "Decision", under: "decisions", view: PodDecision },
 };
 
@@ -80,7 +80,7 @@ function Banners() {
 	const wait = Math.max(0, Math.ceil(retryAt / 1000 - seconds.value));
 	return html`
 		${state === "lost" && html`<div class="banner lost" role="alert"><strong>The scheduler does not answer.</strong> What you see is what it told last. Trying again${wait ? ` in ${wait} s` : ""} …</div>`}
-		${moment() != null && html`<div class="banner past"><strong>This is ${clock(moment())}.</strong> ${about.value.live ? html`<span>The cluster has moved on.</span><button onClick=${() => setOptions({ at: null })}>Back to now</button>` : html`<button onClick=${() => setOptions({ at: null })}>To the end</button>`}</div>`}`;
+		${moment() != null && html`<div class="banner past"><strong>This is ${clock(moment())}.</strong> ${about.value.live && html`<span>The cluster has moved on.</span>`}<button onClick=${() => setOptions({ at: null })}>${about.value.live ? "Back to now" : "To the end"}</button></div>`}`;
 }
 
 function Runs() {
@@ -101,7 +101,7 @@ function Page() {
 	}, [route.value, title]);
 	if (access.value.state !== "open") return html`<${SignIn} />`;
 	const current = under || route.value.view;
-	const waiting = queue.value && queue.value.rows.length;
+	const waiting = queue.value?.rows.length;
 	return html`<div class="shell">
 		<button class="skip" onClick=${() => document.getElementById("main").focus()}>Skip to the view</button>
 		<header class="bar">
@@ -112,8 +112,8 @@ function Page() {
 			<button class="plain" onClick=${toggleTheme} aria-label=${theme.value === "dark" ? "Light colours" : "Dark colours"}><${Icon} name=${theme.value === "dark" ? "sun" : "moon"} /></button>
 		</header>
 		<nav class="rail" aria-label="Views">
-			${Object.entries(VIEWS).filter(([, { icon }]) => icon).map(([name, { title: words, icon }]) => html`<a key=${name} href=${link(name)} aria-current=${name === current ? "page" : null}>
-				<${Icon} name=${icon} /><span>${words}</span>${name === "queue" && waiting > 0 && html`<span class="badge">${count(waiting)}</span>`}</a>`)}
+			${Object.entries(VIEWS).filter(([, { key }]) => key).map(([name, { title: words }]) => html`<a key=${name} href=${link(name)} aria-current=${name === current ? "page" : null}>
+				<${Icon} name=${name} /><span>${words}</span>${name === "queue" && waiting > 0 && html`<span class="badge">${count(waiting)}</span>`}</a>`)}
 			<div class="foot">${about.value && `Kubestow ${about.value.kubestow}`}<br />Press <kbd>?</kbd> for keys</div>
 		</nav>
 		<main class="view" id="main" tabindex="-1">

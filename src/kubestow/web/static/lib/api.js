@@ -14,23 +14,15 @@ if (brought) {
 export const access = signal({ state: "open", message: "" });
 
 export function signIn(token) {
-	if (token) sessionStorage.setItem(KEY, token);
-	else sessionStorage.removeItem(KEY);
+	sessionStorage.setItem(KEY, token);
 	location.reload();
 }
 export const signedIn = () => sessionStorage.getItem(KEY) != null;
 
-class Refusal extends Error {
-	constructor(status, message) {
-		super(message);
-		this.status = status;
-	}
-}
-
 /** A path out of names, whatever these contain. */
 export const path = (...names) => names.map(encodeURIComponent).join("/");
 
-/** A response that is fine; what is not becomes a Refusal with the scheduler's own words. */
+/** A response that is fine; what is not becomes an error with its status and the scheduler's own words. */
 export async function ask(place, parameters = {}, options = {}) {
 	const url = new URL(place ? `${PLACE}/${place}` : PLACE);
 	for (const [name, value] of Object.entries(parameters)) if (value != null && value !== "") url.searchParams.set(name, value);
@@ -38,14 +30,9 @@ export async function ask(place, parameters = {}, options = {}) {
 	const headers = { ...(token && { Authorization: `Bearer ${token}` }), ...options.headers };
 	const response = await fetch(url, { ...options, headers, cache: "no-store" });
 	if (response.ok) return response;
-	let message = `${response.status} ${response.statusText}`;
-	try {
-		message = (await response.json()).message || message;
-	} catch {
-		// not JSON: the status has to do
-	}
+	const { message = `${response.status} ${response.statusText}` } = await response.json().catch(() => ({}));
 	if (response.status === 401 || (response.status === 403 && !options.method)) access.value = { state: response.status === 403 && token ? "refused" : "unknown", message };
-	throw new Refusal(response.status, message);
+	throw Object.assign(new Error(message), { status: response.status });
 }
 
 export const get = async (place, parameters, options) => (await ask(place, parameters, options)).json();

@@ -25,7 +25,7 @@ export function quantity(resource, amount) {
 
 /** A length of time: 340 µs, 12 ms, 4.2 s, 3 min, 2 h 5 min. */
 export function duration(seconds) {
-	if (seconds == null || !Number.isFinite(seconds)) return "–";
+	if (!Number.isFinite(seconds)) return "–";
 	const size = Math.abs(seconds);
 	if (size === 0) return "0 s";
 	if (size < 0.001) return `${Math.round(seconds * 1e6)} µs`;
@@ -50,7 +50,7 @@ export function clock(moment) {
 export const seconds = (moment) => (typeof moment === "number" ? moment : Date.parse(moment) / 1000);
 
 /** A rate or a plain figure with as many digits as tell something. */
-export const figure = (number) => (number == null || !Number.isFinite(number) ? "–" : Math.abs(number) >= 100 ? count(number) : trim(number, Math.abs(number) >= 10 ? 1 : 2));
+export const figure = (number) => (!Number.isFinite(number) ? "–" : Math.abs(number) >= 100 ? count(number) : trim(number, Math.abs(number) >= 10 ? 1 : 2));
 
 export const splitPod = (pod) => {
 	const at = pod.indexOf("/");

@@ -5,7 +5,7 @@ import { ask } from "./api.js";
 /** `{state: "still" | "connecting" | "live" | "lost", retryAt}` */
 export const connection = signal({ state: "connecting" });
 
-/** Events out of a body, one after the other: `{event, id, data}`. */
+/** Events out of a body, one after the other: `{event, data}`; each field is one line. */
 export async function* events(body) {
 	const reader = body.pipeThrough(new TextDecoderStream()).getReader();
 	let rest = "";
@@ -16,13 +16,8 @@ export async function* events(body) {
 			const parts = (rest + value).split("\n\n");
 			rest = parts.pop();
 			for (const part of parts) {
-				const fields = {};
-				for (const line of part.split("\n")) {
-					const [, name, text] = /^(\w*): ?(.*)$/.exec(line) || [];
-					if (name === "data") fields.data = fields.data == null ? text : `${fields.data}\n${text}`;
-					else if (name) fields[name] = text;
-				}
-				if (fields.data != null) yield { event: fields.event || "message", id: fields.id, data: JSON.parse(fields.data) };
+				const { event, data } = Object.fromEntries(part.split("\n").map((line) => line.split(/: (.*)/)));
+				if (data) yield { event, data: JSON.parse(data) };
 			}
 		}
 	} finally {
@@ -33,7 +28,6 @@ export async function* events(body) {
 /** Follows a path; `onEvent` gets every event. Returns what stops it. */
 export function follow(path, parameters, onEvent) {
 	const control = new AbortController();
-	let wake = null;
 	const run = async () => {
 		for (let failures = 0; !control.signal.aborted; ) {
 			try {
@@ -47,24 +41,14 @@ export function follow(path, parameters, onEvent) {
 				}
 				failures = 1;
 			} catch (error) {
-				if (control.signal.aborted) return;
-				if (error.status === 401 || error.status === 403) return;
+				if (control.signal.aborted || error.status === 401 || error.status === 403) return;
 				failures += 1;
 			}
 			const wait = Math.min(10, 0.5 * 2 ** Math.min(failures, 5));
 			connection.value = { state: "lost", retryAt: Date.now() + wait * 1000 };
-			await new Promise((resolve) => {
-				wake = resolve;
-				setTimeout(resolve, wait * 1000);
-			});
+			await new Promise((resolve) => setTimeout(resolve, wait * 1000));
 		}
 	};
-	const hurry = () => wake?.();
-	addEventListener("online", hurry);
 	run();
-	return () => {
-		removeEventListener("online", hurry);
-		control.abort();
-		wake?.();
-	};
+	return () => control.abort();
 }

@@ -10,14 +10,14 @@ const read = () => {
 			return part;
 		}
 	});
-	return { view: view || "cluster", parts, options: Object.fromEntries(new URLSearchParams(query)) };
+	return { path, view: view || "cluster", parts, options: Object.fromEntries(new URLSearchParams(query)) };
 };
 
 export const route = signal(read());
 addEventListener("hashchange", () => {
-	const was = route.value;
+	const { path } = route.value;
 	route.value = read();
-	if (was.view !== route.value.view || was.parts.join("/") !== route.value.parts.join("/")) scrollTo(0, 0);
+	if (path !== route.value.path) document.getElementById("main")?.scrollTo(0, 0);
 });
 
 /** The moment that is looked at, in seconds since 1970; null is now. */

@@ -39,6 +39,16 @@ export function Canvas({ width, height, draw, ...others }) {
 	return html`<canvas ref=${ref} style=${{ width: `${width}px`, height: `${height}px` }} ...${others} />`;
 }
 
+/** A straight line from one point to another. */
+export function stroke(context, style, width, from, to) {
+	context.strokeStyle = style;
+	context.lineWidth = width;
+	context.beginPath();
+	context.moveTo(...from);
+	context.lineTo(...to);
+	context.stroke();
+}
+
 const channels = (hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
 
 /** Colours from empty to full, as many steps as an eye tells apart. */

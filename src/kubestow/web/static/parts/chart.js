@@ -1,7 +1,7 @@
 // Lines over time on a canvas, with the figures in words. All charts share one cursor.
 import { html, signal, useMemo, useRef, colour } from "../lib/ui.js";
 import { clock, figure } from "../lib/format.js";
-import { Canvas, useSize } from "./canvas.js";
+import { Canvas, stroke, useSize } from "./canvas.js";
 
 const cursor = signal(null);
 const LEFT = 56;
@@ -44,13 +44,9 @@ export function Chart({ title, times, lines, format = figure, at, onPick, height
 		const y = (value) => 6 + (1 - value / top) * (height - FOOT - 8);
 		context.font = `11px ${colour("sans")}`;
 		context.textBaseline = "middle";
-		context.lineWidth = 1;
 		for (const mark of marks) {
-			context.strokeStyle = colour("line");
-			context.beginPath();
-			context.moveTo(LEFT, Math.round(y(mark)) + 0.5);
-			context.lineTo(width - 6, Math.round(y(mark)) + 0.5);
-			context.stroke();
+			const level = Math.round(y(mark)) + 0.5;
+			stroke(context, colour("line"), 1, [LEFT, level], [width - 6, level]);
 			context.fillStyle = colour("ink2");
 			context.textAlign = "right";
 			context.fillText(format(mark), LEFT - 8, y(mark));
@@ -60,14 +56,14 @@ export function Chart({ title, times, lines, format = figure, at, onPick, height
 		for (let moment = Math.ceil(from / step) * step; moment <= to; moment += step) {
 			if (x(moment) > LEFT + 20 && x(moment) < width - 26) context.fillText(clock(moment), x(moment), height - FOOT / 2 + 2);
 		}
-		lines.forEach((line, number) => {
+		lines.forEach((line) => {
 			context.strokeStyle = line.colour;
 			context.lineWidth = 1.75;
 			context.lineJoin = "round";
 			context.beginPath();
 			let drawing = false;
 			line.values.forEach((value, point) => {
-				if (value == null || !Number.isFinite(value)) drawing = false;
+				if (!Number.isFinite(value)) drawing = false;
 				else if (drawing) context.lineTo(x(times[point]), y(value));
 				else {
 					context.moveTo(x(times[point]), y(value));
@@ -75,7 +71,7 @@ export function Chart({ title, times, lines, format = figure, at, onPick, height
 				}
 			});
 			context.stroke();
-			if (number === 0 && lines.length === 1) {
+			if (lines.length === 1) {
 				context.lineTo(x(to), y(0));
 				context.lineTo(x(from), y(0));
 				context.globalAlpha = 0.1;
@@ -85,13 +81,9 @@ export function Chart({ title, times, lines, format = figure, at, onPick, height
 			}
 		});
 		const line = (moment, style, dash) => {
-			context.strokeStyle = style;
-			context.lineWidth = 1;
+			const here = Math.round(x(moment)) + 0.5;
 			context.setLineDash(dash);
-			context.beginPath();
-			context.moveTo(Math.round(x(moment)) + 0.5, 2);
-			context.lineTo(Math.round(x(moment)) + 0.5, height - FOOT);
-			context.stroke();
+			stroke(context, style, 1, [here, 2], [here, height - FOOT]);
 			context.setLineDash([]);
 		};
 		if (at != null) line(at, colour("accent"), []);

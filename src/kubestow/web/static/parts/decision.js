@@ -3,7 +3,7 @@ import { html } from "../lib/ui.js";
 import { setOptions, route } from "../lib/route.js";
 import { count, figure, plural } from "../lib/format.js";
 import { Matrix } from "./matrix.js";
-import { Node, Pod } from "./words.js";
+import { Figures, Node, Pod, largest } from "./words.js";
 
 const CHOICES = {
 	only: "It was the only node that would do.",
@@ -13,7 +13,7 @@ const CHOICES = {
 };
 
 const RunnerUp = ({ runnerUp, chosen }) => {
-	const rows = Object.entries(runnerUp.by).sort((one, other) => Math.abs(other[1]) - Math.abs(one[1]));
+	const rows = largest(Object.entries(runnerUp.by));
 	const most = Math.max(1, ...rows.map(([, difference]) => Math.abs(difference)));
 	return html`<section class="panel"><h2>Chosen over the runner-up</h2>
 		<p><${Node} name=${chosen} /> leads <${Node} name=${runnerUp.node} /> by <strong>${figure(runnerUp.behind)}</strong>.</p>
@@ -27,13 +27,13 @@ function Preemption({ preemption }) {
 		${nominated && html`<p>Room is made on <${Node} name=${nominated} />: ${plural(victims.length, "pod")} ${victims.length === 1 ? "leaves" : "leave"}${pdbViolations ? `, against ${plural(pdbViolations, "disruption budget")}` : ""}.</p>
 			<ul class="list">${victims.map(({ pod, priority }) => html`<li key=${pod}><span class="grow"><${Pod} pod=${pod} /></span><span class="hint">priority ${count(priority)}</span></li>`)}</ul>`}
 		${candidates.length > 0 && html`<h3>${plural(candidates.length, "candidate")}${why ? `, decided by ${why}` : ""}</h3>
-			<div class="scroll" tabindex="0" role="region" aria-label="Candidates"><table><thead><tr><th scope="col">Node</th><th scope="col" class="end">Budgets violated</th><th scope="col" class="end">Highest priority</th><th scope="col" class="end">Sum of priorities</th><th scope="col" class="end">Victims</th></tr></thead>
-			<tbody>${candidates.slice(0, 20).map((candidate) => html`<tr key=${candidate.node}><td><${Node} name=${candidate.node} /></td><td class="end">${count(candidate.pdbViolations || 0)}</td><td class="end">${count(candidate.highestPriority || 0)}</td><td class="end">${count(candidate.prioritySum || 0)}</td><td class="end">${candidate.victims}</td></tr>`)}</tbody></table></div>`}
+			<${Figures} label="Candidates" columns=${["Node", "Budgets violated", "Highest priority", "Sum of priorities", "Victims"]}
+				rows=${candidates.slice(0, 20).map((one) => [html`<${Node} name=${one.node} />`, ...[one.pdbViolations, one.highestPriority, one.prioritySum, one.victims].map((number) => count(number || 0))])} />`}
 	</section>`;
 }
 
 export const WouldFit = ({ changes, stuck, unit = "node" }) => html`<section class="panel fits"><h2>Would fit if</h2>
-	${changes.length ? html`<ol>${changes.map(({ side, change, opens, nodes = [], alike, placed }, number) => html`<li key=${number}><span class=${`badge ${side === "pod" || side === "group" ? "accent" : side === "node" ? "warn" : "ok"}`}>${side}</span>
+	${changes.length ? html`<ol class="stack">${changes.map(({ side, change, opens, nodes = [], alike, placed }, number) => html`<li key=${number}><span class=${`badge ${side === "pod" || side === "group" ? "accent" : side === "node" ? "warn" : "ok"}`}>${side}</span>
 			<div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, unit)}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div></li>`)}</ol>`
 		: html`<p class="hint">${stuck ? "No single change that was tried helps." : "It fits as it is."}</p>`}</section>`;
 

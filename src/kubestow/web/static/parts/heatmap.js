@@ -1,6 +1,6 @@
 // Nodes as cells of one canvas, in blocks by group, as large as lets all of them fit.
 import { html, useMemo, useRef, useState, colour } from "../lib/ui.js";
-import { Canvas, useSize } from "./canvas.js";
+import { Canvas, stroke, useSize } from "./canvas.js";
 
 const HEAD = 20;
 const GAP = 12;
@@ -70,14 +70,7 @@ export function Heatmap({ groups, paint, mark, describe, onPick, label, version 
 					context.roundRect(left, top, side, side, Math.min(5, cell / 6));
 					context.fill();
 				} else context.fillRect(left, top, side, side);
-				if (mark?.(row) && cell > 6) {
-					context.strokeStyle = colour("ink2");
-					context.lineWidth = 1.5;
-					context.beginPath();
-					context.moveTo(left + side * 0.3, top + side * 0.7);
-					context.lineTo(left + side * 0.7, top + side * 0.3);
-					context.stroke();
-				}
+				if (mark(row) && cell > 6) stroke(context, faint, 1.5, [left + side * 0.3, top + side * 0.7], [left + side * 0.7, top + side * 0.3]);
 				if (here && row === here.row) {
 					context.strokeStyle = ink;
 					context.lineWidth = 2;
@@ -121,10 +114,9 @@ export function Heatmap({ groups, paint, mark, describe, onPick, label, version 
 			show({ group: next, index: to }, true);
 		}
 		event.preventDefault();
-		return;
 	};
 
-	const tip = here && here.row != null && describe(here.row);
+	const tip = here && describe(here.row);
 	return html`<div class="heatmap" ref=${place}>
 		${plan && html`<${Canvas} width=${width} height=${Math.max(height, plan.height)} draw=${draw} tabindex="0" role="application"
 			aria-roledescription="heat map" aria-label=${label} onPointerMove=${onMove} onPointerLeave=${() => setHere(null)}

@@ -9,6 +9,8 @@ import { Bars, Node } from "./words.js";
 const HEAD = 96;
 const MOST = 420;
 
+const says = ({ plugin, reasons }) => `${plugin}: ${reasons.join(", ")}`;
+
 /** Columns: plugins that refused or scored, in the order of the matrix. */
 const pluginsOf = (matrix) => {
 	const all = new Set(matrix.plugins);
@@ -88,7 +90,7 @@ function Picture({ matrix, plugins, rows, chosen, onPick }) {
 		${width > 0 && html`<${Canvas} width=${width} height=${height} draw=${draw} role="img" aria-label=${`${plural(rows.length, "node")} by ${plural(plugins.length, "plugin")}; the table has the same`}
 			onPointerMove=${(event) => setHere(find(event))} onPointerLeave=${() => setHere(null)} onClick=${(event) => { const row = find(event); if (row != null) onPick(row); }} />`}
 		<p class="hint picked">${here == null ? html`<span class="scale"><span>low score<span class="ramp"></span>high score</span><span><i class="refused"></i>refused</span></span>`
-			: html`<strong><bdi>${matrix.nodes[here]}</bdi></strong> ${refusal ? `refused by ${refusal.plugin}: ${refusal.reasons.join(", ")}` : matrix.total[here] == null ? "passed, not scored" : `total ${figure(matrix.total[here])}`}`}</p>
+			: html`<strong><bdi>${matrix.nodes[here]}</bdi></strong> ${refusal ? `refused by ${says(refusal)}` : matrix.total[here] == null ? "passed, not scored" : `total ${figure(matrix.total[here])}`}`}</p>
 	</div>`;
 }
 
@@ -97,15 +99,15 @@ export function Matrix({ matrix, chosen, picked, onPick }) {
 	const groups = useMemo(() => outcomes(matrix), [matrix]);
 	const plugins = useMemo(() => pluginsOf(matrix), [matrix]);
 	const [order, setOrder] = useState(null);
-	const all = useMemo(() => matrix.nodes.map((_, row) => row), [matrix]);
+	const all = useMemo(() => [...matrix.nodes.keys()], [matrix]);
 	const group = groups.find(({ index }) => String(index) === picked);
 	const rows = group ? group.rows : all;
 	const columns = useMemo(() => [
-		{ key: "node", title: "Node", width: "minmax(140px,2fr)", narrow: true, sort: (row) => matrix.nodes[row], cell: (row) => html`<${Node} name=${matrix.nodes[row]} focusable=${false} />` },
+		{ key: "node", title: "Node", width: "minmax(140px,2fr)", narrow: true, sort: (row) => matrix.nodes[row], cell: (row) => html`<${Node} name=${matrix.nodes[row]} quiet />` },
 		{ key: "total", title: "Total", width: "76px", narrow: true, end: true, sort: (row) => matrix.total[row], cell: (row) => (matrix.total[row] == null ? "–" : figure(matrix.total[row])) },
 		{ key: "why", title: "Refused by", width: "minmax(150px,2fr)", narrow: true, sort: (row) => matrix.refusal[row], cell: (row) => {
 			const refusal = matrix.refusals[matrix.refusal[row]];
-			return refusal ? html`<span title=${`${refusal.plugin}: ${refusal.reasons.join(", ")}`}>${refusal.plugin}: ${refusal.reasons.join(", ")}</span>` : html`<span class="badge ok">passed</span>`;
+			return refusal ? html`<span title=${says(refusal)}>${says(refusal)}</span>` : html`<span class="badge ok">passed</span>`;
 		} },
 		...matrix.plugins.map((plugin) => ({
 			key: plugin, title: html`<span title=${plugin}>${plugin}</span>`, width: "minmax(64px,1fr)", end: true, sort: (row) => matrix.scores[plugin]?.[row],

@@ -21,7 +21,7 @@ function stretches(decision) {
 	for (const { step, plugin, time: at, seconds: took = 0 } of binding?.steps || []) {
 		parts.push({ name: plugin ? `${step} (${plugin})` : step, tone: step === "WaitOnPermit" ? "c5" : "c2", from: seconds(at), to: seconds(at) + took });
 	}
-	return parts.filter(({ from, to }) => Number.isFinite(from) && Number.isFinite(to) && to >= from);
+	return parts.filter(({ from, to }) => to >= from);
 }
 
 /** The logarithm shows a microsecond beside an hour. */

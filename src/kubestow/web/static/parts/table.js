@@ -9,7 +9,7 @@ function sorted(rows, columns, order) {
 	const down = order?.startsWith("-");
 	const column = columns.find(({ key }) => key === (down ? order.slice(1) : order));
 	if (!column?.sort) return rows;
-	const values = new Map(rows.map((row) => [row, column.sort(row)]));
+	const values = new Map(rows.map((row) => [row, column.sort === true ? row[column.key] : column.sort(row)]));
 	const compare = (one, other) => {
 		const [a, b] = [values.get(one), values.get(other)];
 		if (a == null || b == null) return (a == null) - (b == null);
@@ -19,7 +19,7 @@ function sorted(rows, columns, order) {
 	return rows.toSorted(compare);
 }
 
-/** `columns`: `{key, title, width, cell(row), sort(row), end, narrow}`; those without `narrow` are not on a phone. */
+/** `columns`: `{key, title, width, cell(row), sort(row), end, narrow}`; `sort: true` is by what the row has of that name; those without `narrow` are not on a phone. */
 export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label, fill }) {
 	const scroller = useRef(null);
 	const { width, height } = useSize(scroller);

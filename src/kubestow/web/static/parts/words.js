@@ -18,14 +18,17 @@ export const Outcome = ({ of }) => html`<span class=${cls("badge", OUTCOMES[of]?
 
 /** Names are data: text in its own direction, whatever characters they have. */
 export const Name = ({ children }) => html`<bdi class="name" title=${children}>${children}</bdi>`;
-export const Node = ({ name, focusable }) => html`<a href=${nodeLink(name)} tabindex=${focusable === false ? -1 : null}><${Name}>${name}<//></a>`;
-export const Pod = ({ pod, focusable, options }) => {
+/** A link to it; a quiet one is left to the keys of the table that it is in. */
+export const Node = ({ name, quiet }) => html`<a href=${nodeLink(name)} tabindex=${quiet && -1}><${Name}>${name}<//></a>`;
+export const Pod = ({ pod, quiet }) => {
 	const [namespace, name] = splitPod(pod);
-	return html`<a href=${podLink(pod, options)} title=${pod} tabindex=${focusable === false ? -1 : null}><bdi class="name"><span class="space">${namespace}/</span>${name}</bdi></a>`;
+	return html`<a href=${podLink(pod)} title=${pod} tabindex=${quiet && -1}><bdi class="name"><span class="space">${namespace}/</span>${name}</bdi></a>`;
 };
 
 /** The head of a view: what it is, a word about it, and its controls. */
 export const Title = ({ children, says, controls }) => html`<div class="title"><div><h1>${children}</h1>${says && html`<p>${says}</p>`}</div>${controls}</div>`;
+
+export const Tile = ({ name, children }) => html`<div class="tile"><dt>${name}</dt><dd>${children}</dd></div>`;
 
 export const Side = ({ name, label, close, children }) => {
 	const heading = useRef(null);
@@ -34,12 +37,27 @@ export const Side = ({ name, label, close, children }) => {
 		<div class="row"><h2 class="grow" tabindex="-1" ref=${heading}><${Name}>${name}<//></h2><button class="plain" aria-label="Close" onClick=${close}><${Icon} name="close" /></button></div>${children}</aside>`;
 };
 
+/** A plain table of figures: rows are cells, the first of them names the row. */
+export const Figures = ({ label, columns, rows }) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
+	<thead><tr>${columns.map((name, place) => html`<th scope="col" class=${place ? "end" : null}>${name}</th>`)}</tr></thead>
+	<tbody>${rows.map(([name, ...cells]) => html`<tr><th scope="row">${name}</th>${cells.map((cell) => html`<td class="end">${cell}</td>`)}</tr>`)}</tbody></table></div>`;
+
 /** Kinds of something by how many there are; one can be picked. `items`: `{key, size, tone, says}`. */
 export const Bars = ({ label, items, all, picked, onPick, children }) => html`<ul class="bars" aria-label=${label}>${items.map(({ key, size, tone, says, title }) => html`<li key=${key}>
 	<button aria-pressed=${picked === undefined ? null : picked === key} title=${title} onClick=${() => onPick(picked === key ? null : key)}><span class="meter"><i class=${tone} style=${{ width: `${(size / all) * 100}%` }}></i></span><b>${count(size)}</b><span>${says}</span></button></li>`)}${children}</ul>`;
 
-export const POD_COLUMN = { key: "pod", title: "Pod", width: "minmax(180px,2fr)", small: "minmax(110px,1fr)", narrow: true, sort: ({ pod }) => pod, cell: ({ pod }) => html`<${Pod} pod=${pod} focusable=${false} />` };
-export const numbers = (key, title, width, more) => ({ key, title, width, end: true, sort: (row) => row[key], cell: (row) => count(row[key] || 0), ...more });
+export const POD_COLUMN = { key: "pod", title: "Pod", width: "minmax(180px,2fr)", small: "minmax(110px,1fr)", narrow: true, sort: true, cell: ({ pod }) => html`<${Pod} pod=${pod} quiet />` };
+export const numbers = (key, title, width, more) => ({ key, title, width, end: true, sort: true, cell: (row) => count(row[key] || 0), ...more });
+
+/** Pairs of a name and a number, the largest number first. */
+export const largest = (pairs) => pairs.sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));
+
+/** How many rows there are of each kind: pairs, the most frequent first. */
+export const tally = (rows, key) => {
+	const sizes = new Map();
+	for (const row of rows) sizes.set(key(row), (sizes.get(key(row)) || 0) + 1);
+	return largest([...sizes]);
+};
 
 /** The part of a message that tells apart: without the count of nodes and what preemption says. */
 export const brief = (message) => message.replace(/^\d+\/\d+ nodes are available: /, "").replace(/ ?(no new claims to deallocate, )?preemption: .*$/s, "").replace(/\.\s*$/, "") || message;

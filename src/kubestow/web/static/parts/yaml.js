@@ -1,6 +1,6 @@
 // A box for YAML that the scheduler is asked about; nothing is created or changed.
 import { html, useState } from "../lib/ui.js";
-import { ask } from "../lib/api.js";
+import { get } from "../lib/api.js";
 import { Loading, Problem } from "./states.js";
 
 /** `place` is asked with the text; `children(answer)` shows what it answers. */
@@ -9,7 +9,7 @@ export function YamlForm({ place, parameters, text, onText, label, verb, hint, r
 	const send = (event) => {
 		event.preventDefault();
 		setResult({ loading: true });
-		ask(place, parameters, { method: "POST", body: text, headers: { "Content-Type": "application/yaml" } }).then((response) => response.json()).then((data) => setResult({ data }), (error) => setResult({ error }));
+		get(place, parameters, { method: "POST", body: text, headers: { "Content-Type": "application/yaml" } }).then((data) => setResult({ data }), (error) => setResult({ error }));
 	};
 	return html`<form class="panel stack" onSubmit=${send} onKeyDown=${(event) => event.ctrlKey && event.key === "Enter" && send(event)}>
 			<label for="yaml"><h2>${label}</h2></label>${hint && html`<p class="hint">${hint}</p>`}

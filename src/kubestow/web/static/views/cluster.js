@@ -1,7 +1,7 @@
 // Cluster: every node as a cell, coloured and grouped as one likes; one node beside it.
 import { html, colour, useMemo } from "../lib/ui.js";
 import { useCluster } from "../lib/data.js";
-import { nodeLink, route, setOptions } from "../lib/route.js";
+import { route, setOptions } from "../lib/route.js";
 import { theme } from "../lib/theme.js";
 import { count, percent, plural, quantity } from "../lib/format.js";
 import { kinds, ramp } from "../parts/canvas.js";
@@ -9,12 +9,14 @@ import { Heatmap } from "../parts/heatmap.js";
 import { Scrubber } from "../parts/scrubber.js";
 import { Answer, Empty } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { Name, Title } from "../parts/words.js";
+import { Name, Node, Tile, Title, tally } from "../parts/words.js";
 import { NodePanel } from "./node.js";
 
 const ZONE = "topology.kubernetes.io/zone";
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const share = (part, whole) => (whole > 0 ? part / whole : NaN);
+const filled = (data, resource, row) => share(data.requested[resource][row], data.allocatable[resource][row]);
+const amounts = (data, resource, row) => [data.requested, data.allocatable].map((all) => quantity(resource, all[resource][row]));
 const taintWords = (taints) => taints.map(({ key, value, effect }) => `${key}${value ? `=${value}` : ""}:${effect}`).join(", ");
 
 /** What colours nodes: a share from 0 to 1, or one of several kinds. */
@@ -25,20 +27,18 @@ function shading(data, by) {
 	if (by === "pods") return { title: "pods", share: (row) => share(data.pods[row], data.allowedPods[row]) };
 	if (by === "fragmentation") return { title: "fragmentation", share: (row) => data.fragmentation[row] };
 	const resource = data.allocatable[by] ? by : "cpu";
-	return { title: `${resource} requested`, share: (row) => share(data.requested[resource][row], data.allocatable[resource][row]) };
+	return { title: `${resource} requested`, share: (row) => filled(data, resource, row) };
 }
 
 /** Kinds that many nodes have get a colour each; the rest share the last one. */
 function ranked(shade, rows) {
-	const sizes = new Map();
-	for (let row = 0; row < rows; row += 1) sizes.set(shade.kind(row), (sizes.get(shade.kind(row)) || 0) + 1);
-	const order = [...sizes].sort((one, other) => other[1] - one[1]);
+	const order = tally(rows, shade.kind);
 	return { rank: new Map(order.map(([kind], place) => [kind, Math.min(place, 7)])), order };
 }
 
 const grouped = (data, key) => {
 	const label = data.labels[key];
-	if (!label) return [{ name: "", rows: data.names.map((_, row) => row) }];
+	if (!label) return [{ name: "", rows: [...data.names.keys()] }];
 	const groups = label.values.map((value) => ({ name: value || "no such label", rows: [] }));
 	label.of.forEach((value, row) => groups[value].rows.push(row));
 	return groups.filter(({ rows }) => rows.length).sort((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }));
@@ -49,7 +49,7 @@ function Tip({ data, row, shade }) {
 	return html`<strong><${Name}>${data.names[row]}<//></strong>
 		${shade.kind && html`<span>${shade.names[shade.kind(row)]}</span>`}
 		<dl class="facts">
-			${figures.map((resource) => html`<dt key=${resource}>${resource}</dt><dd>${quantity(resource, data.requested[resource][row])} of ${quantity(resource, data.allocatable[resource][row])} (${percent(share(data.requested[resource][row], data.allocatable[resource][row]))})</dd>`)}
+			${figures.map((resource) => html`<dt key=${resource}>${resource}</dt><dd>${amounts(data, resource, row).join(" of ")} (${percent(filled(data, resource, row))})</dd>`)}
 			<dt>pods</dt><dd>${count(data.pods[row])} of ${count(data.allowedPods[row])}</dd>
 		</dl>
 		${data.unschedulable[row] ? html`<span class="badge warn">cordoned</span>` : null}`;
@@ -64,7 +64,7 @@ function Legend({ shade, ranks, colours }) {
 function NodeMap({ data, shade, by, group }) {
 	const colours = useMemo(() => (shade.share ? ramp() : kinds()), [theme.value, by]);
 	const empty = useMemo(() => colour("none"), [theme.value]);
-	const ranks = useMemo(() => (shade.kind ? ranked(shade, data.names.length) : null), [data, by]);
+	const ranks = useMemo(() => (shade.kind ? ranked(shade, [...data.names.keys()]) : null), [data, by]);
 	const groups = useMemo(() => grouped(data, group), [data.layout, data.names, group]);
 	const paint = useMemo(() => (row) => {
 		if (shade.kind) return colours[ranks.rank.get(shade.kind(row))];
@@ -83,14 +83,14 @@ function NodeMap({ data, shade, by, group }) {
 }
 
 function Nodes({ data, options }) {
-	const rows = useMemo(() => data.names.map((_, row) => row), [data.names]);
+	const rows = useMemo(() => [...data.names.keys()], [data.names]);
 	const columns = useMemo(() => [
-		{ key: "name", title: "Node", width: "minmax(160px,2fr)", narrow: true, sort: (row) => data.names[row], cell: (row) => html`<a href=${nodeLink(data.names[row])} tabindex="-1"><${Name}>${data.names[row]}<//></a>` },
+		{ key: "name", title: "Node", width: "minmax(160px,2fr)", narrow: true, sort: (row) => data.names[row], cell: (row) => html`<${Node} name=${data.names[row]} quiet />` },
 		{ key: "pods", title: "Pods", width: "80px", small: "64px", narrow: true, end: true, sort: (row) => data.pods[row], cell: (row) => count(data.pods[row]) },
 		...data.resources.slice(0, 4).map((resource) => ({
 			key: resource, title: resource, width: "minmax(110px,1fr)", narrow: resource === "cpu", end: true,
-			sort: (row) => share(data.requested[resource][row], data.allocatable[resource][row]) || 0,
-			cell: (row) => `${quantity(resource, data.requested[resource][row])} / ${quantity(resource, data.allocatable[resource][row])}`,
+			sort: (row) => filled(data, resource, row) || 0,
+			cell: (row) => amounts(data, resource, row).join(" / "),
 		})),
 		{ key: "taints", title: "Taints", width: "minmax(120px,1.5fr)", sort: (row) => data.taints.of[row], cell: (row) => taintWords(data.taints.sets[data.taints.of[row]]) || "–" },
 	], [data]);
@@ -99,11 +99,11 @@ function Nodes({ data, options }) {
 }
 
 const Tiles = ({ data }) => html`<dl class="tiles">
-	<div class="tile"><dt>Nodes</dt><dd>${count(data.names.length)}</dd></div>
-	<div class="tile"><dt>Pods</dt><dd>${count(sum(data.pods))}</dd></div>
+	<${Tile} name="Nodes">${count(data.names.length)}<//>
+	<${Tile} name="Pods">${count(sum(data.pods))}<//>
 	${data.resources.filter((resource) => sum(data.requested[resource]) > 0).slice(0, 3).map((resource) => {
 		const [used, all] = [sum(data.requested[resource]), sum(data.allocatable[resource])];
-		return html`<div class="tile" key=${resource}><dt>${resource} requested</dt><dd>${percent(used / all)} <small>${quantity(resource, used)} of ${quantity(resource, all)}</small></dd></div>`;
+		return html`<${Tile} key=${resource} name="${resource} requested">${percent(used / all)} <small>${quantity(resource, used)} of ${quantity(resource, all)}</small><//>`;
 	})}
 </dl>`;
 

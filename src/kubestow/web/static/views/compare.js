@@ -7,17 +7,17 @@ import { count, figure, percent, plural } from "../lib/format.js";
 import { Answer, Empty } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 import { YamlForm } from "../parts/yaml.js";
-import { Node, POD_COLUMN, Title } from "../parts/words.js";
+import { Figures, Node, POD_COLUMN, Tile, Title, largest } from "../parts/words.js";
 
 const KINDS = { score: ["score", "accent"], refused: ["refused", "bad"], placed: ["only B places", "ok"], unplaced: ["only A places", "warn"], tie: ["tie", ""], unknown: ["unknown", ""] };
 
-const nodeOr = (name, message) => (name ? html`<${Node} name=${name} focusable=${false} />` : html`<span class="hint" title=${message}>nowhere</span>`);
+const nodeOr = (name, message) => (name ? html`<${Node} name=${name} quiet />` : html`<span class="hint" title=${message}>nowhere</span>`);
 const COLUMNS = [
 	POD_COLUMN,
 	{ key: "a", title: "A", width: "minmax(110px,1fr)", narrow: true, sort: (row) => row.a || "", cell: (row) => nodeOr(row.a, row.message) },
 	{ key: "b", title: "B", width: "minmax(110px,1fr)", narrow: true, sort: (row) => row.b || "", cell: (row) => nodeOr(row.b, row.message) },
 	{ key: "by", title: "Score changed by", width: "minmax(160px,2fr)", cell: ({ by, message }) => {
-		const words = Object.entries(by || {}).sort((one, other) => Math.abs(other[1]) - Math.abs(one[1])).map(([plugin, points]) => `${plugin} ${points > 0 ? "+" : ""}${figure(points)}`).join(", ") || message || "–";
+		const words = largest(Object.entries(by || {})).map(([plugin, points]) => `${plugin} ${points > 0 ? "+" : ""}${figure(points)}`).join(", ") || message || "–";
 		return html`<span title=${words}>${words}</span>`;
 	} },
 ];
@@ -26,11 +26,11 @@ function Difference({ result }) {
 	const { a, b, pods, moved, figures = [], groups } = result;
 	const { options } = route.value;
 	return html`
-		<dl class="tiles"><div class="tile"><dt>Pods compared</dt><dd>${count(pods)}</dd></div>
-			<div class="tile"><dt>Moved</dt><dd>${count(moved)} <small>${pods ? percent(moved / pods) : ""}</small></dd></div>
-			<div class="tile"><dt>A</dt><dd class="what"><bdi>${a}</bdi></dd></div><div class="tile"><dt>B</dt><dd class="what"><bdi>${b}</bdi></dd></div></dl>
-		${figures.length > 0 && html`<section class="panel"><h2>Side by side</h2><div class="scroll" tabindex="0" role="region" aria-label="Figures side by side"><table><thead><tr><th scope="col">Figure</th><th scope="col" class="end">A</th><th scope="col" class="end">B</th><th scope="col" class="end">Difference</th></tr></thead>
-			<tbody>${figures.map(({ name, a: one, b: other }) => html`<tr key=${name}><th scope="row">${name}</th><td class="end">${figure(one)}</td><td class="end">${figure(other)}</td><td class="end">${one == null || other == null ? "–" : `${other > one ? "+" : ""}${figure(other - one)}`}</td></tr>`)}</tbody></table></div></section>`}
+		<dl class="tiles"><${Tile} name="Pods compared">${count(pods)}<//>
+			<${Tile} name="Moved">${count(moved)} <small>${pods ? percent(moved / pods) : ""}</small><//>
+			<${Tile} name="A"><bdi>${a}</bdi><//><${Tile} name="B"><bdi>${b}</bdi><//></dl>
+		${figures.length > 0 && html`<section class="panel"><h2>Side by side</h2><${Figures} label="Figures side by side" columns=${["Figure", "A", "B", "Difference"]}
+			rows=${figures.map(({ name, a: one, b: other }) => [name, figure(one), figure(other), one == null || other == null ? "–" : `${other > one ? "+" : ""}${figure(other - one)}`])} /></section>`}
 		${groups.length === 0 ? html`<${Empty} title="Nothing moved" icon="compare">Both put every pod in the same place.<//>`
 		: groups.map(({ why, kind, count: size, pods: some }, number) => html`<section class="panel group" key=${why + kind}><details open=${options.why != null ? options.why === String(number) : number === 0} onToggle=${(event) => event.target.open && setOptions({ why: number })}>
 			<summary><span class=${`badge ${KINDS[kind]?.[1] ?? ""}`}>${KINDS[kind]?.[0] || kind}</span><b>${count(size)}</b><span class="grow">${why}</span></summary>

@@ -9,7 +9,7 @@ import { Title } from "../parts/words.js";
 /** Plugins in the order of the points at which they act first. */
 const pluginsOf = ({ points }) => [...new Set(Object.values(points).flatMap((plugins) => plugins.map(({ name }) => name)))];
 
-const title = (point) => point.replace(/([A-Z])/g, " $1").replace(/^./, (first) => first.toUpperCase()).replace(/^(Pre|Post|Multi|Queue) /, (word) => word.trim());
+const title = (point) => point.replace(/^./, (first) => first.toUpperCase());
 
 function Profile({ profile, chosen }) {
 	const points = useMemo(() => Object.keys(profile.points).filter((point) => profile.points[point].length), [profile]);

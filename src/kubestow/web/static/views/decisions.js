@@ -11,8 +11,8 @@ import { Node, Outcome, POD_COLUMN, Title, brief } from "../parts/words.js";
 const COLUMNS = [
 	{ key: "time", title: "Time", width: "110px", small: "76px", narrow: true, sort: ({ id }) => id, cell: ({ time }) => clock(time) },
 	POD_COLUMN,
-	{ key: "outcome", title: "Outcome", width: "130px", small: "120px", narrow: true, sort: ({ outcome }) => outcome, cell: ({ outcome }) => html`<${Outcome} of=${outcome} />` },
-	{ key: "where", title: "Node, or why not", width: "minmax(200px,3fr)", sort: ({ chosen, message }) => chosen || message, cell: ({ chosen, message }) => (chosen ? html`<${Node} name=${chosen} focusable=${false} />` : html`<span title=${message}>${brief(message)}</span>`) },
+	{ key: "outcome", title: "Outcome", width: "130px", small: "120px", narrow: true, sort: true, cell: ({ outcome }) => html`<${Outcome} of=${outcome} />` },
+	{ key: "where", title: "Node, or why not", width: "minmax(200px,3fr)", sort: ({ chosen, message }) => chosen || message, cell: ({ chosen, message }) => (chosen ? html`<${Node} name=${chosen} quiet />` : html`<span title=${message}>${brief(message)}</span>`) },
 	{ key: "took", title: "Deciding", width: "90px", end: true, sort: (row) => row.seconds, cell: (row) => duration(row.seconds) },
 	{ key: "waited", title: "Waited", width: "90px", end: true, sort: ({ queue }) => queue?.waited, cell: ({ queue }) => duration(queue?.waited) },
 ];
@@ -29,5 +29,5 @@ export function Decisions() {
 		${plugin && html`<p class="banner past">Only pods that <strong>${plugin}</strong> rejected. <button onClick=${() => setOptions({ plugin: null })}>Show all</button></p>`}
 		<${Answer} of=${answer} what="Reading decisions">${({ items }) => (items.length
 			? html`<${Table} id="decisions" fill label="Decisions" rows=${items} columns=${COLUMNS} order=${route.value.options.sort} onOrder=${(sort) => setOptions({ sort })} onOpen=${({ pod }) => go("pod", pod.split("/"))} />`
-			: html`<${Empty} title="No decisions${outcome || plugin ? " like that" : " yet"}" icon="decision">${outcome || plugin ? "None of those that are kept matches." : "Create a pod, and how it was placed shows up here."}<//>`)}<//>`;
+			: html`<${Empty} title="No decisions${outcome || plugin ? " like that" : " yet"}" icon="decisions">${outcome || plugin ? "None of those that are kept matches." : "Create a pod, and how it was placed shows up here."}<//>`)}<//>`;
 }

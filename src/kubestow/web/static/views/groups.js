@@ -10,18 +10,18 @@ import { Table } from "../parts/table.js";
 import { Name, Node, Outcome, Pod, Title, numbers } from "../parts/words.js";
 
 const COLUMNS = [
-	{ key: "group", title: "Group", width: "minmax(160px,2fr)", narrow: true, sort: ({ group }) => group, cell: ({ group }) => html`<a href=${link("groups", group.split("/"))} tabindex="-1"><${Name}>${group}<//></a>` },
+	{ key: "group", title: "Group", width: "minmax(160px,2fr)", narrow: true, sort: true, cell: ({ group }) => html`<a href=${link("groups", group.split("/"))} tabindex="-1"><${Name}>${group}<//></a>` },
 	{ key: "state", title: "State", width: "150px", small: "110px", narrow: true, sort: ({ pending }) => pending, cell: ({ pending, scheduled }) => (pending ? html`<span class="badge bad">${plural(pending, "pod")} wait</span>` : scheduled ? html`<span class="badge ok">placed</span>` : html`<span class="badge">no pods</span>`) },
 	numbers("minCount", "At least", "90px"),
 	numbers("scheduled", "Scheduled", "96px", { narrow: true }),
-	{ key: "nodes", title: "Nodes", width: "minmax(140px,2fr)", cell: ({ nodes }) => nodes.slice(0, 4).map((name, place) => html`${place > 0 && ", "}<${Node} key=${name} name=${name} focusable=${false} />`) },
+	{ key: "nodes", title: "Nodes", width: "minmax(140px,2fr)", cell: ({ nodes }) => nodes.slice(0, 4).map((name, place) => html`${place > 0 && ", "}<${Node} key=${name} name=${name} quiet />`) },
 ];
 
 const Placements = ({ placements, minCount }) => html`<section class="panel"><h2>Placements that were tried</h2>
-	<ul class="placements">${placements.map(({ name, nodes, placed, reasons = [] }, number) => html`<li key=${number}>
+	<ul class="stack placements">${placements.map(({ name, nodes, placed, reasons = [] }, number) => html`<li key=${number}>
 		<div class="row"><strong class="grow"><bdi>${name || "all nodes"}</bdi></strong><span class="hint">${plural(nodes, "node")}</span></div>
 		<span class="meter"><i class=${placed >= minCount ? "good" : ""} style=${{ width: `${Math.min(100, (placed / Math.max(1, minCount)) * 100)}%` }}></i></span>
-		<div class="hint"><strong>${count(placed)} of ${count(minCount)}</strong> ${minCount === 1 ? "pod" : "pods"} found a node${reasons.length ? `; the next was stopped by: ${reasons.map((reason) => (typeof reason === "string" ? reason : reason.reason || JSON.stringify(reason))).join(", ")}` : ""}</div></li>`)}</ul></section>`;
+		<div class="hint"><strong>${count(placed)} of ${count(minCount)}</strong> ${minCount === 1 ? "pod" : "pods"} found a node${reasons.length ? `; the next was stopped by: ${reasons.join(", ")}` : ""}</div></li>`)}</ul></section>`;
 
 function Group({ names }) {
 	const answer = useAnswer(path("groups", ...names), when());
@@ -34,7 +34,7 @@ function Group({ names }) {
 				${message && html`<p class="notice bad">${message}</p>`}
 				<div class="columns">${outcome !== "scheduled" && html`<${WouldFit} changes=${wouldFitIf || []} stuck />`}
 					${placements.length > 0 && html`<${Placements} placements=${placements} minCount=${minCount || pods || 1} />`}
-					${Object.keys(chosen).length > 0 && html`<section class="panel"><h2>Where its pods would go</h2><ul class="list">${Object.entries(chosen).map(([pod, node]) => html`<li key=${pod}><span class="grow"><${Pod} pod=${pod.includes("/") ? pod : `${names[0]}/${pod}`} /></span><${Node} name=${node} /></li>`)}</ul></section>`}</div>
+					${Object.keys(chosen).length > 0 && html`<section class="panel"><h2>Where its pods would go</h2><ul class="list">${Object.entries(chosen).map(([pod, node]) => html`<li key=${pod}><span class="grow"><${Pod} pod=${pod} /></span><${Node} name=${node} /></li>`)}</ul></section>`}</div>
 				${(notes || []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}`;
 		}}<//>`;
 }

@@ -50,7 +50,7 @@ export function PodDecision() {
 	if (answer.error?.status === 404 && !answer.data) {
 		return html`<h1><${Name}>${pod}<//></h1>
 			${waits ? html`<p class="row"><${State} of=${waits.state} /> ${waits.reason}</p>` : null}
-			<${Empty} title="No decision about this pod" icon="decision">${answer.error.message}. It was not tried yet, or it was decided longer ago than records reach.<//>`;
+			<${Empty} title="No decision about this pod" icon="decisions">${answer.error.message}. It was not tried yet, or it was decided longer ago than records reach.<//>`;
 	}
 	return html`<${Answer} of=${answer} what="Reading the decision">${({ decision, attempts, matrix, runnerUp }) => {
 		const pending = !decision.chosen && moment() == null && options.id == null;

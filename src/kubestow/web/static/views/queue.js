@@ -7,27 +7,21 @@ import { clock, count, duration, plural, splitPod } from "../lib/format.js";
 import { Scrubber } from "../parts/scrubber.js";
 import { Answer, Empty, Loading } from "../parts/states.js";
 import { Table } from "../parts/table.js";
-import { Bars, Node, Outcome, POD_COLUMN, Side, State, STATES, Title, brief, numbers } from "../parts/words.js";
+import { Bars, Node, Outcome, POD_COLUMN, Side, State, STATES, Title, brief, numbers, tally } from "../parts/words.js";
 import { Moves } from "../parts/strip.js";
 
 const until = (moment) => (moment == null ? "–" : moment <= now() ? "due" : `in ${duration(moment - now())}`);
 const woken = ({ event, hint }) => (event ? `${event}${hint ? ` (${hint})` : ""}` : "–");
 const COLUMNS = [
 	POD_COLUMN,
-	{ key: "state", title: "State", width: "160px", small: "120px", narrow: true, sort: ({ state }) => state, cell: ({ state }) => html`<${State} of=${state} />` },
-	{ key: "reason", title: "Reason", width: "minmax(160px,2.4fr)", sort: ({ reason }) => reason, cell: ({ reason }) => html`<span title=${reason}>${brief(reason) || "–"}</span>` },
+	{ key: "state", title: "State", width: "160px", small: "120px", narrow: true, sort: true, cell: ({ state }) => html`<${State} of=${state} />` },
+	{ key: "reason", title: "Reason", width: "minmax(160px,2.4fr)", sort: true, cell: ({ reason }) => html`<span title=${reason}>${brief(reason) || "–"}</span>` },
 	numbers("priority", "Priority", "86px"),
 	numbers("attempts", "Attempts", "96px"),
 	{ key: "age", title: "Age", width: "92px", small: "76px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
-	{ key: "retry", title: "Next retry", width: "100px", end: true, sort: ({ retry }) => retry, cell: ({ retry }) => until(retry) },
+	{ key: "retry", title: "Next retry", width: "100px", end: true, sort: true, cell: ({ retry }) => until(retry) },
 	{ key: "event", title: "Woken by", width: "minmax(120px,1.2fr)", sort: woken, cell: woken },
 ];
-
-const tally = (rows, key) => {
-	const sizes = new Map();
-	for (const row of rows) sizes.set(key(row), (sizes.get(key(row)) || 0) + 1);
-	return [...sizes].sort((one, other) => other[1] - one[1]);
-};
 
 /** One pod, followed wherever it goes: its place in the queue, then where it landed. */
 function Followed({ uid, row, pod }) {

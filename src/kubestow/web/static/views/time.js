@@ -8,7 +8,7 @@ import { kinds } from "../parts/canvas.js";
 import { Chart } from "../parts/chart.js";
 import { Scrubber, pendingOf, useTimes } from "../parts/scrubber.js";
 import { Answer, Empty } from "../parts/states.js";
-import { STATES, Title } from "../parts/words.js";
+import { STATES, Tile, Title } from "../parts/words.js";
 
 const total = (values) => values.reduce((sum, value) => sum + (value || 0), 0);
 const rate = (counts, spans) => counts.map((number, point) => number / spans[point]);
@@ -38,7 +38,7 @@ export function Time() {
 		: html`
 			<dl class="tiles">
 				${Object.entries({ Bound: total(data.bound), Attempts: total(data.attempts), "Most a second": Math.max(...rate(data.bound, data.seconds)), "Most pending": Math.max(...pendingOf(data)), Preemptions: total(data.preemptions) })
-					.map(([name, number]) => html`<div class="tile" key=${name}><dt>${name}</dt><dd>${figure(number)}</dd></div>`)}
+					.map(([name, number]) => html`<${Tile} key=${name} name=${name}>${figure(number)}<//>`)}
 			</dl>
 			<${Scrubber} />
 			<div class="charts">${drawn.map(({ title, lines, format }) => html`<${Chart} key=${title} title=${title} times=${data.time} lines=${lines} format=${format || figure} at=${moment()} onPick=${(moment) => setOptions({ at: moment.toFixed(2) })} />`)}</div>`}`}<//>`;
