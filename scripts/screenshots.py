@@ -58,6 +58,8 @@ profiles:
 """
 PAUSE = 1.5
 """Seconds in which a view has drawn itself."""
+TALL = 930
+"""A window in which the matrix is in sight, too."""
 
 
 def deployment(name: str, replicas: int, requests: str, spec: str) -> str:
@@ -127,6 +129,7 @@ def take(folder: Path, address: str) -> None:
             for name, place in views(page).items():
                 page.evaluate("place => { location.hash = place }", place)
                 prepare(page, name)
+                page.set_viewport_size({"width": width, "height": TALL if name == "pending" else height})
                 page.wait_for_timeout(PAUSE * 1000)
                 page.screenshot(path=folder / f"{name}-{setting}.png")
         page = browser.new_page()
