@@ -96,16 +96,16 @@ class Observer:
         connection = self._api.connect(timeout=_LIST_AGAIN)
         try:
             connection.request("GET", f"{KINDS[kind]}?watch=1&resourceVersion={version}", headers=self._api.headers())
-            response = connection.getresponse()
-            while not self._stopped.is_set() and (line := response.readline()):
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    return
-                with self._lock:
-                    if event["type"] == "DELETED":
-                        self._objects[kind].pop(_uid(event["object"]), None)
-                    elif event["type"] != "BOOKMARK":
-                        self._take(kind, event["object"])
+            with connection.getresponse() as response:
+                while not self._stopped.is_set() and (line := response.readline()):
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        return
+                    with self._lock:
+                        if event["type"] == "DELETED":
+                            self._objects[kind].pop(_uid(event["object"]), None)
+                        elif event["type"] != "BOOKMARK":
+                            self._take(kind, event["object"])
         finally:
             connection.close()
 

@@ -152,8 +152,8 @@ class Api:
                 self._connection = self._connection or self.connect()
                 data = None if body is None else json.dumps(body)
                 self._connection.request(method, path, data, self.headers(content_type))
-                response = self._connection.getresponse()
-                text = response.read()
+                with self._connection.getresponse() as response:
+                    text = response.read()
             except (OSError, http.client.HTTPException):
                 if self._connection is not None:
                     self._connection.close()

@@ -7,8 +7,11 @@ import signal
 import ssl
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,17 @@ def _read(port: int, path: str) -> str:
         return text
 
 
+def _found(port: int, path: str) -> str:
+    """Empty while there is nothing yet: the page looks once a second."""
+    try:
+        return _read(port, path)
+    except urllib.error.HTTPError as error:
+        if error.code != HTTPStatus.NOT_FOUND:
+            raise
+        error.close()
+        return ""
+
+
 def _unpacked(recording: Path) -> str:
     return gzip.decompress(recording.read_bytes()).decode()
 
@@ -99,8 +113,8 @@ def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
         admin.create(PODS, planted)
         admin.create(PODS, pod("too-big", cpu="64") | {"spec": pod("x", cpu="64")["spec"]})
         until(lambda: admin.get(f"{PODS}/p")["spec"].get("nodeName"), scheduler)
-        pages = {path: _read(port, path) for path in PAGES}
         until(lambda: decisions.exists() and "default/p" in decisions.read_text())
+        pages = {path: until(partial(_found, port, path), scheduler) for path in PAGES}
         until(lambda: recording.exists() and "too-big" in _unpacked(recording))
     finally:
         scheduler.close()
