@@ -413,7 +413,7 @@ TARGETS: dict[str, Target] = {
     "kubeconfig": Target(_read_kubeconfig, [yaml.safe_dump(_ACCESS).encode(), *_json(_ACCESS)]),
     "object files": Target(_read_objects, [yaml.safe_dump_all(_WHOLE).encode(), *_json(*_objects())]),
     "scenarios": Target(_read_scenario, [EXAMPLE.encode(), *_FOREIGN, *_json(*yaml.safe_load_all(EXAMPLE))]),
-    "recordings": Target(_read_recording, [_RECORD, gzip.compress(_RECORD)]),
+    "recordings": Target(_read_recording, [_RECORD, gzip.compress(_RECORD, mtime=0)]),
     "extender answers": Target(_extended, _EXTENDED),
     "CEL": Target(_expressed, _EXPRESSIONS),
     "quantities": Target(_amount, [b"1", b"100m", b"1.5Gi", b"12e3", b"9223372036854775807", b"-1n"]),

@@ -168,7 +168,7 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path, name: str, words: str) ->
     """With what is wrong."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.txt").write_text("hello")
-    (tmp_path / "odd.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
+    (tmp_path / "odd.gz").write_bytes(gzip.compress(b'{"a": 1}\n', mtime=0))
     ran = CliRunner().invoke(main, ["view", str(tmp_path / name)])
     assert ran.exit_code == 1
     assert words in ran.stderr
@@ -184,7 +184,7 @@ def changed(folder: Path, into: Path, name: str, content: bytes) -> Path:
 
 
 def lines(*trees: Any) -> bytes:
-    return gzip.compress(b"".join(json.dumps(tree).encode() + b"\n" for tree in trees))
+    return gzip.compress(b"".join(json.dumps(tree).encode() + b"\n" for tree in trees), mtime=0)
 
 
 HEADER = {"kubestow": "moments", "version": 1, "configuration": {}}
