@@ -205,7 +205,8 @@ async def _wait_for(event: asyncio.Event, watcher: Watcher, scheduler: Process) 
     while not event.is_set():
         scheduler.check()
         try:
-            await asyncio.wait_for(event.wait(), 0.05)
+            async with asyncio.timeout(0.05):
+                await event.wait()
         except TimeoutError:
             if watcher.bound > seen:
                 seen, since = watcher.bound, time.perf_counter()

@@ -218,7 +218,8 @@ async def run_to_the_end(core: Core, api: InstantApi) -> None:
     while not api.finished.is_set() and api.bound > bound:
         bound = api.bound
         try:
-            await asyncio.wait_for(api.finished.wait(), _STALLED_SECONDS)
+            async with asyncio.timeout(_STALLED_SECONDS):
+                await api.finished.wait()
         except TimeoutError:
             continue
     await core.scheduler.binder.drain()

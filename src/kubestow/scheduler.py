@@ -349,6 +349,7 @@ class Scheduler:
             await self._work_arrived.wait()
             return
         try:
-            await asyncio.wait_for(self._work_arrived.wait(), max(wakeup - self._clock.now(), 0.0))
+            async with asyncio.timeout(max(wakeup - self._clock.now(), 0.0)):
+                await self._work_arrived.wait()
         except TimeoutError:
             pass

@@ -44,6 +44,8 @@ class Proxy:
         self._plane = plane
         self._chance = random.Random(seed)
         self.likelihood = 0.0
+        self.unreachable = False
+        """Whether nothing is passed on."""
         self.hook: Hook | None = None
         self.happened: Counter[str] = Counter()
         self.port = 0
@@ -108,6 +110,9 @@ class Proxy:
         self._connections.add(request.transport)
         watches = "watch" in request.query
         try:
+            if self.unreachable:
+                self.happened["unreachable"] += 1
+                raise CutError
             if fault := self._drawn(_OF_WATCHES if watches else _OF_REQUESTS):
                 self.happened[fault.__name__.strip("_")] += 1
                 return await fault(self, request)

@@ -161,7 +161,7 @@ def _frozen(world: World, leader: str) -> None:
 
 def _cut_off(world: World, leader: str) -> None:
     """It reaches nobody, but runs on."""
-    world.proxy(leader).likelihood = 1.0
+    world.proxy(leader).unreachable = True
     world.proxy(leader).cut_all()
 
 
@@ -170,7 +170,7 @@ def _recovered(world: World, name: str) -> None:
     scheduler = world.schedulers[name]
     scheduler.send(signal.SIGCONT)
     if name in world.proxies:
-        world.proxies[name].likelihood = 0.0
+        world.proxies[name].unreachable = False
     end = time.monotonic() + 15.0
     while scheduler.runs and time.monotonic() < end:
         time.sleep(0.05)

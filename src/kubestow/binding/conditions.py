@@ -27,7 +27,8 @@ class Conditions:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = condition
         try:
-            await asyncio.wait_for(future, seconds)
+            async with asyncio.timeout(seconds):
+                await future
         except TimeoutError:
             return False
         finally:

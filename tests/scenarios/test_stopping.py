@@ -1,0 +1,27 @@
+"""Being asked to stop, whatever happens in the same moment."""
+
+import asyncio
+
+import pytest
+
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_scheduler_stops_though_work_arrives(turns: int) -> None:
+    """It is cancelled so many turns of the loop after a pod came, while it waits for the next retry."""
+
+    async def stop() -> bool:
+        scheduler.cluster.add(make_pod("late"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        scheduler._running.cancel()
+        done, _ = await asyncio.wait({scheduler._running}, timeout=1000.0)
+        return bool(done)
+
+    with SchedulerHarness() as scheduler:
+        scheduler.cluster.add(make_node("n", cpu="1"))
+        scheduler.cluster.add(make_pod("big", cpu="2"))
+        scheduler.run_for(1.0)
+        assert scheduler.core.queue.next_wakeup() is not None
+        assert scheduler.loop.run_until_complete(stop())
