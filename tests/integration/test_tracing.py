@@ -9,7 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as answers
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as rpc
 
 from apiserver.running import TOKEN, Running
 from client.scripted import Answer, Request, opened, serving
@@ -49,9 +52,6 @@ def test_what_is_not_said() -> None:
 @pytest.fixture
 def received() -> Iterator[tuple[str, list[Any]]]:
     """Where a receiver listens, and the spans it gets."""
-    grpc = pytest.importorskip("grpc", reason="kubestow[otel] is not installed")
-    rpc = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc")
-    answers = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     spans: list[Any] = []
 
     class Receiver(rpc.TraceServiceServicer):  # type: ignore[misc, name-defined]

@@ -28,7 +28,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "nindent": lambda width, text: "\n" + _indent(width, text),
     "quote": lambda value: json.dumps(str(value)),
     "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
-    "toJson": lambda value: json.dumps(value, sort_keys=True),
+    "toJson": lambda value: json.dumps(value, sort_keys=True, separators=(",", ":")),
     "toYaml": lambda value: yaml.safe_dump(value, default_flow_style=False).rstrip("\n"),
 }
 

@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -95,6 +96,22 @@ def test_values_reach_the_objects() -> None:
     assert chart["ClusterRole"]["rules"][-1]["resourceNames"] == ["mine"]
     mark = chart["Deployment"]["spec"]["template"]["metadata"]["annotations"]
     assert mark != _chart()["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+
+
+@pytest.mark.skipif(which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize("values", [{}, {"configuration": "a: 1\nb: [2]", "extraArgs": ["--v=2"], "leaseName": "l"}])
+def test_helm_renders_the_same(values: dict[str, Any], tmp_path: Path) -> None:
+    """What the renderer of these tests makes of the chart; and helm's own checks find nothing."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+
+    def helm(*words: str) -> str:
+        command = ["helm", *words, f"--values={file}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    helm("lint", "--strict", str(CHART))
+    rendered = list(yaml.safe_load_all(helm("template", "kubestow", str(CHART), f"--namespace={NAMESPACE}")))
+    assert {obj["kind"]: obj for obj in rendered} == _chart(**values)
 
 
 def test_the_embedded_server_takes_the_chart(plane: Running) -> None:
