@@ -5,13 +5,13 @@ PYTHON ?= python3
 CONFORMANCE ?= ../shared/conformance
 VENV := .venv
 BIN := $(VENV)/bin
-# A kubectl out of `make kubectl`, before an older one.
-export PATH := $(CURDIR)/.tools/kubectl:$(PATH)
+# What `make kubectl` and `make promtool` got, before what is older.
+export PATH := $(CURDIR)/.tools/kubectl:$(CURDIR)/.tools/promtool:$(PATH)
 # Tests start many programs of ours: compile each module once, not at every start.
 unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 
-.PHONY: help up test kubectl browser screenshots check fmt conformance bench chaos docs lock image clean
+.PHONY: help up test kubectl promtool browser screenshots check fmt conformance bench chaos docs lock image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ test: $(VENV)/.dev ## set up and run the tests
 
 kubectl: ## get kubectl 1.32 or newer out of this machine's packages, for the tests that need it
 	scripts/kubectl
+
+promtool: ## get promtool out of this machine's packages, for the tests of alerts and dashboard
+	scripts/promtool
 
 browser: $(VENV)/.dev ## get Chromium, Playwright and axe-core, for the tests of the page
 	scripts/browser
