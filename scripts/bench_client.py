@@ -30,6 +30,7 @@ from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.informer import Informer
 from kubestow.client.reflector import Reflector
+from kubestow.client.refusals import Refusals
 from kubestow.client.requests import Requests
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
@@ -222,7 +223,7 @@ async def watch(url: str, ca: bytes) -> float:
     channel = open_channel(access, environ={}, clock=WallClock())
     counter = Counter()
     client = ApiClient(channel, user_agent="kubestow/bench")
-    task = asyncio.create_task(Reflector(client, Informer(PODS, counter), lambda: 0.5).run())
+    task = asyncio.create_task(Reflector(client, Informer(PODS, counter), lambda: 0.5, Refusals()).run())
     seconds: float = await counter.taken
     task.cancel()
     channel.close()

@@ -122,17 +122,20 @@ class _Forbidding(http.server.BaseHTTPRequestHandler):
     """An API server that lets its caller list only some resources."""
 
     objects: dict[str, list[dict[str, Any]]] = {}
+    lacks = ""
+    """The beginning of paths that it does not serve."""
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         found = self.objects.get(path)
+        code, reason = (404, "NotFound") if self.lacks and path.startswith(self.lacks) else (403, "Forbidden")
         if found is None:
             message = f"cannot list {path}"
-            body: dict[str, Any] = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}
+            body: dict[str, Any] = {"kind": "Status", "code": code, "reason": reason, "message": message}
         else:
             body = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": found}
         data = json.dumps(body).encode()
-        self.send_response(403 if found is None else 200)
+        self.send_response(code if found is None else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -170,6 +173,18 @@ def test_what_may_not_be_listed_is_said(forbidding: str, tmp_path: Path, monkeyp
     assert line == "Error: nodes cannot be listed: cannot list /api/v1/nodes"
     (line,) = refused("web", "--kubeconfig", forbidding)
     assert line == "Error: pod shop/web cannot be read: cannot list /api/v1/namespaces/shop/pods/web"
+
+
+def test_what_the_server_lacks_is_said(forbidding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod that needs it is told that, and not that a claim is missing."""
+    monkeypatch.setattr(_Forbidding, "objects", {"/api/v1/nodes": [node("a")]})
+    monkeypatch.setattr(_Forbidding, "lacks", "/apis/resource.k8s.io/")
+    trial = pod("web")
+    trial["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpus"}]
+    path = tmp_path / "pod.json"
+    path.write_text(json.dumps(trial))
+    done = run("-f", str(path), "--kubeconfig", forbidding)
+    assert "resourceclaims.resource.k8s.io: the API server does not have them" in " ".join(done.output.split())
 
 
 def test_a_group_needs_to_be_seen(forbidding: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from kubestow.client.execplugin import ExecPlugin
 from kubestow.client.informer import Informer
 from kubestow.client.oidc import OidcSettings
 from kubestow.client.reflector import Reflector
+from kubestow.client.refusals import Refusals
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
 from kubestow.model.failures import UnauthorizedError
@@ -129,7 +130,7 @@ def test_watch_with_an_expired_token(tmp_path: Path) -> None:
             with opened(server, access_with(server.port, token_file=str(path))) as channel:
                 noted = Noted()
                 informer = Informer(PODS, noted)
-                task = asyncio.create_task(Reflector(client_of(channel), informer, middle).run())
+                task = asyncio.create_task(Reflector(client_of(channel), informer, middle, Refusals()).run())
                 await informer.synced.wait()
                 task.cancel()
                 await asyncio.wait({task})

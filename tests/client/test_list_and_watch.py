@@ -14,6 +14,7 @@ from client.scripted import Answer, Request, Script, ScriptedServer, client_of, 
 from client.virtualtime import run
 from kubestow.client.informer import Informer
 from kubestow.client.reflector import Reflector
+from kubestow.client.refusals import Refusals
 from kubestow.client.resources import DEVICE_CLASSES, NODES, PODS, Resource
 from kubestow.model.devices import DeviceClass
 
@@ -41,7 +42,7 @@ async def reflecting(
         with opened(server) as channel:
             noted = Noted()
             informer = Informer(resource, noted)
-            task = asyncio.create_task(Reflector(client_of(channel), informer, middle).run())
+            task = asyncio.create_task(Reflector(client_of(channel), informer, middle, Refusals()).run())
             try:
                 yield server, noted, informer
             finally:

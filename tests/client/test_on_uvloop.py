@@ -14,6 +14,7 @@ from client.tunnels import CONNECTED, proxying
 from kubestow.client.access import Access, open_channel
 from kubestow.client.informer import Informer
 from kubestow.client.reflector import Reflector
+from kubestow.client.refusals import Refusals
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
 from kubestow.model.failures import ConnectionLostError, TimedOutError
@@ -51,7 +52,7 @@ def test_requests_and_watches(tmp_path: Path, tls: bool) -> None:
                     await client.request("POST", "/stall", b"{}", seconds=0.005)
                 noted = Noted()
                 informer = Informer(PODS, noted)
-                task = asyncio.create_task(Reflector(client, informer, middle).run())
+                task = asyncio.create_task(Reflector(client, informer, middle, Refusals()).run())
                 await informer.synced.wait()
                 task.cancel()
                 await asyncio.wait({task})

@@ -37,13 +37,15 @@ def test_what_is_lacking_is_told_once(plane: RealControlPlane, tmp_path: Path) -
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as scheduler:
         try:
             until(lambda: plane.get(f"{PODS}/plain")["spec"].get("nodeName"), log.read_text)
+            until(lambda: plane.get(f"{PODS}/claiming")["status"].get("conditions"), log.read_text)
+            until(lambda: "does not have them" in log.read_text(), log.read_text)
         finally:
             scheduler.terminate()
     assert scheduler.wait(PATIENCE) == 0
     assert not plane.get(f"{PODS}/claiming")["spec"].get("nodeName")
     lines = [line for line in log.read_text().splitlines() if "does not have them" in line and "going on" in line]
-    assert sorted(word for line in lines for word in line.split() if word.startswith("resource=")) == [
-        'resource="deviceclasses.resource.k8s.io"',
-        'resource="resourceclaims.resource.k8s.io"',
-        'resource="resourceslices.resource.k8s.io"',
-    ]
+    [line] = lines
+    kinds = ("deviceclasses", "resourceclaims", "resourceslices")
+    assert f'resource="{", ".join(f"{kind}.resource.k8s.io" for kind in kinds)}"' in line
+    [condition] = plane.get(f"{PODS}/claiming")["status"]["conditions"]
+    assert "resourceclaims.resource.k8s.io: the API server does not have them" in condition["message"]

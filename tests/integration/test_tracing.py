@@ -54,7 +54,7 @@ def received() -> Iterator[tuple[str, list[Any]]]:
     """Where a receiver listens, and the spans it gets."""
     spans: list[Any] = []
 
-    class Receiver(rpc.TraceServiceServicer):  # type: ignore[misc, name-defined]
+    class Receiver(rpc.TraceServiceServicer):
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 the protocol's name
             spans.extend(
                 span for batch in request.resource_spans for scope in batch.scope_spans for span in scope.spans
@@ -62,7 +62,7 @@ def received() -> Iterator[tuple[str, list[Any]]]:
             return answers.ExportTraceServiceResponse()
 
     server = grpc.server(ThreadPoolExecutor(2))
-    rpc.add_TraceServiceServicer_to_server(Receiver(), server)
+    rpc.add_TraceServiceServicer_to_server(Receiver(), server)  # type: ignore[no-untyped-call]
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield f"127.0.0.1:{port}", spans

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from kubestow.client.api import ApiClient
 from kubestow.client.informer import Handler, Informer
 from kubestow.client.reflector import Reflector
+from kubestow.client.refusals import Refusals
 from kubestow.client.resources import ApiObject, Resource
 from kubestow.model.failures import TimedOutError
 
@@ -33,15 +34,16 @@ class Informers:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             first = [informer for informer in self._informers if informer not in self._last]
+            refusals = Refusals()
             for informer in first:
-                tasks.create_task(self._keep(informer), name=f"watch {informer.resource.name}")
+                tasks.create_task(self._keep(informer, refusals), name=f"watch {informer.resource.name}")
             for informer in first:
                 await informer.synced.wait()
             for informer in self._last:
-                tasks.create_task(self._keep(informer), name=f"watch {informer.resource.name}")
+                tasks.create_task(self._keep(informer, refusals), name=f"watch {informer.resource.name}")
 
-    async def _keep(self, informer: Informer[Any]) -> None:
-        await Reflector(self._client, informer, self._random).run()
+    async def _keep(self, informer: Informer[Any], refusals: Refusals) -> None:
+        await Reflector(self._client, informer, self._random, refusals).run()
 
     def unsynced(self) -> list[str]:
         """The resources whose initial state is not complete yet."""

@@ -15,6 +15,7 @@ from kubestow.client.api import ApiClient
 from kubestow.client.backoff import Backoff
 from kubestow.client.informer import Informer
 from kubestow.client.lists import PAGE, Lister
+from kubestow.client.refusals import Refusals
 from kubestow.client.resources import ApiObject
 from kubestow.client.watching import Watch
 from kubestow.model.failures import (
@@ -47,8 +48,11 @@ T = TypeVar("T", bound=ApiObject)
 class Reflector(Generic[T]):
     """Runs one resource."""
 
-    def __init__(self, client: ApiClient, informer: Informer[T], random: Callable[[], float]) -> None:
+    def __init__(
+        self, client: ApiClient, informer: Informer[T], random: Callable[[], float], refusals: Refusals
+    ) -> None:
         self._client = client
+        self._told = refusals
         self._informer = informer
         self._resource = informer.resource
         self._loop = asyncio.get_running_loop()
@@ -150,13 +154,7 @@ class Reflector(Generic[T]):
         problem = "does not have them" if lacking else "forbids to list and watch them"
         if type(error) is not self._refusal:
             self._refusal = type(error)
-            tell = log.warning if goes_on else log.error
-            tell(
-                f"The API server {problem}",
-                err=error,
-                resource=self._resource.name,
-                consequence="going on without" if goes_on else "cannot go on before this is solved",
-            )
+            self._told.add(self._resource, problem, error, goes_on=goes_on)
         if goes_on:
             self._informer.set_access(f"{self._resource.name}: the API server {problem}")
         return goes_on

@@ -40,7 +40,7 @@ class Reading(NamedTuple):
     notes: tuple[str, ...] = ()
     """What could not be."""
     unreadable: tuple[tuple[type, str], ...] = ()
-    """Kinds that the caller may not list, and why."""
+    """Kinds that the caller may not list, or the server does not have, and why."""
 
 
 class LiveCluster:
@@ -79,7 +79,8 @@ class LiveCluster:
         try:
             listed = await Lister(self._client, resource).fetch("0")
         except NotFoundError:
-            return Reading([])
+            problem = f"{resource.name}: the API server does not have them"
+            return Reading([], (), ((resource.kind, problem),) if resource.group else ())
         except ForbiddenError as error:
             if resource is NODES:
                 raise ExplainError(f"nodes cannot be listed: {error}") from None
