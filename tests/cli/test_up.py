@@ -1,5 +1,6 @@
 """`kubestow up`: a cluster in one process, from the first line to the last."""
 
+import fcntl
 import http.client
 import json
 import os
@@ -142,6 +143,18 @@ def test_it_ends_when_nobody_reads_on(start: Callable[..., Up]) -> None:
     assert up.process.wait(timeout=60) == 0
     assert up.process.stderr is not None
     assert up.process.stderr.read() == ""
+
+
+def test_it_goes_on_while_nobody_reads(start: Callable[..., Up]) -> None:
+    """With a pipe that is full, pods are scheduled as ever, and a signal ends it as ever."""
+    up = start("--nodes", "3")
+    assert up.process.stdout is not None
+    fcntl.fcntl(up.process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    for number in range(80):
+        up.create_pod(f"pod-{number}", cpu="5m")
+    assert len(up.pods_when("Running", 80)) == 80
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(timeout=60) == 0
 
 
 def test_a_terminal_gets_a_screen_and_has_it_taken_away_again(tmp_path: Path) -> None:

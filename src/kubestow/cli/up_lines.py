@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
+from kubestow.cli.patient_output import PatientOutput
 from kubestow.decisions.record import Record
 from kubestow.decisions.schema import SCHEDULED
 
@@ -18,14 +19,15 @@ _NODE, _PHASE = _FIELDS.index("spec.nodeName"), _FIELDS.index("status.phase")
 _CORDONED = BY_STORAGE["nodes"].selectable_fields.index("spec.unschedulable")
 
 
-async def tell(store: Store, decisions: Iterable[Record], write: Callable[[str], None]) -> None:
+async def tell(store: Store, decisions: Iterable[Record], output: PatientOutput) -> None:
     """Write what happens from now on, until cancelled or until writing fails."""
     lines = Lines(decisions)
     store.collection("pods").subscribers.append(lines.pod_changed)
     store.collection("nodes").subscribers.append(lines.node_changed)
     while True:
         for line in lines.take():
-            write(line)
+            output.say(line)
+        output.flush()
         await asyncio.sleep(SECONDS)
 
 

@@ -27,6 +27,7 @@ from rich.console import Console
 from kubestow import config
 from kubestow.apiserver import ControlPlane, Options, StartError
 from kubestow.cli import configuration_file, up_lines, up_manifests, up_view
+from kubestow.cli.patient_output import PatientOutput
 from kubestow.cli.policy_source import WARNING
 from kubestow.cli.up_manifests import Applicable
 from kubestow.cli.up_overview import Overview
@@ -152,12 +153,14 @@ async def _main(
     console: Console | None,
     warnings: "_Warnings",
 ) -> None:
-    serving = asyncio.create_task(_serve(settings, configuration, manifests, console, warnings), name="cluster")
+    output = PatientOutput(sys.stdout.fileno())
+    serving = asyncio.create_task(_serve(settings, configuration, manifests, console, warnings, output), name="cluster")
     _handle_signals(serving)
     try:
         await serving
     except asyncio.CancelledError:
-        click.echo("stopped")
+        output.say("stopped")
+        output.flush()
     except (StartError, ObjectsError, ProfileError, CallError, ListenError) as error:
         raise UpError(str(error)) from None
 
@@ -181,6 +184,7 @@ async def _serve(
     manifests: list[Applicable],
     console: Console | None,
     warnings: "_Warnings",
+    output: PatientOutput,
 ) -> None:
     async with ControlPlane(_options(settings, manifests)) as plane:
         access = find_access(str(plane.kubeconfig_path), "")
@@ -203,7 +207,7 @@ async def _serve(
                         head = up_view.Head(plane.url, address, kubeconfig, COMMANDS)
                         await up_view.show(console, overview, head, warnings.last)
                     else:
-                        await _tell(plane, scheduler)
+                        await _tell(plane, scheduler, output)
                 scheduling.cancel()
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
@@ -246,10 +250,10 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-async def _tell(plane: ControlPlane, scheduler: LiveScheduler) -> None:
+async def _tell(plane: ControlPlane, scheduler: LiveScheduler, output: PatientOutput) -> None:
     """Write lines; ends when nobody reads them any more."""
     try:
-        await up_lines.tell(plane.store, () if scheduler.decisions is None else scheduler.decisions, click.echo)
+        await up_lines.tell(plane.store, () if scheduler.decisions is None else scheduler.decisions, output)
     except BrokenPipeError:
         # Python would complain again when it flushes on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,64 @@
+"""Lines for a reader who may be away."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from kubestow.cli import patient_output
+from kubestow.cli.patient_output import PatientOutput
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """Where it is read, and where it is written."""
+    ends = os.pipe()
+    os.set_blocking(ends[0], False)
+    yield ends
+    for end in ends:
+        with suppress(OSError):
+            os.close(end)
+
+
+def read(pipe: tuple[int, int], output: PatientOutput) -> str:
+    """All that there is for a reader who comes back."""
+    found = b""
+    with suppress(BlockingIOError):
+        while piece := os.read(pipe[0], 1 << 20):
+            found += piece
+            output.flush()
+    return found.decode()
+
+
+def test_lines_come_as_they_were_said(pipe: tuple[int, int]) -> None:
+    """In order, and a line that is longer than a pipe takes at once comes whole."""
+    output = PatientOutput(pipe[1])
+    said = ["one", "x" * 100_000, "three"]
+    for line in said:
+        output.say(line)
+    output.flush()
+    assert read(pipe, output).splitlines() == said
+
+
+def test_nobody_is_waited_for(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a full pipe, flush returns; who comes back gets what was kept, and the number of lines that was not."""
+    monkeypatch.setattr(patient_output, "MOST", 5_000)
+    output = PatientOutput(pipe[1])
+    for number in range(20_000):
+        output.say(f"line {number}")
+        if number % 100 == 0:
+            output.flush()
+    *lines, last = read(pipe, output).splitlines()
+    assert len(lines) > 5_000
+    assert lines == [f"line {number}" for number in range(len(lines))]
+    assert last == f"({20_000 - len(lines)} lines are left out: nobody read them)"
+
+
+def test_a_reader_who_is_gone_is_told_of(pipe: tuple[int, int]) -> None:
+    """Then there is no use in going on."""
+    output = PatientOutput(pipe[1])
+    os.close(pipe[0])
+    output.say("hello")
+    with pytest.raises(BrokenPipeError):
+        output.flush()
