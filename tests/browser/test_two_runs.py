@@ -32,7 +32,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def test_two_runs_are_compared_and_looked_at(browser: Browser, address: str) -> None:
-    """What moved and why; either run can be looked at, at any moment of it; and nothing can be tried."""
+    """What moved and why; either run can be looked at, at any moment of it, and a pod tried in what it came to."""
     with tab(browser, address) as page:
         expect(page.get_by_role("banner").get_by_role("status")).to_have_text("Recorded")
         go(page, "#/compare")
@@ -45,5 +45,6 @@ def test_two_runs_are_compared_and_looked_at(browser: Browser, address: str) -> 
         slider.focus()
         page.keyboard.press("Home")
         expect(page.locator(".banner.past")).to_contain_text("To the end")
-        go(page, "#/try")
-        expect(page.get_by_role("main")).to_contain_text("A pod can be tried at a live scheduler")
+        go(page, "#/try?run=1")
+        page.get_by_role("button", name="Try").click()
+        expect(page.get_by_role("region", name="default/example")).to_contain_text("would go to node-")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubestow import config
+from kubestow.decisions.reading import read_groups
 from kubestow.explaining.world import Setup
-from kubestow.plugin.loading import PluginCollection
 from kubestow.testing import SchedulerHarness
 from kubestow.web.api import Api
 from kubestow.web.decisions import Recorded
@@ -19,6 +19,7 @@ from kubestow.web.local import HOST, LocalServer
 from kubestow.web.moments import Moment
 from kubestow.web.pages import Site
 from kubestow.web.run import Run, configuration_told
+from kubestow.web.scenes import Scene, collected
 from kubestow.web.trying import Bench
 from kubestow.web.watching import Watch, Watched
 
@@ -39,12 +40,18 @@ class Looking:
         self._watch = Watch(
             Watched(core.cluster, core.queue, core.waiting_pods, world.metrics, recorder, clock), number=1000
         )
+        decisions = Recorded(recorder)
+
+        def scene() -> Scene:
+            objects = collected(core)
+            return Scene(Setup(configuration, features), lambda: objects, clock.now())
+
         self.run = Run(
             "a test",
             self.history,
-            Recorded(recorder),
+            decisions,
             lambda: configuration_told(configuration, features),
-            Bench(core, recorder, clock, lambda: Setup(configuration, features), PluginCollection),
+            Bench(scene, decisions, recorded_group=lambda query: read_groups(recorder.groups, query).items),
             lambda: core.cluster.listers.pod_groups,
         )
 

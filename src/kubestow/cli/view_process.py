@@ -31,13 +31,13 @@ def _run(path: Path, configuration: str | None, plugins: PluginCollection, stack
     if not path.exists():
         raise ViewError(f"{path}: there is no such file or folder")
     if path.is_dir():
-        return read(path)
+        return read(path, plugins)
     if not is_recording(str(path)):
         raise ViewError(f"{path}: is neither a recording nor a folder of results")
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="kubestow-view-")))
     click.echo(f"Running {path} again ...", err=True)
     simulate((str(path),), 0, folder, configuration, plugins, config.Features())
-    run = read(folder)
+    run = read(folder, plugins)
     run.name = str(path)
     return run
 

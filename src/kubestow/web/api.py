@@ -77,7 +77,7 @@ class Api:
 
     def _about(self, asked: "Asked") -> Found:
         run, history = asked.run, asked.run.history
-        is_live = run.bench is not None
+        can = run.bench is not None
         return {
             "version": 1,
             "kubestow": __version__,
@@ -89,7 +89,8 @@ class Api:
             "to": history.end,
             "runs": [one.name for one in self._runs],
             "profiles": [profile["name"] for profile in run.configuration()["profiles"]],
-            "can": {"explain": is_live, "try": is_live, "compare": is_live or len(self._runs) == 2},
+            "can": {"explain": can, "try": can, "compare": can or len(self._runs) == 2},
+            "cannot": "" if can else run.cannot_try,
         }
 
     def _node(self, asked: "Asked") -> Found:
@@ -211,9 +212,9 @@ class Asked:
 
     @property
     def bench(self) -> Bench:
-        """Where pods are tried; raises ApiError for a run that is over."""
+        """Where pods are tried; raises ApiError if there is none."""
         if self.run.bench is None:
-            raise ApiError(404, "NotFound", "this run is over: pods can be tried in a live scheduler only")
+            raise ApiError(404, "NotFound", f"no pod can be tried here: {self.run.cannot_try}")
         return self.run.bench
 
 

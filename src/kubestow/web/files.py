@@ -1,4 +1,5 @@
-"""What a simulation leaves for the page, beside its results: its moments, a line each; and how that is read again.
+"""What a simulation leaves for the page, beside its results: its moments, a line each, and the objects that were there
+in the end; and how that is read again.
 
     {"kubestow":"moments","version":1,"configuration":{...}}     the first line of moments.jsonl.gz
     {"number":1,"time":1767225600.0,"figures":{...},...}         a moment; docs/reference/web-api.md has what is in it
@@ -10,21 +11,32 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import msgspec
 
+from kubestow import config
+from kubestow.config import ConfigError, Features
+from kubestow.config.features import SCHEDULING_GATES, FeatureGateError
 from kubestow.decisions.reading import Query
 from kubestow.decisions.schema import Decision
+from kubestow.explaining.world import Setup
+from kubestow.model.pod_groups import PodGroup
 from kubestow.model.timestamps import parse_time
+from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator.running import DECISIONS
 from kubestow.simulator.simulation import Simulation
+from kubestow.web import scenes
 from kubestow.web.decisions import Attempt, Refused, nodes_of, without_nodes
 from kubestow.web.history import History
 from kubestow.web.moments import Moment
 from kubestow.web.run import Run
+from kubestow.web.scenes import OBJECTS, Scene
+from kubestow.web.trying import Bench
 from kubestow.web.watching import Watch, Watched
+from kubestow.wiring.registry import in_tree_registry
 
 MOMENTS = "moments.jsonl.gz"
 VERSION = 1
@@ -62,6 +74,7 @@ def kept(simulation: Simulation, folder: Path, every: float, configuration: dict
         yield
         moments.write(anyway=True)
     part.replace(path)
+    scenes.write(scenes.collected(simulation.core), folder)
 
 
 class _Keeping:
@@ -98,8 +111,8 @@ class _Keeping:
 # Reading
 
 
-def read(folder: Path) -> Run:
-    """A simulation that was kept; raises ViewError."""
+def read(folder: Path, plugins: PluginCollection | None = None) -> Run:
+    """A simulation that was kept; `plugins` are there for what is tried. Raises ViewError."""
     history = History(_MOST_BYTES)
     try:
         header = _read_moments(folder / MOMENTS, history)
@@ -114,7 +127,27 @@ def read(folder: Path) -> Run:
         raise ViewError(f"{folder}: cannot be read: {error}") from None
     except msgspec.MsgspecError as error:
         raise ViewError(f"{folder / 'results.json'}: not results of a simulation: {error}") from None
-    return Run(str(folder), history, decisions, lambda: header.configuration, results=results)
+    run = Run(str(folder), history, decisions, lambda: header.configuration, results=results)
+    try:
+        run.bench = _bench(folder / OBJECTS, header.configuration, run, plugins or PluginCollection())
+    except ConfigError as error:
+        run.cannot_try = "\n".join(map(str, error.problems))
+    except FeatureGateError as error:
+        run.cannot_try = str(error)
+    return run
+
+
+def _bench(objects: Path, told: dict[str, Any], run: Run, plugins: PluginCollection) -> Bench | None:
+    """Where pods are tried as they would have been in the end; raises ConfigError, FeatureGateError."""
+    if not objects.exists():
+        return None
+    on = told.get("features", ())
+    features = Features.parse(",".join(f"{gate.name}={str(gate.name in on).lower()}" for gate in SCHEDULING_GATES))
+    configuration = config.load(told.get("yaml", ""), features, plugins)
+    setup = Setup(configuration, features, plugins.register(in_tree_registry()))
+    scene = Scene(setup, cache(partial(scenes.read, objects)), run.history.end)
+    run.groups = lambda: (obj for obj in scene.objects() if isinstance(obj, PodGroup))
+    return Bench(lambda: scene, run.decisions, lambda: plugins)
 
 
 def _read_moments(path: Path, history: History) -> Header:

@@ -6,6 +6,7 @@ A look may take no more than a small share of the time: after a long one, the ne
 import asyncio
 import time
 
+from kubestow.decisions.reading import read_groups
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.telling import tell_moves
 from kubestow.explaining.world import Setup
@@ -17,6 +18,7 @@ from kubestow.web.events import Events
 from kubestow.web.history import History
 from kubestow.web.pages import Site
 from kubestow.web.run import Run, ToldConfiguration
+from kubestow.web.scenes import Scene, collected
 from kubestow.web.trying import Bench
 from kubestow.web.watching import Watch, Watched
 from kubestow.wiring.live import LiveScheduler
@@ -43,13 +45,15 @@ class LivePage:
             number=int(clock.now()) * 10,
         )
         features = scheduler.options.features
+        decisions = Recorded(recorder)
 
         def plugins() -> PluginCollection:
             return PluginCollection() if scheduler.reloader is None else scheduler.reloader.setup.plugins
 
-        def setup() -> Setup:
+        def scene() -> Scene:
             registry = scheduler.options.registry if scheduler.reloader is None else scheduler.reloader.setup.registry
-            return Setup(scheduler.configuration, features, registry)
+            objects = collected(core)
+            return Scene(Setup(scheduler.configuration, features, registry), lambda: objects, clock.now())
 
         def moves(uid: str) -> object:
             queued = core.queue.get(uid)
@@ -58,9 +62,9 @@ class LivePage:
         run = Run(
             name,
             self._history,
-            Recorded(recorder),
+            decisions,
             ToldConfiguration(lambda: scheduler.configuration, features, plugins),
-            Bench(core, recorder, clock, setup, plugins),
+            Bench(scene, decisions, plugins, lambda query: read_groups(recorder.groups, query).items),
             lambda: core.cluster.listers.pod_groups,
             moves,
         )

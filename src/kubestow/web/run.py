@@ -29,10 +29,12 @@ class Run:
     decisions: Decisions
     configuration: Callable[[], dict[str, Any]]
     bench: "Bench | None" = None
-    """Where pods are tried, if it is a live one."""
+    """Where pods are tried."""
     groups: Callable[[], Iterable[PodGroup]] = tuple
     moves: Callable[[str], Any] = lambda _uid: ()
     """The last moves of a waiting pod."""
+    cannot_try: str = "the objects were not kept: kubestow simulate --out keeps them"
+    """Why, where there is no bench."""
     results: dict[str, Any] = field(default_factory=dict)
     """Figures of a run that is over."""
     cluster: ClusterTable = field(default_factory=ClusterTable)

@@ -1,66 +1,60 @@
-"""Dry runs on the cluster as a live scheduler knows it: what would help a pod, a pod that does not exist, another
-configuration.
+"""Dry runs on a scene: what would help a pod, a pod that does not exist, another configuration.
 
-The objects are collected between two cycles; the rest happens in a thread, on a world of its own, one after the other,
-so the scheduler goes on meanwhile, if slower.
+The scene of a live scheduler is set between two cycles; the rest happens in a thread, on a world of its own, one after
+the other, so the scheduler goes on meanwhile, if slower.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
-
-from msgspec.structs import replace
 
 from kubestow import config, objects
 from kubestow.config import ConfigError
-from kubestow.decisions.reading import GroupQuery, read_groups
-from kubestow.decisions.recorder import Recorder
-from kubestow.decisions.schema import SCHEDULED, Decision
+from kubestow.decisions.reading import GroupQuery, Query
+from kubestow.decisions.schema import SCHEDULED, Decision, GroupDecision
 from kubestow.explaining.dry_run import dry_run, take
 from kubestow.explaining.explanation import Explanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun
 from kubestow.explaining.manifests import pods_in
-from kubestow.explaining.world import ExplainError, Setup, World
+from kubestow.explaining.world import ExplainError, World
 from kubestow.framework.profile import ProfileError
 from kubestow.http.errors import ApiError, bad_request
-from kubestow.model.clock import Clock
-from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod
-from kubestow.model.workloads import PriorityClass
 from kubestow.objects import ObjectsError
 from kubestow.objects.sources import Source
 from kubestow.plugin.loading import PluginCollection
 from kubestow.web import comparing
-from kubestow.web.decisions import told_with_nodes
-from kubestow.wiring.core import Core
+from kubestow.web.decisions import Decisions, told_with_nodes
+from kubestow.web.scenes import Scene, pods_of
 
 T = TypeVar("T")
 MOST_WAITING = 8
 MOST_COMPARED = 200
-_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_RECENT = 2_000
+"""So many decisions are looked through for pods that were placed."""
 
 
 @dataclass(slots=True)
 class Bench:
     """Where pods of one scheduler are tried."""
 
-    core: Core
-    recorder: Recorder
-    clock: Clock
-    setup: Callable[[], Setup]
-    """What the scheduler is configured with now."""
-    plugins: Callable[[], PluginCollection]
+    scene: Callable[[], Scene]
+    decisions: Decisions
+    plugins: Callable[[], PluginCollection] = PluginCollection
     """Those that a configuration may name."""
+    recorded_group: Callable[[GroupQuery], Sequence[GroupDecision]] = lambda _: ()
+    """What was decided about a pod group."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _count: int = 0
 
     async def explain(self, namespace: str, name: str, against: str) -> dict[str, Any]:
         """A pod of the cluster, and what would help it; raises ApiError."""
-        world = self._world(self.setup())
+        scene = self.scene()
 
         def run() -> dict[str, Any]:
-            here = world()
+            here = scene.world()
             pod = next((one for one in here.pods() if one.metadata.uid == name), None) or here.pod(namespace, name)
             if pod is None:
                 raise ApiError(404, "NotFound", f"there is no pod {namespace}/{name}")
@@ -72,11 +66,11 @@ class Bench:
 
     async def explain_group(self, namespace: str, name: str) -> dict[str, Any]:
         """A pod group: what was decided, or would be, and what would help it; raises ApiError."""
-        world = self._world(self.setup())
-        recorded = read_groups(self.recorder.groups, GroupQuery(namespace, name, limit=1)).items
+        scene = self.scene()
+        recorded = self.recorded_group(GroupQuery(namespace, name, limit=1))
 
         def run() -> dict[str, Any]:
-            here = world()
+            here = scene.world()
             group = here.cluster.listers.pod_groups.get(f"{namespace}/{name}")
             if group is None:
                 raise ApiError(404, "NotFound", f"there is no pod group {namespace}/{name}")
@@ -93,10 +87,10 @@ class Bench:
 
     async def try_pods(self, text: str, namespace: str) -> dict[str, Any]:
         """Pods in a text, each where it would go before the next is tried; raises ApiError."""
-        world = self._world(self.setup())
+        scene = self.scene()
 
         def run() -> dict[str, Any]:
-            here = world()
+            here = scene.world()
             pods = pods_in(objects.manifests(Source("manifest", text)), here, namespace)
             for pod in pods:
                 here.add_pending(pod)
@@ -106,48 +100,21 @@ class Bench:
 
     async def compare(self, text: str, count: int) -> dict[str, Any]:
         """The configuration in force with another, on pods that wait or were placed lately; raises ApiError."""
-        setup = self.setup()
+        scene = self.scene()
         try:
-            other = config.load(text, setup.features, self.plugins())
+            other = config.load(text, scene.setup.features, self.plugins())
         except ConfigError as error:
             raise bad_request("\n".join(map(str, error.problems))) from None
-        worlds = [self._world(one) for one in (setup, setup._replace(configuration=other))]
-        pods = list(self._compared(min(count, MOST_COMPARED)))
+        given = scene._replace(setup=scene.setup._replace(configuration=other))
+        recent = [one.pod for one in islice(self.decisions.find(Query(outcome=SCHEDULED)), _RECENT)]
 
         def run() -> dict[str, Any]:
-            a, b = (_decisions(world(), pods) for world in worlds)
+            pods = list(islice(_worth_comparing(scene.objects(), recent), count))
+            a, b = (_decisions(one.world(), pods) for one in (scene, given))
             pairs = [(one, two) for one, two in zip(a, b, strict=True) if one is not None and two is not None]
             return comparing.told("in force", "given", pairs)
 
         return await self._aside(run)
-
-    def _compared(self, most: int) -> Iterator[Pod]:
-        """Pods that wait, then those that were placed last."""
-        found = list(self.core.intake.pending_pods())[:most]
-        yield from found
-        uids = {pod.metadata.uid for pod in found}
-        for record in self.recorder:
-            if len(uids) >= most:
-                return
-            placed = self.core.cluster.pod(record.uid)
-            if record.outcome == SCHEDULED and placed is not None and record.uid not in uids:
-                uids.add(record.uid)
-                yield placed.pod
-
-    def _world(self, setup: Setup) -> Callable[[], World]:
-        """What there is now, to be made into a world elsewhere."""
-        cluster, now = self.core.cluster, self.clock.now()
-        found: list[Any] = [node for node in cluster.nodes.nodes if node is not None]
-        placed = {info.uid: info.pod for _, info in cluster.placed_pods()}
-        pending = [pod for pod in self.core.intake.pending_pods() if pod.metadata.uid not in placed]
-        for store in cluster.listers.stores():
-            found += store
-        found += [*placed.values(), *pending]
-
-        def make() -> World:
-            return World(setup, [*_priority_classes([*placed.values(), *pending]), *found], now)
-
-        return make
 
     async def _aside(self, run: Callable[[], T]) -> T:
         """In a thread, when it is its turn."""
@@ -182,6 +149,17 @@ def _told(found: Explanation) -> dict[str, Any]:
     }
 
 
+def _worth_comparing(objects: Iterable[Any], recent: Iterable[str]) -> Iterator[Pod]:
+    """Pods that wait, then those that were placed last."""
+    placed = {}
+    for pod in pods_of(objects):
+        if pod.spec.nodeName:
+            placed[pod.key] = pod
+        else:
+            yield pod
+    yield from (placed.pop(key) for key in recent if key in placed)
+
+
 def _decisions(world: World, pods: Iterable[Pod]) -> Iterator[Decision | None]:
     """Of each pod by itself; None where no profile schedules it."""
     for pod in pods:
@@ -190,13 +168,3 @@ def _decisions(world: World, pods: Iterable[Pod]) -> Iterator[Decision | None]:
         except ExplainError:
             yield None
         world.add(pod)
-
-
-def _priority_classes(pods: Iterable[Pod]) -> Iterator[PriorityClass]:
-    """The scheduler is not told of them, but pods have them."""
-    values = dict(_SYSTEM_CLASSES)
-    for pod in pods:
-        if pod.spec.priorityClassName and pod.spec.priority is not None:
-            values[pod.spec.priorityClassName] = pod.spec.priority
-    for name, value in values.items():
-        yield PriorityClass(metadata=replace(ObjectMeta(), name=name), value=value)

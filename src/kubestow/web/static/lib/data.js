@@ -38,12 +38,11 @@ const readQueue = async () => {
 	queue.value = queueOf(await get("queue", { run: route.value.options.run }));
 };
 
-function applyUsage({ at: places, pods, requested, fragmentation }) {
+function applyUsage({ at: places, pods, requested }) {
 	const known = cluster.value;
 	places.forEach((place, index) => {
 		known.pods[place] = pods[index];
 		for (const [resource, amounts] of Object.entries(requested)) if (known.requested[resource]) known.requested[resource][place] = amounts[index];
-		if (fragmentation) known.fragmentation[place] = fragmentation[index];
 	});
 	cluster.value = { ...known };
 }
@@ -96,10 +95,11 @@ export async function start() {
 
 const inThePast = () => moment() != null;
 
-/** The cluster at the moment that is looked at: `{data, error}`. */
+/** The cluster at the moment that is looked at: `{data, error}`. Fragmentation is not told in events. */
 export function useCluster() {
-	const past = useAnswer(inThePast() ? "cluster" : null, when());
-	return inThePast() ? past : { data: cluster.value, error: failure.value };
+	const asked = inThePast() || route.value.options.colour === "fragmentation";
+	const answer = useAnswer(asked ? "cluster" : null, when(), inThePast() ? 0 : Math.floor(seconds.value / 5));
+	return asked ? answer : { data: cluster.value, error: failure.value };
 }
 
 export function useQueue() {

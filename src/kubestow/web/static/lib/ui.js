@@ -39,7 +39,7 @@ const PICTURES = {
 	cluster: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
 	queue: "M4 6h16M4 12h16M4 18h10",
 	decisions: "M12 3v6m0 0-6 6v6m6-12 6 6v6",
-	groups: "M8 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6Zm8 0a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM3 19c0-3 2-5 5-5s5 2 5 5m1-5c4-1 7 1 7 5",
+	groups: "M9 4h6v6H9zM3 14h6v6H3zM15 14h6v6h-6z",
 	time: "M3 17l5-6 4 4 8-10",
 	compare: "M8 4v16M16 4v16M3 8h10M11 16h10",
 	try: "M5 4h9l5 5v11H5zM9 14l2 2 4-4",

@@ -1,6 +1,7 @@
 // A box for YAML that the scheduler is asked about; nothing is created or changed.
 import { html, useState } from "../lib/ui.js";
 import { get } from "../lib/api.js";
+import { when } from "../lib/data.js";
 import { Loading, Problem } from "./states.js";
 
 /** `place` is asked with the text; `children(answer)` shows what it answers. */
@@ -9,7 +10,7 @@ export function YamlForm({ place, parameters, text, onText, label, verb, hint, r
 	const send = (event) => {
 		event.preventDefault();
 		setResult({ loading: true });
-		get(place, parameters, { method: "POST", body: text, headers: { "Content-Type": "application/yaml" } }).then((data) => setResult({ data }), (error) => setResult({ error }));
+		get(place, { ...parameters, run: when().run }, { method: "POST", body: text, headers: { "Content-Type": "application/yaml" } }).then((data) => setResult({ data }), (error) => setResult({ error }));
 	};
 	return html`<form class="panel stack" onSubmit=${send} onKeyDown=${(event) => event.ctrlKey && event.key === "Enter" && send(event)}>
 			<label for="yaml"><h2>${label}</h2></label>${hint && html`<p class="hint">${hint}</p>`}

@@ -133,6 +133,6 @@ export function Cluster() {
 					${options.node && html`<${NodePanel} key=${options.node} name=${options.node} />`}
 				</div>
 				<${Scrubber} />`
-			: html`<${Empty} title="No nodes yet">Nothing can be scheduled until there is one. With <code>kubestow up --nodes 10</code> there are ten stand-ins from the start.<//>`}`;
+			: html`<${Empty} title="No nodes yet">Nothing can be scheduled until there is one.<//>`}`;
 	}}<//>`;
 }

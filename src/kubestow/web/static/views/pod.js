@@ -62,7 +62,7 @@ export function PodDecision() {
 				<${Attempts} attempts=${attempts} shown=${decision.id} /></div>
 			${decision.message && html`<p class="notice bad">${decision.message}</p>`}
 			<div class="columns">
-				${pending && about.value.can.explain ? html`<${Help} names=${parts} decided=${decision.id} />` : null}
+				${pending && (about.value.can.explain ? html`<${Help} names=${parts} decided=${decision.id} />` : html`<section class="panel"><h2>Would fit if</h2><p class="hint">Not known: ${about.value.cannot}</p></section>`)}
 				<${Facts} decision=${decision} waits=${waits} />
 			</div>
 			<${Body} decision=${decision} matrix=${matrix} runnerUp=${runnerUp} />`;

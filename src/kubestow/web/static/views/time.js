@@ -34,7 +34,7 @@ export function Time() {
 	const drawn = useMemo(() => answer.data && charts(answer.data, colours), [answer.data, colours]);
 	return html`<${Answer} of=${answer} what="Reading figures">${(data) => html`
 		<${Title} says=${html`A click on a chart sets the <a href=${link("cluster")}>cluster</a> and the <a href=${link("queue")}>queue</a> back to that moment.`}>Time<//>
-		${data.time.length < 2 ? html`<${Empty} title="Nothing to draw yet" icon="time">${about.value.live ? "Figures are kept from the moment the page is first opened; the first ones are there in a few seconds." : "This recording has no figures."}<//>`
+		${data.time.length < 2 ? html`<${Empty} title="Nothing to draw yet" icon="time">${about.value.live ? "The first figures are there in a few seconds." : "This recording has no figures."}<//>`
 		: html`
 			<dl class="tiles">
 				${Object.entries({ Bound: total(data.bound), Attempts: total(data.attempts), "Most a second": Math.max(...rate(data.bound, data.seconds)), "Most pending": Math.max(...pendingOf(data)), Preemptions: total(data.preemptions) })

@@ -33,8 +33,9 @@ const Tried = ({ item }) => {
 
 export function Try() {
 	const [text, setText] = useState(sessionStorage.getItem(KEY) || EXAMPLE);
-	if (!about.value.can.try) return html`<${Title}>Try a pod<//><${Empty} title="Not here" icon="try">A pod can be tried at a live scheduler.<//>`;
-	return html`<${Title} says="Where would it go, and why? Nothing is created.">Try a pod<//>
+	const { can, cannot, live } = about.value;
+	if (!can.try) return html`<${Title}>Try a pod<//><${Empty} title="No pod can be tried here" icon="try">${cannot}<//>`;
+	return html`<${Title} says=${`Where would it ${live ? "go" : "have gone in the end"}, and why? Nothing is created.`}>Try a pod<//>
 		<${YamlForm} place="try" text=${text} label="Pods as YAML or JSON" verb="Try" rows="14" onText=${(now) => {
 			setText(now);
 			sessionStorage.setItem(KEY, now);
