@@ -74,7 +74,8 @@ def read(paths: Iterable[str]) -> Scenario:
     return scenario
 
 
-def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[str]) -> None:
+def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[str], *by: str) -> None:
+    """`by` are the files that name it, one after the other."""
     try:
         if path.endswith(".sktrace"):
             scenario.changes += foreign.sktrace(Path(path).read_bytes())
@@ -85,16 +86,18 @@ def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[s
             scenario.changes += changes
             return
         for source in sources(path):
-            _read_source(source, scenario, problems, found)
+            _read_source(source, scenario, problems, found, *by)
     except foreign.ForeignError as error:
         problems.append(f"{path}: {error}")
     except OSError as error:
         problems.append(f"{error.filename or path}: {problem_of(error)}")
     except UnicodeDecodeError as error:
         problems.append(f"{path}: {problem_of(error)}")
+    except ValueError as error:
+        problems.append(f"{path!r}: is not the name of a file: {error}")
 
 
-def _read_source(source: Source, scenario: Scenario, problems: list[str], found: list[str]) -> None:
+def _read_source(source: Source, scenario: Scenario, problems: list[str], found: list[str], *by: str) -> None:
     begin: float | None = None
     try:
         for document in documents(source):
@@ -104,7 +107,7 @@ def _read_source(source: Source, scenario: Scenario, problems: list[str], found:
                     change, begin = foreign.recorded(tree, begin)
                     scenario.changes.append(change)
                     continue
-                if _is_foreign(document.place, tree, scenario, source, problems, found):
+                if _is_foreign(document.place, tree, scenario, source, problems, found, *by):
                     continue
             except foreign.ForeignError as error:
                 problems.append(f"{document.place}: {error}")
@@ -126,7 +129,7 @@ def _read_source(source: Source, scenario: Scenario, problems: list[str], found:
 
 
 def _is_foreign(
-    place: str, tree: Any, scenario: Scenario, source: Source, problems: list[str], found: list[str]
+    place: str, tree: Any, scenario: Scenario, source: Source, problems: list[str], found: list[str], *by: str
 ) -> bool:
     """Take a document of another tool; whether it is one. Raises ForeignError."""
     if foreign.is_snapshot(tree):
@@ -134,8 +137,10 @@ def _is_foreign(
             _take_object(place, obj, scenario, problems)
         return True
     if foreign.is_simon(tree):
+        if source.name in by:
+            raise foreign.ForeignError("names files that name it in turn")
         for path in foreign.simon_paths(tree):
-            _read_path(str(Path(source.name).parent / path), scenario, problems, found)
+            _read_path(str(Path(source.name).parent / path), scenario, problems, found, source.name, *by)
         return True
     if isinstance(tree, dict) and tree.get("kind") == "ResourcePatch":
         change = foreign.resource_patch(tree)
