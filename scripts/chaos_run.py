@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +45,7 @@ def main() -> int:
         for line in row.wrong[:20]:
             print(f"    WRONG {line}", flush=True)
     if options.json:
-        Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        Path(options.json).write_text(json.dumps([vars(row) for row in rows], indent=1) + "\n")
     wrong = sum(len(row.wrong) for row in rows)
     print(f"{len(rows)} stories, {sum(row.faults.total() for row in rows):,} faults and inputs, {wrong} things wrong")
     return 1 if wrong else 0
