@@ -2,6 +2,7 @@
 
 import msgspec
 
+from kubestow.model.codec import NOT_JSON
 from kubestow.model.envelopes import Status
 from kubestow.model.failures import ApiError, CallError, failure_of
 
@@ -22,7 +23,7 @@ def api_error(request: str, code: int, body: bytes | msgspec.Raw, retry_after: f
     """The exception for an error answer; `request` is its method and path, for the message."""
     try:
         status = _status_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         # A proxy or load balancer in between answers in its own words.
         status = Status(message=bytes(body[:_SHOWN_BODY]).decode("utf-8", "replace").strip(), code=code)
     return failure_of(request, code, status, retry_after)

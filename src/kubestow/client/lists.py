@@ -75,7 +75,7 @@ class Lister(Generic[T]):
         if self._fast is not None:
             try:
                 page = self._fast.decode(body)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except codec.NOT_JSON:
                 pass  # an item does not fit: find out which
             else:
                 objects += page.items

@@ -102,7 +102,7 @@ class LineDecoder(Generic[T]):
         if self._fast is not None:
             try:
                 return self._fast.decode_lines(whole)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except codec.NOT_JSON:
                 pass  # one of them does not fit: find out which
         return [self._one(line) for line in whole.split(b"\n") if line.strip()]
 
@@ -117,7 +117,7 @@ class LineDecoder(Generic[T]):
             event = _outer.decode(line)
             if event.type == "BOOKMARK":
                 return Bookmarked(_bookmark.decode(event.object))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except codec.NOT_JSON as error:
             raise BadAnswerError(f"a line of the watch is not an event: {error}") from None
         if event.type == "ERROR":
             return Failed(event.object)
@@ -138,5 +138,5 @@ def metadata_of(data: bytes | msgspec.Raw) -> PlainMeta:
     """The metadata of an object that is otherwise not understood."""
     try:
         return _only_meta.decode(data).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except codec.NOT_JSON:
         return PlainMeta()

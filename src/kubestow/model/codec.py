@@ -20,7 +20,7 @@ _KEPT_WHOLE = (
 )  # fmt: skip
 """Kinds that the scheduler updates with PUT, so it must send back what it does not know; and what extenders get."""
 
-_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Raised for bytes that are not JSON, or JSON too deep for any API object."""
 
 
@@ -45,7 +45,7 @@ def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
         decoded = _decoder(kind).decode(data)
     except msgspec.ValidationError:
         decoded = _decode_without_nulls(kind, data)
-    except _NOT_JSON as error:
+    except NOT_JSON as error:
         raise DecodeError(f"not valid JSON: {error}") from None
     if kind in _KEPT_WHOLE and not (isinstance(decoded, WholePendingPod) and decoded.spec.nodeName):
         decoded = msgspec.structs.replace(decoded, source=msgspec.Raw(bytes(data)))  # type: ignore[type-var]
@@ -67,7 +67,7 @@ def _decode_without_nulls(kind: type[T], data: bytes | msgspec.Raw) -> T:
         decoded: T = _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
     except msgspec.ValidationError as error:
         raise DecodeError(f"not a valid {kind.__name__}: {error}") from None
-    except _NOT_JSON as error:
+    except NOT_JSON as error:
         raise DecodeError(f"not valid JSON: {error}") from None
     return decoded
 

@@ -142,8 +142,10 @@ def _demand_keys_once(pieces: Iterable[tuple[str, str]]) -> None:
     for _, piece in pieces:
         try:
             json.loads(piece, object_pairs_hook=once)
-        except RecursionError:
-            raise DocumentError("not valid JSON: nested too deeply") from None
+        except DocumentError:
+            raise
+        except (RecursionError, ValueError) as error:
+            raise DocumentError(f"not valid JSON: {_said(error)}") from None
 
 
 def _json_pieces(source: Source) -> Iterator[tuple[str, str]]:
@@ -155,10 +157,14 @@ def _json_pieces(source: Source) -> Iterator[tuple[str, str]]:
             _, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
             raise DocumentError(f"not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
-        except RecursionError:
-            raise DocumentError("not valid JSON: nested too deeply") from None
+        except (RecursionError, ValueError) as error:
+            raise DocumentError(f"not valid JSON: {_said(error)}") from None
         yield f"{source.name}: document {number}", text[start:end]
         start = end
+
+
+def _said(error: RecursionError | ValueError) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _yaml_documents(source: Source) -> Iterator[Document]:

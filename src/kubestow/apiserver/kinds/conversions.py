@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kubestow.apiserver.kinds.resource import Conversion
+from kubestow.model.codec import NOT_JSON
 
 Object = dict[str, Any]
 
@@ -60,7 +61,7 @@ def _cpu(more: Object) -> Object:
 def _carried(annotations: Object, key: str, none: Any) -> Any:
     try:
         value = msgspec.json.decode(annotations.pop(key, "null"))
-    except (msgspec.DecodeError, TypeError):
+    except (*NOT_JSON, TypeError):
         return none
     return value if isinstance(value, list if none == [] else dict) else none
 

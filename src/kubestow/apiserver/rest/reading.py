@@ -1,7 +1,6 @@
 """Get and list: selectors, pages, and which version of the world a list shows."""
 
 import base64
-import binascii
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -14,6 +13,7 @@ from kubestow.apiserver.selectors import FieldSelector, LabelSelector, parse_fie
 from kubestow.apiserver.store.collection import NAME, NAMESPACE, Topic
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
+from kubestow.model.codec import NOT_JSON
 
 _PAGING_SECONDS = 300.0
 """How long a list may be read page by page from one state, as long as Kubernetes keeps states."""
@@ -151,7 +151,7 @@ def _read_token(token: str) -> _Token | None:
         return None
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(token), type=_Token)
-    except (msgspec.DecodeError, binascii.Error, ValueError) as error:
+    except (*NOT_JSON, ValueError) as error:
         raise bad_request("continue: this token is not one of ours") from error
 
 

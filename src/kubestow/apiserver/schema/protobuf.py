@@ -19,6 +19,7 @@ import msgspec
 
 from kubestow.apiserver.schema.reader import openapi_name, structs
 from kubestow.apiserver.schema.types import ListOf, MapOf, Scalar, Struct, Type
+from kubestow.model.codec import NOT_JSON
 
 MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -161,7 +162,7 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
         raw = next((_as_bytes(inner) for number, _, inner in _fields(data) if number == 1), b"null")
         try:
             return msgspec.json.decode(raw)
-        except msgspec.DecodeError as error:
+        except NOT_JSON as error:
             raise ProtobufError("a free-form part of it is not JSON") from error
     return _text(data)
 

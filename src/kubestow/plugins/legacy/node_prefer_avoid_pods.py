@@ -12,6 +12,7 @@ from kubestow.cluster.view import NodeView
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.results import MAX_SCORE
+from kubestow.model.codec import NOT_JSON
 from kubestow.model.meta import OwnerReference, controller_of
 from kubestow.model.node import Node
 
@@ -64,7 +65,7 @@ def _avoided_by(node: Node) -> set[tuple[str, str]]:
     """The controllers that an annotation names; one that cannot be read names none."""
     try:
         read = msgspec.json.decode(node.metadata.annotations[ANNOTATION], type=_Annotation)
-    except msgspec.DecodeError:
+    except NOT_JSON:
         return set()
     owners = (avoided.podSignature.podController for avoided in read.preferAvoidPods or ())
     return {(owner.kind, owner.uid) for owner in owners if owner is not None}

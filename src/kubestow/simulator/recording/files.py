@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from kubestow.model.codec import NOT_JSON
 from kubestow.objects import ObjectsError
 
 VERSION = 1
@@ -110,7 +111,7 @@ def entries(path: Path) -> Iterator[Entry]:
                     first = False
                     continue
                 yield msgspec.convert(tree, Entry)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except NOT_JSON as error:
                 raise ObjectsError([f"{path}: not a recording: {error}"]) from None
     if first:
         raise ObjectsError([f"{path}: not a recording, or cut off before anything was in it"])
