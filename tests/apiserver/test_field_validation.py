@@ -59,9 +59,9 @@ def test_a_strict_reader_gives_up_on_depth(client: Client) -> None:
 
 def test_an_applied_manifest_says_each_thing_once(client: Client) -> None:
     """Keys that are given twice are told by their line; a strict client is refused, others are warned."""
-    body = b"apiVersion: v1\nkind: Node\nmetadata:\n  name: n\nspec:\n  podCIDR: a\n  podCIDR: b\n"
+    body = b"apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\nspec:\n  podCIDR: a\n  podCIDR: b\n"
     media = "application/apply-patch+yaml"
-    path = "/api/v1/nodes/n?fieldManager=me&fieldValidation"
+    path = "/api/v1/nodes/n1?fieldManager=me&fieldValidation"
     status, refused = client.call("PATCH", f"{path}=Strict", body, content_type=media)
     said = 'yaml: unmarshal errors:\n  line 7: key "podCIDR" already set in map'
     assert (status, refused["message"]) == (400, f"error strict decoding YAML: error converting YAML to JSON: {said}")

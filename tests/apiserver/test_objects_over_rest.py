@@ -216,7 +216,7 @@ def test_events_are_one_thing_in_two_groups(client: Client) -> None:
 
 def test_yaml_is_read_too(client: Client) -> None:
     """A body may be YAML; times in it stay text."""
-    body = b"metadata: {name: y, annotations: {at: '2026-01-01'}}\ndata: {day: 2026-01-02}\n"
+    body = b"metadata: {name: written, annotations: {at: '2026-01-01'}}\ndata: {day: 2026-01-02}\n"
     path = "/api/v1/namespaces/default/configmaps"
     status, created = client.call("POST", path, body, content_type="application/yaml")
     assert (status, created["data"]) == (201, {"day": "2026-01-02"})

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
-import yaml
 
 from kubestow.client.access import Access, Identity, override_server
 from kubestow.client.errors import CredentialsError
@@ -19,6 +18,8 @@ from kubestow.client.execplugin import ExecPlugin
 from kubestow.client.incluster import in_cluster_access, runs_in_cluster
 from kubestow.client.oidc import OidcSettings
 from kubestow.client.tls import Certificate, TlsSettings
+from kubestow.objects.errors import DocumentError
+from kubestow.objects.yaml_documents import yaml_documents
 
 SCHEDULER_EXTENSION = "kubestow.dev/scheduler"
 """The extension of a cluster that says where its scheduler serves pages."""
@@ -182,13 +183,13 @@ def _read(path: Path, must_exist: bool) -> _File:
     except OSError as error:
         raise CredentialsError(str(path), "", f"cannot be read: {error.strerror}") from None
     try:
-        tree = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 both are safe
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        # The error's own text repeats the line, which may hold a token.
-        raise CredentialsError(str(path), "", f"not YAML{f' at line {mark.line + 1}' if mark else ''}") from None
+        document = next(yaml_documents(text.decode()), None)
+    except (DocumentError, UnicodeDecodeError) as error:
+        place = re.search(r"line \d+", str(error))
+        # The error's own text may repeat a part of the line, which may hold a token.
+        raise CredentialsError(str(path), "", f"not YAML{f' at {place[0]}' if place else ''}") from None
     try:
-        return msgspec.convert(tree if tree is not None else {}, _File)
+        return msgspec.convert(document.tree if document is not None else {}, _File)
     except msgspec.ValidationError as error:
         place = _PLACE.match(str(error))
         if place is None:

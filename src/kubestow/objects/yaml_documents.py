@@ -1,8 +1,9 @@
 """YAML to trees of dicts, lists and scalars, as Kubernetes reads it: from the events of the parser, in one pass.
 
 An alias stands for the very value of its anchor, so memory stays small; how many values aliases may stand for is
-bounded all the same, since whoever writes the tree out again writes each of them. A key that appears twice is a
-problem: the last one does not win. The items of a list, which may be a whole cluster, are turned into JSON one by one.
+bounded all the same, since whoever writes the tree out again writes each of them; a long text counts as many. A key
+that appears twice is a problem: the last one does not win. The items of a list, which may be a whole cluster, are
+turned into JSON one by one.
 """
 
 import json
@@ -19,7 +20,10 @@ from kubestow.objects.scalars import plain_scalar
 _MERGE_KEY = "<<"
 _DEEPEST = 200
 _MOST_FROM_ALIASES = 100_000
+_TEXT = 64
+"""Characters that count as a value."""
 _ITEMS = "items"
+REPEATED = "is given more than once"
 
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
@@ -105,7 +109,7 @@ class _Builder:
                 self._anchors[event.anchor] = value, self._values - before
             return value
         if event.anchor is not None:
-            self._anchors[event.anchor] = value, 1
+            self._anchors[event.anchor] = value, 1 + len(event.value) // _TEXT
         return value
 
     def _scalar(self, event: Any) -> Any:
@@ -161,7 +165,7 @@ class _Builder:
                 continue
             path[-1] = key
             if key in own:
-                self._fault("is given more than once")
+                self._fault(REPEATED)
             own[key] = build(next_event())
         path.pop()
         return merged | own if merged else own

@@ -3,12 +3,13 @@
 from typing import Any
 
 import msgspec
-import yaml
 
 from kubestow.apiserver.errors import bad_request, unsupported_media_type
 from kubestow.apiserver.schema import protobuf
 from kubestow.apiserver.store.records import decode
 from kubestow.http.messages import Request
+from kubestow.objects.errors import DocumentError
+from kubestow.objects.yaml_documents import REPEATED, yaml_documents
 
 _JSON = ("application/json", "", "*/*")
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -18,18 +19,6 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
-
-_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_loader):  # type: ignore[misc]
-    """YAML in which times stay text, as in JSON."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    key: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for key, resolvers in _loader.yaml_implicit_resolvers.items()
-}
 
 
 def media_type(request: Request) -> str:
@@ -52,13 +41,15 @@ def read_yaml(body: bytes) -> Any:
     if body[:1] in (b"{", b"["):
         return read_json(body)
     try:
-        document = yaml.load(body, Loader=_Loader)  # noqa: S506
-        msgspec.json.encode(document)
-    except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError, OverflowError) as error:
+        document = next(yaml_documents(body.decode()), None)
+        # Each alias becomes a value of its own.
+        tree = None if document is None else decode(msgspec.json.encode(document.tree))
+    except (DocumentError, UnicodeDecodeError, OverflowError) as error:
         raise bad_request(f"the body is not valid YAML: {error}") from error
-    except RecursionError as error:
-        raise bad_request("the body is nested too deeply") from error
-    return document
+    wrong = [fault for fault in document.faults if fault.message != REPEATED] if document is not None else []
+    if wrong:
+        raise bad_request(f"the body is not valid YAML: {wrong[0]}")
+    return tree
 
 
 def read_document(request: Request) -> Any:

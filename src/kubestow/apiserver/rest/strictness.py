@@ -57,11 +57,8 @@ def _complaints(value: Any, schema: Type | None, path: str) -> Iterator[str]:
 
 
 def repeated_keys(body: bytes) -> list[str]:
-    """The keys that a valid YAML document gives twice."""
-    try:
-        return list(_repeated(yaml.compose(body, Loader=_loader), set()))[:_MOST]
-    except RecursionError as error:
-        raise bad_request("the body is nested too deeply") from error
+    """The keys that the first document of valid YAML gives twice."""
+    return list(_repeated(next(yaml.compose_all(body, Loader=_loader), None), set()))[:_MOST]
 
 
 def _repeated(node: Any, met: set[int]) -> Iterator[str]:

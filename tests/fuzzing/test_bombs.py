@@ -1,0 +1,92 @@
+"""Small inputs that would become large, deep or slow: refused in words, at once, by whatever reads them."""
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.direct import Direct
+from fuzzing.running import attempt
+from fuzzing.targets import TARGETS
+from kubestow.objects import ObjectsError
+from kubestow.simulator.recording.files import LARGEST_MEMBER, changes
+from kubestow.simulator.scenario import reading
+
+HEAD = b"apiVersion: v1\nkind: Config\nmetadata: {name: bomb}\n"
+
+
+def _doubling(first: str, next_one: str) -> bytes:
+    """Ten values, each made of ten of the one before."""
+    lines = [f"a: &a {first}"]
+    for before, name in zip("abcdefghi", "bcdefghij", strict=True):
+        lines.append(f"{name}: &{name} {next_one.replace('.', ', '.join([f'*{before}'] * 10))}")
+    return HEAD + "\n".join(lines).encode()
+
+
+BOMBS: dict[str, bytes] = {
+    "aliases of aliases": _doubling("[x, x, x]", "[.]"),
+    "merge keys of merge keys": _doubling("{k: v}", "{<<: [.]}"),
+    "aliases of a long text": HEAD + b"a: &a " + b"x" * 1_000_000 + b"\nb: [" + b"*a, " * 50_000 + b"]",
+    "lists in lists": HEAD + b"a: " + b"[" * 200_000,
+    "dashes": b"- " * 200_000 + b"a",
+    "mappings in mappings": HEAD + b"a: " + b"{a: " * 200_000,
+    "JSON in JSON": b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
+    "JSON lists in JSON lists": b"[" * 200_000 + b"]" * 200_000,
+    "a number of many digits": b'{"apiVersion":"v1","kind":"Pod","spec":{"priority":' + b"9" * 100_000 + b"}}",
+    "a text of many numbers": HEAD + b"a: " + b"9" * 100_000 + b"\n",
+    "a pattern that runs wild": json.dumps({"spec": {"matches": "(a+)+$" * 1000}, "a": "a" * 10_000}).encode(),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_all_that_reads_survives_all_bombs(target: str) -> None:
+    """Within seconds, and with nothing but the errors it promises."""
+    found = {name: attempt(target, bomb) for name, bomb in BOMBS.items()}
+    assert {name: find.trace for name, find in found.items() if find is not None} == {}
+
+
+PODS = "/api/v1/namespaces/default/pods"
+YAML = [name for name, bomb in BOMBS.items() if bomb[:1] not in (b"{", b"[") and "numbers" not in name]
+
+
+@pytest.mark.parametrize("name", YAML)
+@pytest.mark.parametrize(
+    ("method", "path", "media"),
+    [
+        ("POST", PODS, "application/yaml"),
+        ("PATCH", f"{PODS}/a?fieldManager=f&fieldValidation=Strict", "application/apply-patch+yaml"),
+    ],
+)
+def test_the_api_server_refuses_yaml_that_grows(method: str, path: str, media: str, name: str) -> None:
+    """With the line at which it became too much."""
+
+    async def main() -> tuple[int, Any]:
+        status, answer = Direct().call(method, path, BOMBS[name], media)
+        return status, answer
+
+    status, answer = asyncio.run(main())
+    assert status == 400
+    assert "the body is not valid YAML: line " in answer["message"]
+
+
+def test_a_recording_that_unpacks_to_much_more(tmp_path: Path) -> None:
+    """A part may unpack to so much, and is not unpacked any further."""
+    file = tmp_path / "bomb.gz"
+    pack = gzip.compress(b'{"kubestow":"recording","version":1}\n', mtime=0)
+    file.write_bytes(pack + gzip.compress(b"\n" * (LARGEST_MEMBER + 1), mtime=0))
+    assert file.stat().st_size < LARGEST_MEMBER // 500
+    with pytest.raises(ObjectsError, match="a part of it unpacks to more than 256 MiB"):
+        changes(file)
+
+
+def test_a_scenario_that_names_itself(tmp_path: Path) -> None:
+    """Files that name other files end somewhere, or are refused."""
+    spec = {"cluster": {"customConfig": "circle.yaml"}, "appList": [{"name": "a", "path": "circle.yaml"}]}
+    tree = {"apiVersion": "simon/v1alpha1", "kind": "Config", "spec": spec}
+    file = tmp_path / "circle.yaml"
+    file.write_text(json.dumps(tree))
+    with pytest.raises(ObjectsError, match=r"circle\.yaml: names files that name it in turn"):
+        reading.read([str(file)])
