@@ -93,10 +93,10 @@ class Observer(Protocol):
     ) -> None:
         """The cycle of a pod group is over, of which `scheduled` pods had a node before."""
 
-    def step(self, uid: str, step: str, plugin: str, start: float) -> None:
+    def step(self, placed: Placed, step: str, plugin: str, start: float) -> None:
         """A step of a binding is over."""
 
-    def ended(self, uid: str, failed: Failed | None) -> None:
+    def ended(self, placed: Placed, failed: Failed | None) -> None:
         """A binding is over."""
 
 
@@ -260,7 +260,7 @@ class Scheduler:
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
         self._attempted(attempt, "scheduled", None)
         if self._observer is not None:
-            self._observer.ended(placed.pod.uid, None)
+            self._observer.ended(placed, None)
         since = queued.initial_attempt_timestamp
         waited = self._clock.now() - (queued.timestamp if since is None else since)
         self._metrics.pod_scheduling_attempts.observe(queued.attempts)
@@ -272,7 +272,7 @@ class Scheduler:
         """A pod could not be bound: what it took is given back, and it is tried again."""
         uid = placed.pod.uid
         if self._observer is not None:
-            self._observer.ended(uid, failed)
+            self._observer.ended(placed, failed)
         if not self._cycles.give_back(attempt.profile, placed):
             # Seen bound in spite of it, or deleted: nobody gains room now.
             self._handle_failure(attempt, failed)

@@ -37,8 +37,8 @@ class BindingObserver(Protocol):
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
 
 
-Step = Callable[[str, str, str, float], None]
-"""Is told that a step of binding is over: the pod's uid, the step, the plugin, and since when on the stopwatch."""
+Step = Callable[[Placed, str, str, float], None]
+"""Is told that a step of binding is over: of which pod, the step, the plugin, and since when on the stopwatch."""
 
 
 class Binder:
@@ -109,7 +109,7 @@ class Binder:
             # Others (an autoscaler, say) should know where the pod is going while this takes its time.
             self._dispatcher.patch_status(pod.pod, nominated_node=node)
         if placed.waits:
-            refused = await self._permission(pod.uid)
+            refused = await self._permission(placed)
             if refused is not None:
                 return refusal(refused)
         # From here on a failure is nothing to wait for an event for: the pod is retried whatever happens meanwhile.
@@ -121,11 +121,12 @@ class Binder:
         if extender_binding is not None:
             start = self._stopwatch()
             if await extender_binding(pod.pod, node):
-                self._tell(pod.uid, "Extender", "", start)
+                self._tell(placed, "Extender", "", start)
                 return None
         return await self._bind_plugins(profile, placed)
 
-    async def _permission(self, uid: str) -> Rejection | None:
+    async def _permission(self, placed: Placed) -> Rejection | None:
+        uid = placed.pod.uid
         waiting = self._waiting.get(uid)
         assert waiting is not None
         start = self._stopwatch()
@@ -135,12 +136,12 @@ class Binder:
             self._waiting.remove(uid)
         code = Code.SUCCESS if answer is None else answer.code
         self._metrics.permit_wait_seconds.observe(self._stopwatch() - start, code.label)
-        self._tell(uid, "WaitOnPermit", "" if answer is None else answer.plugin, start)
+        self._tell(placed, "WaitOnPermit", "" if answer is None else answer.plugin, start)
         return answer
 
-    def _tell(self, uid: str, step: str, plugin: str, start: float) -> None:
+    def _tell(self, placed: Placed, step: str, plugin: str, start: float) -> None:
         if self.step is not None:
-            self.step(uid, step, plugin, start)
+            self.step(placed, step, plugin, start)
 
     async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
         uid = placed.pod.uid
@@ -172,7 +173,7 @@ class Binder:
                         raise PluginError(hook.name, "PreBind", self._preempted[placed.pod.uid]) from None
                     raise
                 finally:
-                    self._tell(placed.pod.uid, "PreBind", hook.name, began)
+                    self._tell(placed, "PreBind", hook.name, began)
                 if refused is not None:
                     status = refused.code
                     return refused  # type: ignore[no-any-return]
@@ -202,7 +203,7 @@ class Binder:
         finally:
             caller.finished("Bind", status, start)
             if self.step is not None:
-                self.step(placed.pod.uid, "Bind", by, start)
+                self.step(placed, "Bind", by, start)
         return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
 
     def _post_bind(self, profile: Profile, placed: Placed) -> None:
@@ -216,7 +217,7 @@ class Binder:
                 # The pod is bound: all there is to do is to tell the others too.
                 caller.failed(error)
         caller.finished("PostBind", Code.SUCCESS, start)
-        self._tell(placed.pod.uid, "PostBind", "", start)
+        self._tell(placed, "PostBind", "", start)
 
     async def drain(self, seconds: float | None = None) -> bool:
         """Wait until all bindings have ended, at most so long; False if some have not."""

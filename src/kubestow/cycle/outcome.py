@@ -34,6 +34,8 @@ class Placed:
     """In the words of the last of them."""
     trace: Trace | None = None
     """What the cycle left for those who explain it."""
+    binding: Any = None
+    """What whoever follows the binding has to remember."""
 
 
 @dataclass(frozen=True, slots=True)

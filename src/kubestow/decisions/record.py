@@ -65,6 +65,13 @@ class Details:
 NO_DETAILS = Details()
 
 
+class Binding(Struct, gc=False):
+    """What becomes of a pod that was placed; it goes on when the record is made."""
+
+    state: str
+    steps: tuple[StepTaken, ...] = ()
+
+
 class Record(Struct, gc=False):
     """One cycle of one pod, and what became of it. It is made for every pod, in the order of its fields."""
 
@@ -89,27 +96,26 @@ class Record(Struct, gc=False):
     """The chosen one."""
     evaluated: int = 0
     feasible: int = 0
-    state: str = ""
-    """Of the binding; empty if there is none."""
+    binding: Binding | None = None
+    waits: Sequence[str] = ()
+    """The plugins whose permission was missing."""
     node_count: int = 0
     names: Names | None = None
     """None: what is about nodes had to go."""
     skipped: Collection[str] = ()
     trace: Trace | None = None
+    details: Details = NO_DETAILS
     message: str = ""
     plugins: frozenset[str] = frozenset()
     """Who rejected the pod."""
     nominated_node: str = ""
     refusals: Refusals | None = None
-    details: Details = NO_DETAILS
     post_filter: PostFilterResult | None = None
-    steps: tuple[StepTaken, ...] = ()
-    waits: Sequence[str] = ()
 
     @property
     def is_settled(self) -> bool:
         """Whether nothing more will become of it."""
-        return self.state not in (WAITING, BINDING)
+        return self.binding is None or self.binding.state not in (WAITING, BINDING)
 
     @property
     def pod(self) -> str:

@@ -1,34 +1,34 @@
-"""Keeps a record of every decision: a ring of so many bytes, and of every pod that waits the last one.
+"""Makes a record of every decision, and hands it to those that are kept.
 
-A record costs little because it keeps what the cycle has found out anyway, in arrays that equal pods share; what is
-shared counts once. The oldest go first. The last record of a pod that still waits is put aside instead; when those
-alone are too many, the oldest of them lose what is about nodes, and then go as well.
+A record costs little because it keeps what the cycle has found out anyway, in arrays that equal pods share. Of a pod
+that was placed like others before it, only references are taken down when it is decided: a draft. Dozens of drafts
+become records in one go, or all there are when somebody wants to read. What becomes of the binding is noted in an
+object that the placed pod and its record have in common, so nothing has to be looked up for it.
 """
 
 from array import array
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
 
 from kubestow.binding.binder import Attempt
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.events import UNSCHEDULED_POD_ADD
+from kubestow.cluster.nodes import NodeTable
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.trace import Scored, Trace
 from kubestow.decisions.groups import GroupRecords
+from kubestow.decisions.keeping import HISTORY_BYTES, RECORD_BYTES, Kept
 from kubestow.decisions.record import (
     BINDING,
     BOUND,
     FAILED,
     NO_DETAILS,
     WAITING,
+    Binding,
     Details,
     Names,
     Record,
-    bytes_of,
-    let_go,
 )
 from kubestow.decisions.refusals import RefusalsKnown
 from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE
@@ -39,51 +39,42 @@ from kubestow.model.clock import Clock
 from kubestow.queue.queued_pod import QueuedPod
 
 DEFAULT_BYTES = 128 * 1024 * 1024
-_RECORD_BYTES = 640
-"""A record, with its places in the tables here, and the pod's names."""
-_HISTORY_BYTES = 300
 _TRACE_BYTES = 600
 _DETAILS_BYTES = 400
 _POD_BYTES = 3_000
-_NOTHING_SKIPPED: Collection[str] = ()
-_NO_TRACE: Trace | None = None
-_NO_NAMES: Names | None = None
 _MOST_MOVES = 8
 _FIRST_MOVE = 0
 FIRST_EVENT = UNSCHEDULED_POD_ADD.label
 _MOST_WORDS = 1_024
 _GROUPS_SHARE = 8
 """Decisions about groups may take up to one part in so many of the room."""
-_COUNTED_AT_ONCE = 16
-"""So many records at a time are counted, which takes fewer calls."""
+_MADE_AT_ONCE = 64
+"""So many drafts become records, which takes fewer calls."""
 
+Draft = tuple[Attempt, Placed, float, float, Trace, int, Collection[str]]
+"""A pod that was placed: in how many seconds, when, what the cycle left, the number of nodes, the plugins skipped."""
 Listener = Callable[[Record], None]
 
 
 class Recorder:
     """An observer that keeps what it is told."""
 
-    is_pending: Callable[[str], bool] = staticmethod(lambda _uid: False)
     is_group_pending: Callable[[str], bool] = staticmethod(lambda _key: False)
     stopwatch: Callable[[], float] = staticmethod(lambda: 0.0)
     journal_bytes: Callable[[], int] = staticmethod(lambda: 0)
 
     def __init__(self, clock: Clock, limit: int = DEFAULT_BYTES) -> None:
         self._now = clock.now
-        self._room = self._limit = limit
-        self.bytes = 0
-        """What all records take, about."""
-        self._ring: deque[Record] = deque()
-        self._kept: dict[str, Record] = {}
-        """The last records of pods that wait, older than those in the ring; by uid."""
-        self._bare: dict[str, Record] = {}
-        """Those that have lost what is about nodes, older still."""
-        self._last: dict[str, Record] = {}
-        """Of every pod, by uid."""
-        self._count = self._counted = 0
-        """How many records there were, and of how many the bytes are counted."""
+        self._room = limit
+        self._kept = Kept()
+        self._new: list[Draft | Record] = []
+        """What is not kept yet."""
+        self._count = 0
+        """How many records there were, without those."""
         self._names = Names(())
         self._layout = -1
+        self._group = NO_DETAILS
+        """Of the last pod that was placed with its group."""
         self._refusals = RefusalsKnown()
         self._words: dict[str, str] = {}
         self._results: dict[PostFilterResult, PostFilterResult] = {}
@@ -95,18 +86,27 @@ class Recorder:
         self.listeners: list[Listener] = []
         """Are told of every record that is new, or has changed since."""
 
-    def __len__(self) -> int:
-        return len(self._ring) + len(self._kept) + len(self._bare)
+    @property
+    def is_pending(self) -> Callable[[str], bool]:
+        return self._kept.is_pending
+
+    @is_pending.setter
+    def is_pending(self, told: Callable[[str], bool]) -> None:
+        self._kept.is_pending = told
+
+    def kept(self) -> Kept:
+        """All records, with those that are to be made yet."""
+        if self._new:
+            self._keep_new()
+        return self._kept
 
     def __iter__(self) -> Iterator[Record]:
         """Newest first."""
-        yield from reversed(self._ring)
-        yield from reversed(self._kept.values())
-        yield from reversed(self._bare.values())
+        return iter(self.kept())
 
     def last(self, uid: str) -> Record | None:
         """The newest about a pod."""
-        return self._last.get(uid)
+        return self.kept().last.get(uid)
 
     def clock_offset(self) -> float:
         """What is to be added to the stopwatch to have the time."""
@@ -134,114 +134,151 @@ class Recorder:
             del history[1:3]
 
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
-        queued = attempt.queued
-        meta, history = queued.pod.metadata, queued.history
-        uid = meta.uid
-        self._count = number = self._count + 1
-        size, moves = _RECORD_BYTES, 1
-        if history is not None:
-            size, moves = _RECORD_BYTES + _HISTORY_BYTES, int(history[0]) + len(history) // 2
         if isinstance(outcome, Placed):
-            priority, node, evaluated, feasible = (
-                outcome.pod.priority,
-                outcome.node,
-                outcome.evaluated,
-                outcome.feasible,
-            )
-            state = WAITING if outcome.waits else BINDING
-        else:
-            priority, node, evaluated, feasible, state = queued.info.priority, "", 0, 0, ""
-        kept, is_plain = _NO_TRACE, False
+            outcome.binding = Binding(WAITING if outcome.waits else BINDING)
+        new = self._new
         if trace is None:
-            names, node_count, skipped = _NO_NAMES, 0, _NOTHING_SKIPPED
+            new.append(self._record(attempt, outcome, seconds))
         else:
             evaluation: Evaluation = trace.evaluation
-            table, rows = evaluation.cluster.nodes, trace.rows
+            table = evaluation.cluster.nodes
             if table.layout != self._layout:
-                self._layout, self._names = table.layout, Names(tuple(table.names))
-            names, node_count, skipped = self._names, table.count, evaluation.skipped
-            is_plain = (
-                rows is not None
-                and 0 < len(rows) == trace.searched
-                and trace.layers != ()
-                and not (trace.scores or evaluation.scores or trace.group or trace.left is not None)
-                and evaluation.nominated is None
-            )
-            if is_plain:
+                self._follow(table)
+                new = self._new
+            if (
                 # Nothing but what pods like it share.
-                size += _TRACE_BYTES
-                kept, trace.evaluation = trace, None
-        # Everything at once: setting a field later takes as long as ten here.
-        record = Record(
-            number,
-            self._now(),
-            seconds,
-            meta.namespace,
-            meta.name,
-            uid,
-            attempt.profile.name,
-            priority,
-            queued.attempts,
-            queued.timestamp,
-            queued.initial_attempt_timestamp,
-            history,
-            moves,
-            SCHEDULED,
-            size,
-            node,
-            evaluated,
-            feasible,
-            state,
-            node_count,
-            names,
-            skipped,
-            kept,
-        )
-        if not isinstance(outcome, Placed):
-            self._note_failure(record, outcome)
-        elif outcome.waits:
-            record.waits = tuple(outcome.waits)
-        if trace is not None and not is_plain:
-            self._note_trace(record, trace)
-        if self._kept or self._bare:
-            before = self._kept.pop(uid, None) or self._bare.pop(uid, None)
-            if before is not None:
-                self._release(before)
-        self._last[uid] = record
-        self._ring.append(record)
-        if not number % _COUNTED_AT_ONCE:
-            self.count_bytes()
-        for listener in self.listeners:
-            listener(record)
+                trace.layers
+                and isinstance(outcome, Placed)
+                and len(trace.rows) == trace.searched  # type: ignore[arg-type]
+                and not (trace.scores or evaluation.scores or trace.left is not None)
+                and evaluation.nominated is None
+            ):
+                trace.evaluation = None
+                new.append((attempt, outcome, seconds, self._now(), trace, table.count, evaluation.skipped))
+            else:
+                record = self._record(attempt, outcome, seconds)
+                self._note_trace(record, trace)
+                new.append(record)
+        if len(new) >= _MADE_AT_ONCE or self.listeners:
+            record = self._keep_new()
+            for listener in self.listeners:
+                listener(record)
 
     def group_decided(
         self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
         self.groups.decided(tried, profile, outcome, scheduled, seconds)
-        self._limit = self._room - self.groups.bytes
 
-    def step(self, uid: str, step: str, plugin: str, start: float) -> None:
-        record = self._last.get(uid)
-        if record is not None:
-            taken = (step, plugin, start, self.stopwatch())
-            record.steps = (*record.steps, taken) if record.steps else (taken,)
-            if record.state == WAITING:
-                record.state = BINDING
+    def step(self, placed: Placed, step: str, plugin: str, start: float) -> None:
+        binding: Binding = placed.binding
+        binding.steps += ((step, plugin, start, self.stopwatch()),)
+        if binding.state == WAITING:
+            binding.state = BINDING
 
-    def ended(self, uid: str, failed: Failed | None) -> None:
-        record = self._last.get(uid)
-        if record is None:
+    def ended(self, placed: Placed, failed: Failed | None) -> None:
+        placed.binding.state = BOUND if failed is None else FAILED
+        if failed is None and not self.listeners:
             return
-        if failed is None:
-            record.state = BOUND
-        else:
-            record.state, record.message = FAILED, failed.message
+        record = self.last(placed.pod.uid)
+        if record is None or record.binding is not placed.binding:
+            return
+        if failed is not None:
+            record.message = failed.message
             record.outcome = UNSCHEDULABLE if failed.is_rejection else ERROR
             record.plugins = self._shared_set(failed.plugins | failed.pending_plugins)
         for listener in self.listeners:
             listener(record)
 
     # What is kept of it
+
+    def _follow(self, table: NodeTable) -> None:
+        """Nodes have come or gone since the last decision."""
+        if self._new:
+            self._keep_new()
+        self._layout, self._names = table.layout, Names(tuple(table.names))
+
+    def _keep_new(self) -> Record:
+        """Make records of drafts, and keep what is new; returns the last."""
+        new, self._new = self._new, []
+        names, records = self._names, list[Record]()
+        for number, draft in enumerate(new, self._count + 1):
+            if isinstance(draft, Record):
+                draft.id = number
+                records.append(draft)
+                continue
+            attempt, placed, seconds, time, trace, node_count, skipped = draft
+            queued, info = attempt.queued, placed.pod
+            history, size, moves = queued.history, RECORD_BYTES + _TRACE_BYTES, 1
+            if history is not None:
+                size, moves = size + HISTORY_BYTES, _moves(history)
+            # Everything at once: setting a field later takes longer than giving it here.
+            records.append(
+                Record(
+                    number,
+                    time,
+                    seconds,
+                    info.namespace,
+                    info.name,
+                    info.uid,
+                    attempt.profile.name,
+                    info.priority,
+                    queued.attempts,
+                    queued.timestamp,
+                    queued.initial_attempt_timestamp,
+                    history,
+                    moves,
+                    SCHEDULED,
+                    size,
+                    placed.node,
+                    placed.evaluated,
+                    placed.feasible,
+                    placed.binding,
+                    tuple(placed.waits) if placed.waits else (),
+                    node_count,
+                    names,
+                    skipped,
+                    trace,
+                    self._of_group(trace) if trace.group else NO_DETAILS,
+                )
+            )
+        self._count += len(new)
+        self._kept.add(records, self._room - self.groups.bytes - self.journal_bytes())
+        return records[-1]
+
+    def _of_group(self, trace: Trace) -> Details:
+        """The pods of a group have the same."""
+        placement = _placement(trace)
+        if self._group.group != trace.group or self._group.placement != placement:
+            self._group = Details()
+            self._group.group, self._group.placement = trace.group, placement
+        return self._group
+
+    def _record(self, attempt: Attempt, outcome: Outcome, seconds: float) -> Record:
+        queued = attempt.queued
+        meta, history = queued.pod.metadata, queued.history
+        record = Record(
+            0,
+            self._now(),
+            seconds,
+            meta.namespace,
+            meta.name,
+            meta.uid,
+            attempt.profile.name,
+            queued.info.priority,
+            queued.attempts,
+            queued.timestamp,
+            queued.initial_attempt_timestamp,
+            history,
+            1 if history is None else _moves(history),
+            SCHEDULED,
+            RECORD_BYTES if history is None else RECORD_BYTES + HISTORY_BYTES,
+        )
+        if isinstance(outcome, Placed):
+            record.node, record.evaluated, record.feasible = outcome.node, outcome.evaluated, outcome.feasible
+            record.binding, record.waits = outcome.binding, tuple(outcome.waits)
+        else:
+            self._note_failure(record, outcome)
+        return record
 
     def _note_failure(self, record: Record, failed: Failed) -> None:
         record.outcome = UNSCHEDULABLE if failed.is_rejection else ERROR
@@ -251,9 +288,9 @@ class Recorder:
 
     def _note_trace(self, record: Record, trace: Trace) -> None:
         evaluation: Evaluation = trace.evaluation
-        if not trace.layers:
-            # Pods that share have the same set already.
-            record.skipped = self._shared_set(frozenset(evaluation.skipped))
+        record.names, record.node_count = self._names, evaluation.cluster.nodes.count
+        # Pods that share have the same set already.
+        record.skipped = evaluation.skipped if trace.layers else self._shared_set(frozenset(evaluation.skipped))
         if evaluation.rejected is not None or evaluation.narrowed_by:
             self._note_details(record, evaluation)
         if trace.post_filter is not None:
@@ -281,10 +318,8 @@ class Recorder:
 
     def _note_group(self, record: Record, trace: Trace) -> None:
         details = self._own_details(record)
-        details.group = trace.group
-        if trace.placement is not None and trace.placement.name:
-            details.placement = (trace.placement.name, len(trace.placement.rows))
-        if trace.rows is not None and not record.state:
+        details.group, details.placement = trace.group, _placement(trace)
+        if trace.rows is not None and record.binding is None:
             # It had found a node, and had to give it back.
             record.evaluated, record.feasible = trace.searched, len(trace.rows)
 
@@ -294,7 +329,7 @@ class Recorder:
         except PluginError as error:
             evaluation.profile.caller.failed(error)
             return
-        if not record.state:
+        if record.binding is None:
             record.evaluated = len(record.refusals)
 
     def _note_rows(self, record: Record, evaluation: Evaluation, trace: Trace, rows: IntArray) -> None:
@@ -350,45 +385,12 @@ class Recorder:
     def _shared_set(self, names: frozenset[str]) -> frozenset[str]:
         return self._sets.setdefault(names, names)
 
-    # How much is kept
 
-    def count_bytes(self) -> None:
-        """Count the records that came since this was done last."""
-        new = list(islice(reversed(self._ring), self._count - self._counted))
-        self._counted = self._count
-        self.bytes += bytes_of(new)
-        limit = self._limit - self.journal_bytes()
-        if self.bytes > limit:
-            self._make_room(limit)
+def _moves(history: "array[float]") -> int:
+    """How many there were: the first number is how many are forgotten."""
+    return int(history[0]) + len(history) // 2
 
-    def _release(self, record: Record) -> None:
-        self.bytes -= let_go(record)
-        self.bytes -= record.own_bytes
-        if self._last.get(record.uid) is record:
-            del self._last[record.uid]
 
-    def _make_room(self, limit: int) -> None:
-        ring, kept = self._ring, self._kept
-        while self.bytes > limit and ring:
-            record = ring.popleft()
-            if self._last.get(record.uid) is record and self.is_pending(record.uid):
-                kept[record.uid] = record
-            else:
-                self._release(record)
-        while self.bytes > limit and kept:
-            uid = next(iter(kept))
-            record = kept.pop(uid)
-            if self.is_pending(uid):
-                self._strip(record)
-                self._bare[uid] = record
-            else:
-                self._release(record)
-        while self.bytes > limit and self._bare:
-            self._release(self._bare.pop(next(iter(self._bare))))
-
-    def _strip(self, record: Record) -> None:
-        self.bytes -= let_go(record)
-        size = _RECORD_BYTES if record.history is None else _RECORD_BYTES + _HISTORY_BYTES
-        self.bytes -= record.own_bytes - size
-        record.own_bytes = size
-        record.details, record.post_filter = NO_DETAILS, None
+def _placement(trace: Trace) -> tuple[str, int] | None:
+    placement = trace.placement
+    return None if placement is None or not placement.name else (placement.name, len(placement.rows))

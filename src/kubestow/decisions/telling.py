@@ -260,14 +260,15 @@ def tell_moves(history: Sequence[float] | None, names: Sequence[tuple[str, str, 
 
 
 def _binding(record: Record, offset: float) -> schema.Binding | None:
-    if not record.state:
+    binding = record.binding
+    if binding is None:
         return None
-    error = record.message if record.state == FAILED else ""
-    last = len(record.steps) - 1
+    error = record.message if binding.state == FAILED else ""
+    last = len(binding.steps) - 1
     steps = tuple(
         schema.Step(
             step, format_micro_time(start + offset), plugin, round(end - start, 6), error if number == last else ""
         )
-        for number, (step, plugin, start, end) in enumerate(record.steps)
+        for number, (step, plugin, start, end) in enumerate(binding.steps)
     )
-    return schema.Binding(record.state, steps, tuple(record.waits), error)
+    return schema.Binding(binding.state, steps, tuple(record.waits), error)

@@ -169,17 +169,17 @@ class Tracing:
             span = self._span("podGroupCycle", None, end - seconds, about | {"pods": len(tried.pods)})
             span.end(self._nanoseconds(end))
 
-    def step(self, uid: str, step: str, plugin: str, start: float) -> None:
+    def step(self, placed: Placed, step: str, plugin: str, start: float) -> None:
         if self._recorder is not None:
-            self._recorder.step(uid, step, plugin, start)
-        binding = self._bindings.get(uid)
+            self._recorder.step(placed, step, plugin, start)
+        binding = self._bindings.get(placed.pod.uid)
         if binding is not None:
             self._span(f"{step} {plugin}".rstrip(), binding, start, {}).end()
 
-    def ended(self, uid: str, failed: Failed | None) -> None:
+    def ended(self, placed: Placed, failed: Failed | None) -> None:
         if self._recorder is not None:
-            self._recorder.ended(uid, failed)
-        binding = self._bindings.pop(uid, None)
+            self._recorder.ended(placed, failed)
+        binding = self._bindings.pop(placed.pod.uid, None)
         if binding is not None:
             if failed is not None:
                 binding.set_status(Status(StatusCode.ERROR, failed.message))

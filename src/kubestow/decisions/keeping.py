@@ -1,0 +1,86 @@
+"""Which records are kept: a ring of so many bytes, and of every pod that waits the last one.
+
+What records share counts once. The oldest go first. The last record of a pod that still waits is put aside instead;
+when those alone are too many, the oldest of them lose what is about nodes, and then go as well.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from kubestow.decisions.record import NO_DETAILS, Record, bytes_of, let_go
+
+RECORD_BYTES = 660
+"""A record, with its places in the tables here, and the pod's names."""
+HISTORY_BYTES = 300
+
+
+class Kept:
+    """All records that there are."""
+
+    is_pending: Callable[[str], bool] = staticmethod(lambda _uid: False)
+    """Whether a pod, by uid, still waits."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        """What all records take, about."""
+        self._ring: deque[Record] = deque()
+        self._kept: dict[str, Record] = {}
+        """The last records of pods that wait, older than those in the ring; by uid."""
+        self._bare: dict[str, Record] = {}
+        """Those that have lost what is about nodes, older still."""
+        self.last: dict[str, Record] = {}
+        """Of every pod, by uid."""
+
+    def __len__(self) -> int:
+        return len(self._ring) + len(self._kept) + len(self._bare)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Newest first."""
+        yield from reversed(self._ring)
+        yield from reversed(self._kept.values())
+        yield from reversed(self._bare.values())
+
+    def add(self, records: Sequence[Record], limit: int) -> None:
+        """New ones, of which each is the last of its pod now; the oldest go where they take more than `limit`."""
+        if self._kept or self._bare:
+            for record in records:
+                before = self._kept.pop(record.uid, None) or self._bare.pop(record.uid, None)
+                if before is not None:
+                    self._release(before)
+        self._ring.extend(records)
+        self.last.update([(record.uid, record) for record in records])
+        self.bytes += bytes_of(records)
+        if self.bytes > limit:
+            self._make_room(limit)
+
+    def _release(self, record: Record) -> None:
+        self.bytes -= let_go(record)
+        self.bytes -= record.own_bytes
+        if self.last.get(record.uid) is record:
+            del self.last[record.uid]
+
+    def _make_room(self, limit: int) -> None:
+        ring, kept = self._ring, self._kept
+        while self.bytes > limit and ring:
+            record = ring.popleft()
+            if self.last.get(record.uid) is record and self.is_pending(record.uid):
+                kept[record.uid] = record
+            else:
+                self._release(record)
+        while self.bytes > limit and kept:
+            uid = next(iter(kept))
+            record = kept.pop(uid)
+            if self.is_pending(uid):
+                self._strip(record)
+                self._bare[uid] = record
+            else:
+                self._release(record)
+        while self.bytes > limit and self._bare:
+            self._release(self._bare.pop(next(iter(self._bare))))
+
+    def _strip(self, record: Record) -> None:
+        self.bytes -= let_go(record)
+        size = RECORD_BYTES if record.history is None else RECORD_BYTES + HISTORY_BYTES
+        self.bytes -= record.own_bytes - size
+        record.own_bytes = size
+        record.details, record.post_filter = NO_DETAILS, None
