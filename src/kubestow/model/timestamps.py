@@ -30,4 +30,4 @@ def format_micro_time(seconds: float) -> str:
 @lru_cache(maxsize=16)
 def _to_the_second(seconds: int) -> str:
     # Thousands of events and conditions may be written within a second.
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()

@@ -49,7 +49,7 @@ class ChangeFeed:
         else:
             self._truth[which] = new
         if self._connected and self._listener is not None:
-            self._on_the_way.append((self._loop.time() + self.delay, which, new))
+            self._on_the_way.append((self._due(), which, new))
             self._set_timer()
 
     @property
@@ -68,12 +68,16 @@ class ChangeFeed:
         self._list_again()
 
     def _list_again(self) -> None:
-        now = self._loop.time() + self.delay
+        now = self._due()
         self._on_the_way.clear()
         # Deletions first: what they free is seen before what may need it.
         self._on_the_way.extend((now, which, None) for which in self.told if which not in self._truth)
         self._on_the_way.extend((now, which, obj) for which, obj in self._truth.items())
         self._set_timer()
+
+    def _due(self) -> float:
+        # In whole nanoseconds: the timer of a virtual loop would ring before a moment between two of them.
+        return round(self._loop.time() + self.delay, 9)
 
     def _set_timer(self) -> None:
         if self._timer is None and self._on_the_way:

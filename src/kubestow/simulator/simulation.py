@@ -20,7 +20,7 @@ from kubestow.decisions.recorder import Recorder
 from kubestow.model.pod import Pod
 from kubestow.offline.change_feed import ChangeFeed
 from kubestow.offline.harness import configured
-from kubestow.offline.virtual_loop import StuckError, VirtualLoop
+from kubestow.offline.virtual_loop import Handle, StuckError, VirtualLoop
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.simulator.bulk import BulkPods
@@ -67,7 +67,7 @@ class Simulation(Contents):
         """What was decided, and why."""
         self.timeline: Timeline[Action] = Timeline() if of is None else of.timeline.copied()
         """What is planned; `at` adds to it."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Handle | None = None
         self._acting = False
         self._feed = ChangeFeed(loop, settings.latencies.watch)
         self.core = self._core()
@@ -136,7 +136,8 @@ class Simulation(Contents):
 
     def at(self, seconds: float, action: Action) -> None:
         """Have something done, to this simulation or to the fork in which the moment comes."""
-        if self.timeline.add(max(seconds, self.time), action) and not self._acting:
+        # In whole nanoseconds, as the loop counts: a timer would ring before a moment between two of them.
+        if self.timeline.add(max(round(seconds, 9), self.time), action) and not self._acting:
             self._set_timer()
 
     def _set_timer(self) -> None:
