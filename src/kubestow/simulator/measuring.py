@@ -6,6 +6,7 @@ at regular moments from the scheduler's own columns.
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,15 +29,27 @@ class Distribution:
     """How often values were seen, to one percent."""
 
     def __init__(self) -> None:
-        self._buckets: dict[int, int] = {}
+        self.buckets: dict[int, int] = {}
         self.count = 0
         self.sum = 0.0
         self.highest = 0.0
 
+    @classmethod
+    def of(cls, parts: "Iterable[Distribution]") -> "Distribution":
+        """Several together."""
+        whole = cls()
+        for one in parts:
+            for bucket, count in one.buckets.items():
+                whole.buckets[bucket] = whole.buckets.get(bucket, 0) + count
+            whole.count += one.count
+            whole.sum += one.sum
+            whole.highest = max(whole.highest, one.highest)
+        return whole
+
     def add(self, value: float) -> None:
         """One more."""
         bucket = math.ceil(math.log(value) / _RATIO) if value > 1e-6 else -10_000
-        self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
         self.count += 1
         self.sum += value
         if value > self.highest:
@@ -45,7 +58,7 @@ class Distribution:
     def percentile(self, percent: float) -> float:
         """The value below which so many percent are."""
         left = self.count * percent / 100.0
-        for bucket, count in sorted(self._buckets.items()):
+        for bucket, count in sorted(self.buckets.items()):
             left -= count
             if left <= 1e-9:
                 return min(math.exp((bucket - 0.5) * _RATIO), self.highest) if bucket > -10_000 else 0.0
@@ -87,15 +100,14 @@ class Measures:
         self._simulation = simulation
         self._every = every
         self.counts: Counter[str] = Counter()
-        self.waits = Distribution()
-        self.by_priority: dict[int, Distribution] = {}
-        self.by_reason: dict[str, Distribution] = {}
+        self._waits: dict[tuple[int, str], Distribution] = {}
+        """By priority and reason."""
         self.samples: list[Sample] = []
         self.heat: list[NDArray[np.float32]] = []
         """Per sample: how full nodes are, in at most 60 groups of neighbours by name."""
         self._since: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
-        self._asked = np.zeros(2)
+        self._asked_cpu = self._asked_memory = 0
         self._order: tuple[tuple[int, int], NDArray[np.intp]] | None = None
         """The rows of nodes by name, and for which layout of the table that is."""
         simulation.plane.listeners.append(self._changed)
@@ -120,19 +132,39 @@ class Measures:
         self.counts["bound"] += 1
         uid, priority = pod.metadata.uid, pod_priority(pod)
         waited = self._simulation.time - self._since.pop(uid, self._simulation.time)
-        self.waits.add(waited)
-        self.by_priority.setdefault(priority, Distribution()).add(waited)
-        self.by_reason.setdefault(self._reasons.pop(uid, FIRST_TRY), Distribution()).add(waited)
+        group = (priority, self._reasons.pop(uid, FIRST_TRY))
+        if group not in self._waits:
+            self._waits[group] = Distribution()
+        self._waits[group].add(waited)
 
     def _decided(self, pod: Pod, outcome: Placed | Failed) -> None:
         self.counts["attempts"] += 1
         if isinstance(outcome, Placed):
             amounts = outcome.pod.requests.amounts
-            self._asked += (amounts.get(CPU_NAME, 0), amounts.get(MEMORY_NAME, 0))
+            self._asked_cpu += amounts.get(CPU_NAME, 0)
+            self._asked_memory += amounts.get(MEMORY_NAME, 0)
         else:
             self.counts["preemptions"] += bool(outcome.victims)
             self.counts["victims"] += len(outcome.victims)
             self._reasons[pod.metadata.uid] = ", ".join(sorted(outcome.plugins)) or "no nodes, or an error"
+
+    def waits(self) -> Distribution:
+        """Of all pods that were bound, for a node."""
+        return Distribution.of(self._waits.values())
+
+    def waits_by_priority(self) -> dict[int, Distribution]:
+        """The same, the lowest priority first."""
+        return self._waits_by(0)
+
+    def waits_by_reason(self) -> dict[str, Distribution]:
+        """By who refused the pod last."""
+        return self._waits_by(1)
+
+    def _waits_by(self, part: int) -> dict[Any, Distribution]:
+        groups = sorted({group[part] for group in self._waits})
+        return {
+            one: Distribution.of(waits for group, waits in self._waits.items() if group[part] == one) for one in groups
+        }
 
     # Samples
 
@@ -178,7 +210,7 @@ class Measures:
         bound = self.counts["bound"]
         if not bound or not free[CPU].sum():
             return 0.0
-        size = np.maximum(self._asked / bound, 1.0)
+        size = np.maximum(np.array([self._asked_cpu, self._asked_memory]) / bound, 1.0)
         fits = np.floor((free / size[:, None]).min(axis=0))
         return max(0.0, 1.0 - float(fits.sum() * size[CPU]) / float(free[CPU].sum()))
 
