@@ -173,6 +173,31 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("storage", sorted(BY_STORAGE))
+def test_objects_without_what_they_need(storage: str) -> None:
+    """Each part of a valid object is left out, or emptied: it is taken, or refused for what is missing."""
+    good = {"metadata": {"generateName": "a"}, **copy.deepcopy(SEEDS[storage])}
+    path = collection_path(BY_STORAGE[storage])
+
+    async def play() -> None:
+        direct = Direct()
+        for where in places(good):
+            for instead in (None, {}, []):
+                bad = copy.deepcopy(good)
+                holder: Any = bad
+                for key in where[:-1]:
+                    holder = holder[key]
+                if instead is None:
+                    del holder[where[-1]]
+                else:
+                    holder[where[-1]] = instead
+                status, answer = direct.call("POST", path, bad)
+                assert status != 500, (where, instead, answer)
+        direct.watchers.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("storage", sorted(BY_STORAGE))
 @settings(SETTINGS, max_examples=12)
 @given(data=st.data())
 def test_damaged_objects_are_refused_or_repaired(storage: str, data: st.DataObject) -> None:

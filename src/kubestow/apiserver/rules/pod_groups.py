@@ -66,7 +66,7 @@ def validate_group_status(new: dict[str, Any], _old: dict[str, Any]) -> Iterator
 
 def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
     """Templates with names of their own; a controller by its names."""
-    spec = obj["spec"]
+    spec = obj.get("spec", {})
     controller = spec.get("controllerRef")
     if controller is not None:
         if controller.get("apiGroup"):

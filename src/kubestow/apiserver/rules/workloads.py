@@ -127,8 +127,8 @@ def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
     yield from below_zero(spec, "spec", "replicas", "minReadySeconds")
     selector = spec.get("selector")
     labels = spec.get("template", {}).get("metadata", {}).get("labels")
-    plain = kind == "ReplicationController"
-    wrong = list(wrong_label_selector({"matchLabels": selector} if plain else selector, "spec.selector"))
+    whole = {"matchLabels": selector or {}} if kind == "ReplicationController" else selector
+    wrong = list(wrong_label_selector(whole, "spec.selector"))
     yield from wrong
     if selector is None:
         yield required("spec.selector")
@@ -137,7 +137,7 @@ def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
         named = kind.lower() if kind in ("DaemonSet", "StatefulSet") else "deployment"
         yield invalid("spec.selector", {}, f"empty selector is invalid for {named}")
     if selector != {} and not wrong:
-        matcher = from_object({"matchLabels": selector} if plain else selector)
+        matcher = from_object(whole)
         if matcher is None or not matcher.matches(labels or {}):
             yield invalid("spec.template.metadata.labels", labels, UNMATCHED)
     yield from wrong_template(spec, "spec.template")
