@@ -42,7 +42,11 @@ KINDS = (
     Resource(
         "scheduling.k8s.io/v1alpha2",
         "Workload workloads",
-        rules=Rules(validate=pod_groups.validate_workload, validate_update=pod_groups.keep_workload),
+        rules=Rules(
+            pod_groups.default_workload,
+            validate=pod_groups.validate_workload,
+            validate_update=pod_groups.keep_workload,
+        ),
     ),
     Resource(
         "storage.k8s.io/v1",

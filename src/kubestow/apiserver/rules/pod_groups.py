@@ -64,9 +64,14 @@ def validate_group_status(new: dict[str, Any], _old: dict[str, Any]) -> Iterator
             yield path, INVALID, f'Invalid value: "{claim.get("name", "")}": {words} `spec.resourceClaims`'
 
 
+def default_workload(obj: dict[str, Any]) -> None:
+    """There is a spec, to be looked at."""
+    obj.setdefault("spec", {})
+
+
 def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
     """Templates with names of their own; a controller by its names."""
-    spec = obj.get("spec", {})
+    spec = obj["spec"]
     controller = spec.get("controllerRef")
     if controller is not None:
         if controller.get("apiGroup"):
