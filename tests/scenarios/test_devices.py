@@ -97,6 +97,21 @@ def test_a_claim_under_way_is_waited_for(start: Start) -> None:
     assert reserved_for(found(harness, "c")) == ["first", "second"]
 
 
+def test_a_claim_that_is_named_twice(start: Start) -> None:
+    """It is allocated once; until that is written, nobody else gets the same devices."""
+    harness = with_devices(start, 2, latency=1.0)
+    for name in ("c", "d"):
+        harness.cluster.add(claim(name))
+    names = [{"name": name, "resourceClaimName": "c"} for name in ("one", "other")]
+    harness.cluster.add(claiming("twice", spec={"resourceClaims": names}))
+    harness.cluster.add(claiming("once", "d"))
+    harness.run_until_idle()
+    assert len(harness.bindings) == 2
+    assert devices_of(found(harness, "c")) == ["n0/gpu-0"]
+    assert not given_twice(harness.cluster.all(ResourceClaim))
+    assert reserved_for(found(harness, "c")) == ["twice"]
+
+
 @pytest.mark.parametrize("delay", [0.0, 3.0])
 def test_two_pods_race_for_the_last_device(start: Start, delay: float) -> None:
     """One gets it, the other is told; however late the scheduler hears of what it has written."""

@@ -194,7 +194,10 @@ class DynamicResources:
         state.node_claim = wanted.node_claim
         for number, allocation in zip(state.unallocated, allocations, strict=False):
             state.allocations[number] = allocation
-            self._promises.make(pod.pod, state.claims[number].metadata.uid, allocation)
+            uid = state.claims[number].metadata.uid
+            if self._devices.pending(uid) is None:
+                # A claim that the pod names twice gets what was found first.
+                self._promises.make(pod.pod, uid, allocation)
         for number in state.shared:
             promised = self._promises.join(pod.pod, state.claims[number].metadata.uid)
             if promised is not None:
