@@ -190,6 +190,11 @@ INVALID = [device("gpu-0"), device("gpu-0")]
                 "updated"
             ),
         ),
+        (
+            [device_slice("n", gpus(1), pool="z", slices=2)],
+            claim("c", exactly(0, BROKEN)),
+            "claim default/c: selector #0: CEL runtime error: ",
+        ),
         ([], allocated("c", "elsewhere", "gpu-0"), "resourceclaim not available on the node"),
     ],
 )
@@ -231,6 +236,8 @@ def test_errors_end_a_cycle() -> None:
     assert evaluation.pre_filter()
     with pytest.raises(FilterError, match='running "DynamicResources" filter plugin: claim default/c: selector #0'):
         evaluation.passing(evaluation.cluster.order.rows())
+    evaluation.filter()
+    assert not evaluation.rejecting_plugins
 
 
 class Ticking:

@@ -170,7 +170,9 @@ class Verdicts:
         return counts
 
     def refusing_plugins(self) -> set[str]:
-        return {plugin for rejection, _ in self.kinds() for plugin in rejection.plugins}
+        """The plugins that refused a row; one that could not judge it did not."""
+        judged = [rejection for rejection, _ in self.kinds() if rejection.code is not Code.ERROR]
+        return {plugin for rejection in judged for plugin in rejection.plugins}
 
     def resolvable(self) -> BoolArray:
         """Positions that were refused, but where preempting pods may help."""

@@ -141,15 +141,17 @@ class Search:
         return len(self._all[option]) if option.all_devices else option.count
 
     def _positions_of_all(self, option: Option, claim: str) -> list[int]:
+        positions: list[int] = []
+        position = 0
         for pool in self._pools:
             if pool.trouble is not None:
                 problem = f"asks for all devices, but resource pool {'/'.join(pool.id)} is {pool.trouble.value}"
                 raise AllocationError(f"claim {claim}, request {option.own_name}: {problem}")
-        return [
-            position
-            for position, (device, pool, here) in enumerate(self._devices)
-            if self._is_selectable(option, device, here, claim) and self._has_capacity(option, device, pool)
-        ]
+            for device, here in zip(pool.devices, pool.here, strict=True):
+                if self._is_selectable(option, device, here, claim) and self._has_capacity(option, device, pool):
+                    positions.append(position)
+                position += 1
+        return positions
 
     # What comes next
 
