@@ -220,6 +220,30 @@ def test_workloads(client: Client, plural: str, change: dict[str, Any], told: st
 
 
 @pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({}, "[spec.selector: Required value, spec.template: Required value]"),
+        ({"template": {"spec": {"containers": [CONTAINER]}}}, "spec.selector: Required value"),
+        ({"selector": {"x": "y"}}, "spec.template: Required value"),
+        (
+            {"selector": {"x": "y"}, "template": TEMPLATE},
+            'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`',
+        ),
+    ],
+)
+def test_replication_controllers(client: Client, spec: dict[str, Any], told: str) -> None:
+    """Selectors that are plain labels."""
+    assert refused(client, f"{CORE}/replicationcontrollers", {"spec": spec}) == told
+
+
+def test_replication_controllers_are_labelled_like_their_pods(client: Client) -> None:
+    """They take selector and labels from the template, where they have none."""
+    body = {"metadata": {"name": "rc"}, "spec": {"selector": {}, "template": TEMPLATE}}
+    made = client.create(f"{CORE}/replicationcontrollers", body)
+    assert made["metadata"]["labels"] == made["spec"]["selector"] == {"a": "b"}
+
+
+@pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"ttlSecondsAfterFinished": -1}, f"ttlSecondsAfterFinished: Invalid value: -1: {ZERO}"),

@@ -207,7 +207,7 @@ KINDS = (
         "status scale",
         generation=True,
         categories=ALL,
-        rules=Rules(workloads.default_replication_controller, validate=workloads.validate_workload),
+        rules=Rules(workloads.default_replication_controller, validate=workloads.validate_replication_controller),
         columns=printed(
             ("Desired", zero("spec.replicas")),
             ("Current", zero("status.replicas")),

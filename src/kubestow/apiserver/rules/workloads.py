@@ -57,11 +57,12 @@ def default_replicas(obj: dict[str, Any]) -> None:
 
 
 def default_replication_controller(obj: dict[str, Any]) -> None:
-    """One replica, selected by the labels of the template."""
+    """One replica, selected by the labels of the template, and labelled like it."""
     default_replicas(obj)
-    labels = obj["spec"].get("template", {}).get("metadata", {}).get("labels")
+    labels = _labels(obj["spec"])
     if labels:
-        obj["spec"].setdefault("selector", dict(labels))
+        for place, key in ((obj["spec"], "selector"), (obj["metadata"], "labels")):
+            place[key] = place.get(key) or dict(labels)
 
 
 def default_daemon_set(obj: dict[str, Any]) -> None:
@@ -121,14 +122,17 @@ def _none(value: Any) -> bool:
     return value in (0, "0%")
 
 
+def _labels(spec: dict[str, Any]) -> dict[str, str] | None:
+    labels: dict[str, str] | None = spec.get("template", {}).get("metadata", {}).get("labels")
+    return labels
+
+
 def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
     """A selector that selects the template's labels, and a sound template."""
     spec, kind = obj["spec"], obj["kind"]
     yield from below_zero(spec, "spec", "replicas", "minReadySeconds")
-    selector = spec.get("selector")
-    labels = spec.get("template", {}).get("metadata", {}).get("labels")
-    whole = {"matchLabels": selector or {}} if kind == "ReplicationController" else selector
-    wrong = list(wrong_label_selector(whole, "spec.selector"))
+    selector, labels = spec.get("selector"), _labels(spec)
+    wrong = list(wrong_label_selector(selector, "spec.selector"))
     yield from wrong
     if selector is None:
         yield required("spec.selector")
@@ -137,9 +141,29 @@ def validate_workload(obj: dict[str, Any]) -> Iterator[Cause]:
         named = kind.lower() if kind in ("DaemonSet", "StatefulSet") else "deployment"
         yield invalid("spec.selector", {}, f"empty selector is invalid for {named}")
     if selector != {} and not wrong:
-        matcher = from_object(whole)
+        matcher = from_object(selector)
         if matcher is None or not matcher.matches(labels or {}):
             yield invalid("spec.template.metadata.labels", labels, UNMATCHED)
+    yield from _wrong_lasting_template(spec, kind)
+
+
+def validate_replication_controller(obj: dict[str, Any]) -> Iterator[Cause]:
+    """Labels that the template has, and a sound template."""
+    spec = obj["spec"]
+    yield from below_zero(spec, "spec", "replicas", "minReadySeconds")
+    selector, labels = spec.get("selector"), _labels(spec) or {}
+    if not selector:
+        yield required("spec.selector")
+    if "template" not in spec:
+        yield required("spec.template")
+        return
+    if selector and not selector.items() <= labels.items():
+        yield invalid("spec.template.metadata.labels", labels or None, UNMATCHED)
+    yield from _wrong_lasting_template(spec, obj["kind"])
+
+
+def _wrong_lasting_template(spec: dict[str, Any], kind: str) -> Iterator[Cause]:
+    """What is wrong with the template of pods that are to run on."""
     yield from wrong_template(spec, "spec.template")
     pod = spec.get("template", {}).get("spec", {})
     policy = pod.get("restartPolicy", "Always")
