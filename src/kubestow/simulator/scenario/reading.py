@@ -76,6 +76,9 @@ def read(paths: Iterable[str]) -> Scenario:
 
 def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[str], *by: str) -> None:
     """`by` are the files that name it, one after the other."""
+    if "\0" in path:
+        problems.append(f"{path!r}: is not the name of a file")
+        return
     try:
         if path.endswith(".sktrace"):
             scenario.changes += foreign.sktrace(Path(path).read_bytes())
@@ -93,15 +96,17 @@ def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[s
         problems.append(f"{error.filename or path}: {problem_of(error)}")
     except UnicodeDecodeError as error:
         problems.append(f"{path}: {problem_of(error)}")
-    except ValueError as error:
-        problems.append(f"{path!r}: is not the name of a file: {error}")
 
 
 def _read_source(source: Source, scenario: Scenario, problems: list[str], found: list[str], *by: str) -> None:
     begin: float | None = None
     try:
         for document in documents(source):
-            tree = msgspec.json.decode(document.data)
+            try:
+                tree = msgspec.json.decode(document.data)
+            except msgspec.DecodeError as error:
+                problems.append(f"{document.place}: not valid JSON: {error}")
+                continue
             try:
                 if foreign.is_record(tree):
                     change, begin = foreign.recorded(tree, begin)
