@@ -131,12 +131,16 @@ def test_the_oldest_version_and_the_ciphers() -> None:
     assert older == ["ECDHE-RSA-AES128-GCM-SHA256"]
 
 
-def _agree(server: ssl.SSLContext, curve: str) -> bool:
-    """Whether a client that knows one key exchange mechanism comes to terms with a server."""
+def _client() -> ssl.SSLContext:
+    """One that takes any certificate."""
     client = ssl.create_default_context()
     client.check_hostname = False
     client.verify_mode = ssl.CERT_NONE
-    client.set_ecdh_curve(curve)
+    return client
+
+
+def _agree(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
+    """Whether a handshake succeeds."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
     for _ in range(4):
@@ -153,8 +157,45 @@ def _agree(server: ssl.SSLContext, curve: str) -> bool:
 def test_the_key_exchange() -> None:
     """Is the one that the flag names, and no other."""
     context = ServerContexts(ServerTls(curves=(24,)), HOSTS).context
-    assert _agree(context, "secp384r1")
-    assert not _agree(context, "prime256v1")
+    known, other = _client(), _client()
+    known.set_ecdh_curve("secp384r1")
+    other.set_ecdh_curve("prime256v1")
+    assert _agree(context, known)
+    assert not _agree(context, other)
+
+
+@pytest.mark.parametrize(
+    ("flag", "newest", "agrees"),
+    [
+        ("", ssl.TLSVersion.TLSv1_3, True),
+        ("", ssl.TLSVersion.TLSv1_2, True),
+        ("", ssl.TLSVersion.TLSv1_1, False),
+        ("VersionTLS12", ssl.TLSVersion.TLSv1_2, True),
+        ("VersionTLS12", ssl.TLSVersion.TLSv1_1, False),
+        ("VersionTLS13", ssl.TLSVersion.TLSv1_3, True),
+        ("VersionTLS13", ssl.TLSVersion.TLSv1_2, False),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1")
+def test_older_clients_are_refused_in_the_handshake(flag: str, newest: ssl.TLSVersion, agrees: bool) -> None:
+    """The oldest version is what the flag says, TLS 1.2 if it says nothing."""
+    context = ServerContexts(ServerTls(min_version=flag), HOSTS).context
+    client = _client()
+    client.set_ciphers("ALL:@SECLEVEL=0")
+    client.minimum_version, client.maximum_version = ssl.TLSVersion.TLSv1, newest
+    assert _agree(context, client) is agrees
+
+
+@pytest.mark.parametrize(
+    ("cipher", "agrees"), [("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES256-GCM-SHA384", False)]
+)
+def test_other_ciphers_are_refused_in_the_handshake(cipher: str, agrees: bool) -> None:
+    """Up to TLS 1.2 those that the flag names are spoken, and no others."""
+    settings = ServerTls(cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",))
+    client = _client()
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    client.set_ciphers(cipher)
+    assert _agree(ServerContexts(settings, HOSTS).context, client) is agrees
 
 
 @pytest.mark.parametrize(
