@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from kubestow.framework.args import ArgsError, decode_args
@@ -85,8 +86,7 @@ def check_signatures(plugin: Any) -> None:
             missing = next(method for method in methods if method not in present)
             raise RegistryError(f"plugin {plugin.name} has {present[0]} but lacks {missing}")
         for method in present:
-            wanted = tuple(inspect.signature(getattr(protocol, method)).parameters)[1:]
-            _check_method(plugin, method, wanted)
+            _check_method(plugin, method, _parameters(protocol, method))
     for method in _PLAIN:
         if hasattr(plugin, method):
             _check_method(plugin, method, _PLAIN_PARAMETERS)
@@ -101,6 +101,12 @@ def check_class(plugin: Any) -> None:
     check_signatures(plugin)
 
 
+@cache
+def _parameters(protocol: type, method: str) -> tuple[str, ...]:
+    return tuple(inspect.signature(getattr(protocol, method)).parameters)[1:]
+
+
+@cache
 def _methods(protocol: type) -> list[str]:
     return [name for name, value in vars(protocol).items() if inspect.isfunction(value) and not name.startswith("_")]
 
