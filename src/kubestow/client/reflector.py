@@ -119,10 +119,15 @@ class Reflector(Generic[T]):
         try:
             async with self._client.stream(self._resource.url(query), watch) as ended:
                 await ended
+        except TimedOutError:
+            if watch.failure is None:
+                raise
         finally:
             if watch.has_all and (watch.events or self._must_list):
                 self._position = watch.position
                 self._has_all()
+        if watch.failure is not None:
+            raise watch.failure
         return watch.events > 0
 
     def _has_all(self) -> None:

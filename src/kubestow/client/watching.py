@@ -6,11 +6,14 @@ from kubestow.client.errors import api_error
 from kubestow.client.informer import Informer
 from kubestow.client.resources import ApiObject, key_of
 from kubestow.client.watchlines import Added, Bookmarked, Deleted, Failed, LineDecoder, Modified, Unreadable
+from kubestow.model.failures import ApiError
 
 SILENCE_SECONDS = 150.0
 """A watch that brings nothing for this long is given up; servers send a bookmark about every minute."""
 INITIAL_SILENCE_SECONDS = 30.0
 """The same while the initial objects are awaited."""
+FAILED_SILENCE_SECONDS = 5.0
+"""The same after an ERROR event: there is nothing more to come but the end."""
 _INITIAL_END = "k8s.io/initial-events-end"
 _CHANGED = (Modified, Added)
 
@@ -22,11 +25,14 @@ class Watch(Generic[T]):
 
     `position` is the version up to which everything has been applied. A watch that begins with the initial objects
     holds them back until the bookmark that ends them has come, so that a torn one leaves the informer as it was.
+    After an ERROR event the end of the answer is awaited, so that the connection can be used again.
     """
 
     def __init__(self, informer: Informer[T], position: str, *, begins_with_all: bool = False) -> None:
         self.position = position
         self.events = 0
+        self.failure: ApiError | None = None
+        """What an ERROR event said."""
         self.silence = INITIAL_SILENCE_SECONDS if begins_with_all else SILENCE_SECONDS
         self._informer = informer
         self._lines = LineDecoder(informer.resource.kind)
@@ -39,7 +45,9 @@ class Watch(Generic[T]):
         return self._initial is None
 
     def feed(self, piece: bytes) -> None:
-        """Raises BadAnswerError for what is no event, ApiError for an ERROR event."""
+        """Raises BadAnswerError for what is no event."""
+        if self.failure is not None:
+            return
         for event in self._lines.feed(piece):
             if self._initial is not None:
                 self._collect(event, self._initial)
@@ -52,11 +60,16 @@ class Watch(Generic[T]):
             elif isinstance(event, Bookmarked):
                 self.position = event.object.metadata.resourceVersion
             elif isinstance(event, Failed):
-                raise api_error(f"watch {self._informer.resource.path}", 0, event.object)
+                self._fail(event)
+                return
             else:
                 self._informer.skip(event)
                 self.position = event.metadata.resourceVersion or self.position
             self.events += 1
+
+    def _fail(self, event: Failed) -> None:
+        self.failure = api_error(f"watch {self._informer.resource.path}", 0, event.object)
+        self.silence = FAILED_SILENCE_SECONDS
 
     def _collect(self, event: object, initial: dict[str, T]) -> None:
         if isinstance(event, _CHANGED):
@@ -64,7 +77,7 @@ class Watch(Generic[T]):
         elif isinstance(event, Deleted):
             initial.pop(key_of(event.object.metadata), None)
         elif isinstance(event, Failed):
-            raise api_error(f"watch {self._informer.resource.path}", 0, event.object)
+            self._fail(event)
         elif isinstance(event, Unreadable):
             self._initial_unreadable[key_of(event.metadata)] = event
         elif isinstance(event, Bookmarked) and event.object.metadata.annotations.get(_INITIAL_END) == "true":
