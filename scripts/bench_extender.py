@@ -22,8 +22,8 @@ import uvloop
 from bench_rows import MILLIS, Row
 from bench_scheduling import InstantApi, run_to_the_end
 from kubestow import config
-from kubestow.extenders.asking import whole_kinds
 from kubestow.extenders.client import ExtenderClient
+from kubestow.extenders.whole_kinds import whole_kinds
 from kubestow.model.codec import decode
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod

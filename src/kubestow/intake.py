@@ -1,6 +1,7 @@
 """What happens in the cluster, taken in: the state is kept up to date, and waiting pods are told what may help them."""
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 
 from kubestow.cluster.changes import events_of, node_events, pod_update_events
@@ -269,6 +270,16 @@ class Intake:
 
     def _handled(self, event: ClusterEvent, start: float) -> None:
         self._metrics.event_handling_seconds.observe(self._stopwatch() - start, event.label)
+
+
+class IntoIntake:
+    """Hands changes of one resource to the intake."""
+
+    def __init__(self, intake: Intake, kind: type) -> None:
+        self.on_add = intake.added
+        self.on_update = intake.updated
+        self.on_delete = intake.deleted
+        self.on_access = partial(intake.access_changed, kind)
 
 
 def _refuse(obj: Any, error: Exception) -> None:

@@ -9,6 +9,12 @@ from click.testing import CliRunner
 
 from kubestow import __version__, cli
 
+BEFORE_THE_FIRST_LIST = {
+    *("cli", "client", "config", "model", "objects", "reporting", "running", "wiring"),
+    # The rest comes with the plugins that a configuration may name.
+    *("cluster", "extenders", "framework", "plugin"),
+}
+"""The packages of ours that are loaded by then."""
 HEAVY = ("msgspec", "numpy", "yaml", "asyncio", "prometheus_client", "cryptography", "rich")
 
 
@@ -37,6 +43,36 @@ def test_help_and_version_load_nothing_heavy(option: str) -> None:
 def test_no_array_is_needed_to_tell_how_to_use_it(arguments: tuple[str, ...]) -> None:
     """Help, and the default configuration, need neither the framework nor an event loop."""
     assert not {"numpy", "asyncio", "cryptography"} & set(loaded_by(*arguments))
+
+
+def test_the_api_server_is_asked_before_the_scheduler_is_loaded() -> None:
+    """What is loaded before the first list is what flags, a configuration and the connection need."""
+    program = """
+import sys
+import kubestow.wiring.watches
+from kubestow.cli import main
+
+def prepare(*_):
+    print("loaded:", *sorted(sys.modules))
+    raise SystemExit(0)
+
+kubestow.wiring.watches.prepare_watches = prepare
+main(["scheduler", "--master=http://127.0.0.1:1", "--leader-elect=false"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    loaded = next(line for line in done.stdout.splitlines() if line.startswith("loaded:")).split()[1:]
+    assert {name.split(".")[1] for name in loaded if name.startswith("kubestow.")} == BEFORE_THE_FIRST_LIST
+    assert not {"cryptography", "email", "rich"} & set(loaded)
+
+
+def test_pods_are_scheduled_before_certificates_are_thought_of() -> None:
+    """What serves pages, and makes a certificate for them, is not loaded with the scheduler."""
+    program = "import sys, kubestow.cli.scheduler_running\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    # Who compares what is known with the API server, when asked to.
+    kept = ("kubestow.server.inspection",)
+    assert [name for name in loaded if name.startswith(("cryptography", "kubestow.server.")) and name not in kept] == []
 
 
 def test_the_module_is_the_command() -> None:

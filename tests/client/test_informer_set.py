@@ -30,10 +30,10 @@ def test_sync_is_tracked_per_resource() -> None:
             with opened(server) as channel:
                 informers = Informers(client_of(channel), middle)
                 noted = Noted()
-                pods = informers.watch(PODS, noted)
-                informers.watch(NODES, noted)
+                pods = informers.watch(PODS)
+                informers.watch(NODES)
                 assert informers.unsynced() == ["pods", "nodes"]
-                task = asyncio.create_task(informers.run())
+                task = asyncio.create_task(informers.run(lambda _: noted))
                 with pytest.raises(TimedOutError, match=r"not synced after 5 s: nodes"):
                     await informers.wait_synced(5)
                 allowed.set()
@@ -48,8 +48,8 @@ def test_sync_is_tracked_per_resource() -> None:
     run(main())
 
 
-def test_what_comes_last_waits_for_the_others() -> None:
-    """A resource that is to come last is not even asked for before all others are synced."""
+def test_what_comes_last_is_told_last() -> None:
+    """What is to come last is asked for with the others, but told only when all of those are synced."""
     asked: list[str] = []
 
     async def script(request: Request, answer: Answer) -> None:
@@ -65,13 +65,49 @@ def test_what_comes_last_waits_for_the_others() -> None:
             with opened(server) as channel:
                 informers = Informers(client_of(channel), middle)
                 noted = Noted()
-                informers.watch(PODS, noted, last=True)
-                informers.watch(NODES, noted)
-                task = asyncio.create_task(informers.run())
+                pods = informers.watch(PODS, last=True)
+                informers.watch(NODES)
+                task = asyncio.create_task(informers.run(lambda _: noted))
                 await asyncio.sleep(3)
-                assert asked == ["/api/v1/nodes"]
+                assert sorted(asked) == ["/api/v1/nodes", "/api/v1/pods"]
+                assert list(pods.objects) == ["default/p"]
+                assert (noted.seen, informers.unsynced()) == ([], ["pods", "nodes"])
                 await informers.wait_synced(60)
-                assert asked == ["/api/v1/nodes", "/api/v1/pods"]
+                assert noted.seen == ["+n@1", "synced", "+p@2", "synced"]
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    run(main())
+
+
+def test_what_is_asked_for_before_anybody_listens_is_told_later() -> None:
+    """Watches may begin before there are handlers: these are told what there is by then, and what comes after."""
+
+    async def script(request: Request, answer: Answer) -> None:
+        answer.begin_stream()
+        answer.event("ADDED", node("first", 1))
+        answer.bookmark("2", ends_initial=True)
+        answer.event("MODIFIED", node("first", 3))
+        answer.event("ADDED", node("second", 4))
+        answer.event("DELETED", node("second", 5))
+        await asyncio.sleep(10)
+        answer.event("ADDED", node("third", 6))
+
+    async def main() -> None:
+        async with serving(script) as server:
+            with opened(server) as channel:
+                informers = Informers(client_of(channel), middle)
+                noted = Noted()
+                informers.watch(NODES)
+                informers.start()
+                await asyncio.sleep(5)
+                assert informers.unsynced() == ["nodes"]
+                task = asyncio.create_task(informers.run(lambda _: noted))
+                await informers.wait_synced(1)
+                assert noted.seen == ["+first@3", "synced"]
+                await asyncio.sleep(10)
+                assert noted.seen == ["+first@3", "synced", "+third@6"]
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task

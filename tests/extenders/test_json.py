@@ -12,9 +12,9 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.configuration import Extender as ExtenderConfig
 from kubestow.extenders.answers import AnswerDecoder, FilterResult, HostPriority, PreemptionResult
-from kubestow.extenders.asking import whole_kinds
 from kubestow.extenders.extender import Call, Extender, ExtenderError
 from kubestow.extenders.messages import Messages, as_sent
+from kubestow.extenders.whole_kinds import whole_kinds
 from kubestow.model.codec import decode
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod

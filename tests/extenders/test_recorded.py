@@ -14,8 +14,8 @@ import pytest
 
 from kubestow import config
 from kubestow.cycle.outcome import Failed
-from kubestow.extenders.asking import whole_kinds
 from kubestow.extenders.extender import Answer, Call
+from kubestow.extenders.whole_kinds import whole_kinds
 from kubestow.model.codec import convert
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod

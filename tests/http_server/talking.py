@@ -10,6 +10,7 @@ from typing import NamedTuple
 from client.virtualtime import VirtualTimeLoop
 from kubestow.http.connection import Application, Connection
 from kubestow.http.limits import Limits
+from kubestow.http.listening import listen
 from kubestow.http.messages import Request, Response
 from kubestow.http.server import Server
 
@@ -158,7 +159,7 @@ async def serving(
 ) -> AsyncIterator[Served]:
     """A server until the end of the block, which must come; without limits given, those everybody has."""
     server = Server(application, limits or Limits())
-    port = await server.start(address, 0, tls.server if tls else None)
+    port = server.start(listen(address, 0, "--port"), tls.server if tls else None)
     served = Served(server, port, tls.client if tls else None)
     try:
         async with asyncio.timeout(2000.0 if isinstance(asyncio.get_running_loop(), VirtualTimeLoop) else 60.0):

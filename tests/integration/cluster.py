@@ -22,9 +22,11 @@ from kubestow.config.configuration import SchedulerConfiguration
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError as RefusedError
 from kubestow.http.limits import Limits
+from kubestow.http.listening import listen
 from kubestow.http.messages import Request
 from kubestow.http.server import Server
-from kubestow.wiring.live import DecisionOptions, LiveOptions, LiveScheduler
+from kubestow.wiring.live import LiveOptions, LiveScheduler
+from kubestow.wiring.options import DecisionOptions
 
 TOKEN = "integration"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -109,7 +111,7 @@ class Way:
 
     async def plug(self) -> None:
         self._server = Server(self._pass_on, Limits())
-        self.port = await self._server.start("127.0.0.1", self.port, None)
+        self.port = self._server.start(listen("127.0.0.1", self.port, "--port"), None)
 
     async def unplug(self) -> None:
         assert self._server is not None

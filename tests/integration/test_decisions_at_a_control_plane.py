@@ -7,7 +7,7 @@ from typing import Any
 from client.virtualtime import run
 from integration.cluster import Cluster, eventually, node, pod, running_cluster, running_scheduler
 from kubestow.decisions.annotations import PREFIX
-from kubestow.wiring.live import DecisionOptions
+from kubestow.wiring.options import DecisionOptions
 
 
 async def annotations(cluster: Cluster, name: str) -> dict[str, Any]:

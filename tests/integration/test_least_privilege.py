@@ -116,6 +116,7 @@ def test_the_role_fits(plane: Running, tmp_path: Path) -> None:
     try:
         _everything_a_scheduler_does(admin)
         trusted = tmp_path / "certificates" / "kube-scheduler.crt"
+        until(lambda: "Serving securely" in scheduler.said(), scheduler)
         assert _get(port, trusted, "/metrics", "t-monitor")[0] == 200
         until(lambda: any(e["objectRef"]["resource"] == "events" for e in _audited(tmp_path / "audit.jsonl")))
     finally:

@@ -248,6 +248,7 @@ def test_it_serves_pages_about_itself(plane: Running, start: Callable[..., Proce
     )
     trusted = tmp_path / "kube-scheduler.crt"
     until(lambda: _bound(client, "p"), scheduler)
+    until(lambda: "Serving securely" in scheduler.said(), scheduler)
     assert _get(port, trusted, "/readyz")[0] == 200
     assert _get(port, trusted, "/metrics", "no-such-token")[0] == 401
     status, metrics = _get(port, trusted, "/metrics", TOKEN)
@@ -277,6 +278,7 @@ def test_it_serves_the_page_on_request(plane: Running, start: Callable[..., Proc
         return json.loads(text)
 
     until(lambda: _bound(client, "p"), scheduler)
+    until(lambda: "Serving securely" in scheduler.said(), scheduler)
     until(lambda: told("/cluster")["pods"] == [1] and told("/queue")["rows"], scheduler)
     assert "<script type=" in _get(port, trusted, "/ui/")[1]
     assert _get(port, trusted, f"{api}/cluster")[0] == 403

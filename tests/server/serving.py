@@ -19,8 +19,9 @@ from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.server.authentication import Authenticator, FrontProxies
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check
+from kubestow.server.listening import Listening
 from kubestow.server.pages import Page, Pages, Subject
-from kubestow.server.serving import Listening, SecureServer
+from kubestow.server.serving import SecureServer
 from kubestow.server.tls import ServerContexts, ServerTls
 
 
@@ -127,9 +128,8 @@ async def served(setting: Setting) -> AsyncIterator[Reader]:
         Authenticator(reviews=reviews, client_authorities=setting.clients, proxies=setting.proxies),
         Authorizer(reviews=reviews, open_paths=setting.open_paths),
         ServerContexts(setting.tls, ["localhost", "127.0.0.1"]),
-        Listening("127.0.0.1", 0),
     )
-    await server.start()
+    server.start(Listening("127.0.0.1", 0).open())
     try:
         yield Reader(server)
     finally:

@@ -14,7 +14,7 @@ from kubestow.http.messages import Request, Response
 from kubestow.web import live
 from kubestow.web.live import MOST_SHARE, SHORTEST_SECONDS, LivePage
 from kubestow.web.pages import Site
-from kubestow.wiring.live import DecisionOptions
+from kubestow.wiring.options import DecisionOptions
 
 API = "/ui/api/v1"
 

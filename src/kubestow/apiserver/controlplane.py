@@ -42,7 +42,8 @@ from kubestow.apiserver.store.sqlite import SqliteJournal, StorageError
 from kubestow.apiserver.store.store import DEFAULT_RETAIN, Store
 from kubestow.config.features import Features
 from kubestow.http.limits import Limits
-from kubestow.http.server import ListenError, Server
+from kubestow.http.listening import ListenError, listen
+from kubestow.http.server import Server
 
 _PROTECTION = "PodGroupProtection"
 
@@ -192,9 +193,9 @@ class ControlPlane:
             bootstrap.add_nodes(writer, description.plain(options.nodes_if_none))
         devices.add(writer)
         self._driver = Driver(Controllers(self.store, self._acting(writer, remover, devices)), self.store.clock)
-        flag = "--port, 0 for any that is free"
-        self._server = Server(self.application, options.limits, port_flag=flag)
-        self.port = await self._server.start(options.bind_address, options.port, self._certificates.server_context())
+        listener = listen(options.bind_address, options.port, "--port, 0 for any that is free")
+        self._server = Server(self.application, options.limits)
+        self.port = self._server.start(listener, self._certificates.server_context())
         host = "127.0.0.1" if options.bind_address in ("0.0.0.0", "::", "") else options.bind_address  # noqa: S104
         bootstrap.advertise(writer, host, self.port)
         self.url = f"https://[{host}]:{self.port}" if ":" in host else f"https://{host}:{self.port}"

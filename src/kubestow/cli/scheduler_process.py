@@ -9,7 +9,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,11 +17,8 @@ import click
 
 from kubestow.cli.policy_source import WARNING, policy_source
 from kubestow.cli.scheduler_flags import FLAGS
-from kubestow.cli.scheduler_serving import listening_of, serving_of, written
-from kubestow.cli.scheduler_settings import Flags, SettingsError, configuration_of, plugins_of
+from kubestow.cli.scheduler_settings import Flags, Settings, SettingsError, has_server, written
 from kubestow.config import Features, SchedulerConfiguration
-from kubestow.framework.profile import ProfileError
-from kubestow.http.server import ListenError
 from kubestow.model.failures import CallError, LeaseLostError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.build import KUBERNETES, BuildInfo
@@ -30,16 +26,16 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.options import MetricOptions
-from kubestow.running.reloading import Reloader, Setup
-from kubestow.server.options import ServingOptions
-from kubestow.server.tls import TlsError
+from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import access_of
-from kubestow.wiring.live import DecisionOptions, LiveOptions, LiveScheduler, ReloadOptions
-from kubestow.wiring.registry import in_tree_registry
-from kubestow.wiring.serving import Serving
+from kubestow.wiring.options import DecisionOptions
+from kubestow.wiring.watches import prepare_watches
 
 if TYPE_CHECKING:
+    from kubestow.cli.scheduler_running import Run
+    from kubestow.running.reloading import Reloader
     from kubestow.running.tracing_options import TracingOptions
+    from kubestow.wiring.live import LiveScheduler
 
 log = get_logger(__name__)
 
@@ -64,17 +60,16 @@ def run(
     except CallError as error:
         raise SettingsError(str(error)) from None
     output = LogOutput(log_options)
-    listening = listening_of(flags)
-    serving = None if listening is None else serving_of(flags, listening, output.set_verbosity)
-    options = LiveOptions(
+    settings = Settings(
+        flags,
         configuration,
-        access,
         features,
-        plugins.register(in_tree_registry()),
-        longest_unschedulable=flags["pod-max-in-unschedulable-pods-duration"].seconds,
-        reload=_reload_options(flags, features, plugins) if flags["reload"] else None,
-        decisions=_decision_options(flags),
-        tracing=_tracing_options(flags),
+        plugins,
+        access,
+        has_server(flags),
+        _decision_options(flags),
+        _tracing_options(flags),
+        output.set_verbosity,
     )
     output.open()
     try:
@@ -85,7 +80,7 @@ def run(
             log.warning(WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             process = _Process(output, flags["log-flush-frequency"].seconds)
-            return runner.run(process.run(options, metric_options, serving))
+            return runner.run(process.run(settings, Metrics(features, metric_options)))
     finally:
         output.close()
 
@@ -128,17 +123,6 @@ def _tracing_options(flags: Flags) -> "TracingOptions | None":
     return found
 
 
-def _reload_options(flags: Flags, features: Features, plugins: PluginCollection) -> ReloadOptions:
-    def load() -> Setup:
-        found = plugins_of(flags)
-        configuration = configuration_of(flags, features, found)
-        return Setup(configuration, found.register(in_tree_registry()), found)
-
-    policy = policy_source(flags)
-    names = (flags["config"], policy.place if policy is not None else "")
-    return ReloadOptions(plugins, load, tuple(Path(name) for name in names if isinstance(name, str) and name))
-
-
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
@@ -157,6 +141,12 @@ def _tell_flags(flags: Flags) -> None:
             log.warning("Flag has no effect", flag=f"--{name}", reason=FLAGS[name].ignored)
 
 
+def _load() -> "Run":
+    from kubestow.cli.scheduler_running import run
+
+    return run
+
+
 class _Process:
     """One run of the scheduler."""
 
@@ -167,11 +157,11 @@ class _Process:
         self._comparing: asyncio.Task[list[str]] | None = None
         self._reloading: set[asyncio.Task[bool]] = set()
 
-    async def run(self, options: LiveOptions, metric_options: MetricOptions, serving: ServingOptions | None) -> int:
+    async def run(self, settings: Settings, metrics: Metrics) -> int:
         """Until it is stopped or fails; returns the exit code."""
         log.info("Starting Kubernetes Scheduler", version=BuildInfo().git_version)
         flushing = asyncio.create_task(self._flush(), name="flush logs")
-        running = asyncio.create_task(self._schedule(options, metric_options, serving), name="scheduler")
+        running = asyncio.create_task(self._schedule(settings, metrics), name="scheduler")
         self._stop_on_signals(running)
         try:
             await running
@@ -180,7 +170,7 @@ class _Process:
             return 0
         except LeaseLostError as error:
             log.error("Leaderelection lost", err=error)
-        except (CallError, ProfileError, ListenError, TlsError) as error:
+        except (CallError, SettingsError) as error:
             log.error("The scheduler cannot run", err=error)
         except Exception as error:
             log.unexpected("The scheduler has failed", err=error)
@@ -188,26 +178,20 @@ class _Process:
             flushing.cancel()
         return 1
 
-    async def _schedule(
-        self, options: LiveOptions, metric_options: MetricOptions, serving: ServingOptions | None
-    ) -> None:
-        live = self._live = LiveScheduler(options, Metrics(options.features, metric_options))
-        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, self._inspect, live)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload, live.reloader)
-        if serving is None:
-            await live.run()
-            return
-        async with AsyncExitStack() as stack:
-            page = None
-            if serving.has_page and live.decisions is not None:
-                # Imported only now: few want it.
-                from kubestow.web.live import LivePage
+    async def _schedule(self, settings: Settings, metrics: Metrics) -> None:
+        clock, watches = WallClock(), None
+        if settings.watches_at_once:
+            watches = prepare_watches(settings.configuration, settings.features, settings.access, clock, metrics.client)
+            watches.informers.start()
+        # The rest is loaded while the API server answers.
+        run = await asyncio.to_thread(_load)
+        await run(settings, metrics, clock, watches, self._begin)
 
-                page = await stack.enter_async_context(LivePage(live, live.decisions, "kubestow scheduler"))
-            server = Serving(serving, live, page)
-            stack.push_async_callback(server.stop)
-            await server.start()
-            await live.run()
+    def _begin(self, live: "LiveScheduler") -> None:
+        self._live = live
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGUSR2, self._inspect, live)
+        loop.add_signal_handler(signal.SIGHUP, self._reload, live.reloader)
 
     def _stop_on_signals(self, running: asyncio.Task[None]) -> None:
         def stop(name: str) -> None:
@@ -223,14 +207,14 @@ class _Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop, number.name)
 
-    def _inspect(self, live: LiveScheduler) -> None:
+    def _inspect(self, live: "LiveScheduler") -> None:
         live.inspection.tell_what_is_known()
         if self._comparing is None or self._comparing.done():
             self._comparing = asyncio.create_task(
                 live.inspection.compare_with_server(), name="compare with the API server"
             )
 
-    def _reload(self, reloader: Reloader | None) -> None:
+    def _reload(self, reloader: "Reloader | None") -> None:
         if reloader is None:
             log.info("Configuration not reloaded, because of --reload=off")
             return

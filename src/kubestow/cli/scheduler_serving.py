@@ -1,31 +1,40 @@
-"""What the flags about serving come to."""
+"""What the scheduler serves, as the flags say."""
 
+import asyncio
+import socket
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
-from kubestow.cli.scheduler_flags import FLAGS
-from kubestow.cli.scheduler_settings import Flags, SettingsError
+from kubestow.cli.scheduler_settings import Flags, Settings, SettingsError, listening_of, written
 from kubestow.server.authentication import FrontProxies
 from kubestow.server.options import ServingOptions
-from kubestow.server.serving import Listening
-from kubestow.server.tls import ServerTls
+from kubestow.server.tls import ServerTls, TlsError
+from kubestow.wiring.live import LiveScheduler
+from kubestow.wiring.serving import Serving
 
 
-def listening_of(flags: Flags) -> Listening | None:
-    """Where to serve; None if nowhere. Raises SettingsError."""
-    port = flags["secure-port"]
-    if not 0 <= port <= 65535:
-        raise SettingsError(f"--secure-port: {port} is not a port; 0 serves nothing")
-    if port == 0:
-        if flags["ui"]:
-            raise SettingsError("--ui: the page is served at the secure port; --secure-port must not be 0")
-        return None
-    return Listening(flags["bind-address"], port, flags["permit-port-sharing"])
+async def serve(settings: Settings, live: LiveScheduler, listener: socket.socket) -> None:
+    """Serve whoever connects, until cancelled; raises SettingsError, CallError."""
+    options = _options(settings.flags, settings.set_verbosity)
+    async with AsyncExitStack() as stack:
+        page = None
+        if options.has_page and live.decisions is not None:
+            # Imported only now: few want it.
+            from kubestow.web.live import LivePage
+
+            page = await stack.enter_async_context(LivePage(live, live.decisions, "kubestow scheduler"))
+        server = Serving(options, live, page)
+        stack.push_async_callback(server.stop)
+        try:
+            await server.start(listener)
+        except TlsError as error:
+            raise SettingsError(str(error)) from None
+        await asyncio.get_running_loop().create_future()
 
 
-def serving_of(flags: Flags, listening: Listening, set_verbosity: Callable[[int], None]) -> ServingOptions:
-    """What to serve, and to whom."""
+def _options(flags: Flags, set_verbosity: Callable[[int], None]) -> ServingOptions:
     return ServingOptions(
-        listening=listening,
+        listening=listening_of(flags),
         tls=ServerTls(
             cert_file=flags["tls-cert-file"],
             key_file=flags["tls-private-key-file"],
@@ -57,8 +66,3 @@ def serving_of(flags: Flags, listening: Listening, set_verbosity: Callable[[int]
         set_verbosity=set_verbosity,
         has_page=flags["ui"],
     )
-
-
-def written(flags: Flags) -> dict[str, str]:
-    """Every flag with its value, as texts."""
-    return {name: FLAGS[name].type.write(value) for name, value in flags.items()}

@@ -3,7 +3,8 @@
 A configuration file wins over the deprecated flags; the flags about leader election, and a Policy, win over the file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,18 @@ from msgspec.structs import replace
 from kubestow import config
 from kubestow.cli import configuration_file
 from kubestow.cli.policy_source import policy_source
+from kubestow.cli.scheduler_flags import FLAGS
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, validation
 from kubestow.config.features import FeatureGateError
 from kubestow.reporting.log_setup import LogOptions, parse_modules
 from kubestow.reporting.metrics.options import MetricOptions, MetricOptionsError, metric_options
 
 if TYPE_CHECKING:
+    from kubestow.client.access import Access
     from kubestow.plugin.loading import PluginCollection
+    from kubestow.running.tracing_options import TracingOptions
+    from kubestow.server.listening import Listening
+    from kubestow.wiring.options import DecisionOptions
 
 
 class SettingsError(Exception):
@@ -37,6 +43,27 @@ class Flags:
 
     def items(self) -> list[tuple[str, Any]]:
         return sorted(self._values.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a scheduler is run with."""
+
+    flags: Flags
+    configuration: SchedulerConfiguration
+    features: Features
+    plugins: "PluginCollection"
+    access: "Access"
+    has_server: bool
+    decisions: "DecisionOptions"
+    tracing: "TracingOptions | None"
+    set_verbosity: Callable[[int], None]
+
+    @property
+    def watches_at_once(self) -> bool:
+        """Whether the cluster is watched as soon as possible, without a lease and without spans."""
+        delays = self.configuration.leaderElection.leaderElect and self.configuration.delayCacheUntilActive
+        return not delays and self.tracing is None
 
 
 _CLIENT_CONNECTION = {
@@ -99,6 +126,29 @@ def configuration_of(flags: Flags, features: Features, plugins: "PluginCollectio
     if problems:
         raise SettingsError("\n".join(f"{where or 'flags'}: {problem}" for problem in problems))
     return configuration
+
+
+def has_server(flags: Flags) -> bool:
+    """Whether anything is served; raises SettingsError."""
+    port = flags["secure-port"]
+    if not 0 <= port <= 65535:
+        raise SettingsError(f"--secure-port: {port} is not a port; 0 serves nothing")
+    if port == 0 and flags["ui"]:
+        raise SettingsError("--ui: the page is served at the secure port; --secure-port must not be 0")
+    return bool(port)
+
+
+def listening_of(flags: Flags) -> "Listening":
+    """Where to serve."""
+    # Imported only now: help and usage errors must not pay for it.
+    from kubestow.server.listening import Listening
+
+    return Listening(flags["bind-address"], flags["secure-port"], flags["permit-port-sharing"])
+
+
+def written(flags: Flags) -> dict[str, str]:
+    """Every flag with its value, as texts."""
+    return {name: FLAGS[name].type.write(value) for name, value in flags.items()}
 
 
 def log_options_of(flags: Flags) -> LogOptions:

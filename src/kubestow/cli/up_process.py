@@ -38,7 +38,7 @@ from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, policy
 from kubestow.decisions.recorder import DEFAULT_BYTES
 from kubestow.framework.profile import ProfileError
-from kubestow.http.server import ListenError
+from kubestow.http.listening import ListenError
 from kubestow.model.failures import CallError
 from kubestow.objects import ObjectsError
 from kubestow.plugin.loading import PluginCollection
@@ -47,7 +47,8 @@ from kubestow.reporting.logs import NO_NEWS, ModuleLevel, get_logger
 from kubestow.running.clock import WallClock
 from kubestow.running.reloading import Setup
 from kubestow.wiring.clients import user_agent
-from kubestow.wiring.live import DecisionOptions, LiveOptions, LiveScheduler, ReloadOptions
+from kubestow.wiring.live import LiveOptions, LiveScheduler, ReloadOptions
+from kubestow.wiring.options import DecisionOptions
 from kubestow.wiring.registry import in_tree_registry
 
 log = get_logger(__name__)

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 from kubestow.apiserver import ControlPlane
 from kubestow.apiserver.auth.kubeconfig import name_scheduler
+from kubestow.server.listening import Listening
 from kubestow.server.options import ServingOptions
-from kubestow.server.serving import Listening
 from kubestow.server.tls import ServerTls
 from kubestow.web.live import LivePage
 from kubestow.web.local import LocalServer, kept_token

@@ -29,7 +29,7 @@ def command(
     # Imported only now: help and usage errors must not pay for a cluster.
     from kubestow.cli.simulate_process import SimulateError
     from kubestow.cli.view_process import view
-    from kubestow.http.server import ListenError
+    from kubestow.http.listening import ListenError
     from kubestow.web.files import ViewError
 
     try:

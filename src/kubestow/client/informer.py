@@ -2,11 +2,12 @@
 
 The store is the last object by key, nothing else. Whatever comes in, from a list or a watch, is compared with it, so
 that a handler sees every object's life in order: add, updates, delete; never twice the same version. An object replaced
-by another of the same name (another uid) is a delete and an add.
+by another of the same name (another uid) is a delete and an add. A handler may come late: it is told of everything
+there is by then.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from kubestow.client.resources import ApiObject, Resource, key_of
@@ -34,13 +35,23 @@ class Handler(Protocol[H]):
 class Informer(Generic[T]):
     """The store of one resource."""
 
-    def __init__(self, resource: Resource[T], handler: Handler[T]) -> None:
+    def __init__(self, resource: Resource[T], handler: Handler[T] | None = None) -> None:
         self.resource = resource
         self.objects: dict[str, T] = {}
         self.synced = asyncio.Event()
+        """Set once the handler has been told of everything."""
         self.unreadable = ""
         """Why the objects cannot be seen, if that is so."""
+        self._is_listed = False
         self._handler = handler
+
+    def tell(self, handler: Handler[T]) -> None:
+        """Tell this handler of every object there is, and of all changes from now on."""
+        self._handler = handler
+        for key, obj in self.objects.items():
+            self._tell(key, handler.on_add, obj)
+        if self._is_listed:
+            self._tell_access(handler)
 
     def put(self, obj: T) -> None:
         """An object was added or modified."""
@@ -50,14 +61,17 @@ class Informer(Generic[T]):
         if old is not None and old.metadata.resourceVersion == meta.resourceVersion and old.metadata.uid == meta.uid:
             return
         self.objects[key] = obj
+        handler = self._handler
+        if handler is None:
+            return
         try:
             if old is None:
-                self._handler.on_add(obj)
+                handler.on_add(obj)
             elif old.metadata.uid == meta.uid:
-                self._handler.on_update(old, obj)
+                handler.on_update(old, obj)
             else:
-                self._handler.on_delete(old)
-                self._handler.on_add(obj)
+                handler.on_delete(old)
+                handler.on_add(obj)
         except Exception as error:
             log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, object=key)
 
@@ -96,17 +110,25 @@ class Informer(Generic[T]):
 
     def set_access(self, problem: str) -> None:
         """All objects are known (empty), or why they cannot be seen: nobody waits for them, what was known stays."""
-        if self.synced.is_set() and problem == self.unreadable:
+        if self._is_listed and problem == self.unreadable:
             return
-        self.unreadable = problem
+        self.unreadable, self._is_listed = problem, True
+        if self._handler is not None:
+            self._tell_access(self._handler)
+
+    def _tell_access(self, handler: Handler[T]) -> None:
         self.synced.set()
         try:
-            self._handler.on_access(problem)
+            handler.on_access(self.unreadable)
         except Exception as error:
             log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, event="access")
 
     def _tell_deleted(self, key: str, last: T) -> None:
+        if self._handler is not None:
+            self._tell(key, self._handler.on_delete, last)
+
+    def _tell(self, key: str, what: Callable[[T], None], obj: T) -> None:
         try:
-            self._handler.on_delete(last)
+            what(obj)
         except Exception as error:
             log.unexpected(_HANDLER_FAILED, err=error, resource=self.resource.name, object=key)

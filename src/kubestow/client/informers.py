@@ -1,4 +1,7 @@
-"""All the resources that are watched: started together, their initial sync tracked one by one."""
+"""All the resources that are watched: started together, their initial sync tracked one by one.
+
+What they hold can be asked for before anybody is there to be told of it: handlers may come later.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -13,6 +16,8 @@ from kubestow.model.failures import TimedOutError
 
 T = TypeVar("T", bound=ApiObject)
 
+HandlerOf = Callable[[Resource[Any]], Handler[Any]]
+
 
 class Informers:
     """The set; `watch` adds to it, `run` keeps it up to date until cancelled."""
@@ -22,28 +27,43 @@ class Informers:
         self._random = random
         self._informers: list[Informer[Any]] = []
         self._last: list[Informer[Any]] = []
+        self._tasks: list[asyncio.Task[None]] = []
 
-    def watch(self, resource: Resource[T], handler: Handler[T], *, last: bool = False) -> Informer[T]:
-        """Watch a resource from `run` on; or, if it is to come last, once all others are synced."""
-        informer = Informer(resource, handler)
+    def watch(self, resource: Resource[T], *, last: bool = False) -> Informer[T]:
+        """Watch a resource from `start` on; one that is last is told of once all others are synced."""
+        informer = Informer(resource)
         self._informers.append(informer)
         if last:
             self._last.append(informer)
         return informer
 
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            first = [informer for informer in self._informers if informer not in self._last]
-            refusals = Refusals()
-            for informer in first:
-                tasks.create_task(self._keep(informer, refusals), name=f"watch {informer.resource.name}")
-            for informer in first:
-                await informer.synced.wait()
-            for informer in self._last:
-                tasks.create_task(self._keep(informer, refusals), name=f"watch {informer.resource.name}")
+    def start(self) -> None:
+        """Ask for everything there is, before `run` tells anybody of it."""
+        loop, refusals = asyncio.get_running_loop(), Refusals()
+        for informer in self._informers:
+            reflector = Reflector(self._client, informer, self._random, refusals)
+            self._tasks.append(loop.create_task(reflector.run(), name=f"watch {informer.resource.name}"))
 
-    async def _keep(self, informer: Informer[Any], refusals: Refusals) -> None:
-        await Reflector(self._client, informer, self._random, refusals).run()
+    async def run(self, handler_of: HandlerOf) -> None:
+        """Tell handlers of everything, and of what changes, until cancelled."""
+        if not self._tasks:
+            self.start()
+        self._tasks.append(asyncio.get_running_loop().create_task(self._tell(handler_of), name="tell of what there is"))
+        try:
+            await asyncio.gather(*self._tasks)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
+
+    async def _tell(self, handler_of: HandlerOf) -> None:
+        first = [informer for informer in self._informers if informer not in self._last]
+        for informer in first:
+            informer.tell(handler_of(informer.resource))
+        for informer in first:
+            await informer.synced.wait()
+        for informer in self._last:
+            informer.tell(handler_of(informer.resource))
 
     def unsynced(self) -> list[str]:
         """The resources whose initial state is not complete yet."""

@@ -19,9 +19,7 @@ from kubestow.extenders.messages import Messages, NodeList
 from kubestow.extenders.remembering import LastAnswers
 from kubestow.framework.queueing import EXTENDER
 from kubestow.framework.results import MAX_SCORE, Code, Rejection, Victims
-from kubestow.model.node import Node
 from kubestow.model.pod import Pod
-from kubestow.model.whole import WholeNode, WholePendingPod, WholePod
 from kubestow.reporting.logs import get_logger
 
 log = get_logger(__name__)
@@ -35,17 +33,6 @@ _filter_results = AnswerDecoder(FilterResult)
 _priorities = AnswerDecoder(list[HostPriority])
 _preemption_results = AnswerDecoder(PreemptionResult)
 _binding_results = AnswerDecoder(BindingResult)
-
-
-def whole_kinds(configured: Sequence[configuration.Extender]) -> dict[type, type]:
-    """The kinds of which extenders are sent all the JSON, and what stands for them so that it is kept."""
-    kinds: dict[type, type] = {}
-    if any(e.filterVerb or e.prioritizeVerb or e.preemptVerb for e in configured):
-        victims_are_sent = any(e.preemptVerb and not e.nodeCacheCapable for e in configured)
-        kinds[Pod] = WholePod if victims_are_sent else WholePendingPod
-    if any((e.filterVerb or e.prioritizeVerb) and not e.nodeCacheCapable for e in configured):
-        kinds[Node] = WholeNode
-    return kinds
 
 
 class Selection(NamedTuple):

@@ -19,14 +19,9 @@ from kubestow.reporting.logs import get_logger
 
 log = get_logger(__name__)
 
-_BACKLOG = 1024
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _EXHAUSTED_SECONDS = 1.0
 _TOLD_SECONDS = 60.0
-
-
-class ListenError(Exception):
-    """The address cannot be listened on; the message says why and what to do."""
 
 
 class Server:
@@ -38,13 +33,10 @@ class Server:
         limits: Limits,
         *,
         kept_headers: Callable[[bytes], bool] = COMMON_HEADERS.__contains__,
-        port_flag: str = "--port",
     ) -> None:
-        """`port_flag` is named when the port cannot be had."""
         self._application = application
         self._limits = limits
         self._keeps = kept_headers
-        self._port_flag = port_flag
         self._connections: set[Connection] = set()
         self._arriving: set[asyncio.Task[Any]] = set()
         self._listener: socket.socket | None = None
@@ -52,12 +44,9 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._told_at = -_TOLD_SECONDS
 
-    async def start(self, address: str, port: int, tls: ssl.SSLContext | None, *, share_port: bool = False) -> int:
-        """Listens, without TLS if there is no context; returns the port, chosen by the system if 0 was asked for."""
-        try:
-            self._listener = _listen(address, port, share_port)
-        except OSError as error:
-            raise ListenError(_explain(error, address, port, self._port_flag)) from error
+    def start(self, listener: socket.socket, tls: ssl.SSLContext | None) -> int:
+        """Accepts what comes to the socket, without TLS if there is no context; returns the port."""
+        self._listener = listener
         self._accepting = asyncio.create_task(self._accept(self._listener, tls))
         self._sweep()
         chosen: int = self._listener.getsockname()[1]
@@ -126,26 +115,6 @@ class Server:
             connection.abort()
 
 
-def _listen(address: str, port: int, share_port: bool) -> socket.socket:
-    """A socket that listens; without an address, on all of both families."""
-    both = not address and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both else socket.getaddrinfo(address or "0.0.0.0", None)[0][0]  # noqa: S104
-    listener = socket.create_server(
-        (address, port), family=family, backlog=_BACKLOG, reuse_port=share_port, dualstack_ipv6=both
-    )
-    listener.setblocking(False)
-    return listener
-
-
 def _most_files() -> int:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return files if files != resource.RLIM_INFINITY else 2**31
-
-
-def _explain(error: OSError, address: str, port: int, flag: str) -> str:
-    where = address or "all addresses"
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {where} is in use; stop what listens there, or choose another with {flag}"
-    if error.errno == errno.EACCES:
-        return f"not allowed to listen on port {port}; choose one above 1023 with {flag}"
-    return f"cannot listen on {where}:{port}: {error.strerror or error}"

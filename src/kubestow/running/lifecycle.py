@@ -15,7 +15,7 @@ from kubestow.binding.dispatcher import Dispatcher
 from kubestow.client.candidate import Candidate
 from kubestow.client.election import Elector
 from kubestow.client.events import EventRecorder
-from kubestow.client.informers import Informers
+from kubestow.client.informers import HandlerOf, Informers
 from kubestow.client.recording import PodRecorder
 from kubestow.reporting.logs import get_logger
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
@@ -47,6 +47,8 @@ class Lifecycle:
     scheduler: Scheduler
     dispatcher: Dispatcher
     informers: Informers
+    handler_of: HandlerOf
+    """Who is told of a resource."""
     events: EventRecorder
     recorder: PodRecorder
     elector: Elector | None
@@ -77,7 +79,7 @@ class Lifecycle:
     async def _watch(self, tasks: asyncio.TaskGroup) -> None:
         keep_freed_memory()
         gc.set_threshold(*GC_THRESHOLDS)
-        tasks.create_task(self.informers.run(), name="watch")
+        tasks.create_task(self.informers.run(self.handler_of), name="watch")
         await self.informers.wait_synced()
         # What was just listed lives as long as the process: the collector need not look at it, not even once.
         gc.freeze()

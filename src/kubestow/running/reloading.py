@@ -22,8 +22,8 @@ from kubestow.config import SchedulerConfiguration, configuration
 from kubestow.config.expansion import enabled_names
 from kubestow.cycle.outcome import Failed
 from kubestow.cycle.scheduling import SchedulingCycles
-from kubestow.extenders.asking import whole_kinds
 from kubestow.extenders.client import ExtenderClient
+from kubestow.extenders.whole_kinds import whole_kinds
 from kubestow.framework.handle import Handle
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import QueueRules

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kubestow.server.authentication import FrontProxies
-from kubestow.server.serving import Listening
+from kubestow.server.listening import Listening
 from kubestow.server.tls import ServerTls
 
 

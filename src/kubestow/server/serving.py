@@ -1,7 +1,6 @@
 """Listens; every request is authenticated, then authorized, then answered."""
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass, field
@@ -57,25 +56,6 @@ async def respond(work: Coroutine[Any, Any, Answer], connection: Connection, met
     connection.respond(msgspec.structs.replace(response, headers=(*response.headers, *SAFE)))
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """Where to listen."""
-
-    address: str = "0.0.0.0"  # noqa: S104 kube-scheduler's default
-    port: int = 10259
-    share_port: bool = False
-
-    @property
-    def host(self) -> str:
-        """The address; empty for all addresses, of both families."""
-        return "" if ipaddress.ip_address(self.address).is_unspecified else self.address
-
-    @property
-    def certificate_hosts(self) -> list[str]:
-        """Names for a certificate that is made up."""
-        return ["localhost", "127.0.0.1", *filter(None, [self.host]), socket.gethostname()]
-
-
 @dataclass(slots=True)
 class SecureServer:
     """The server of the scheduler's pages."""
@@ -84,28 +64,15 @@ class SecureServer:
     authenticator: Authenticator
     authorizer: Authorizer
     contexts: ServerContexts
-    listening: Listening = field(default_factory=Listening)
     port: int = 0
     _server: Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def start(self) -> None:
-        """Listen; raises ListenError."""
-        self._server = Server(
-            self._take,
-            LIMITS,
-            kept_headers=self.authenticator.kept_headers(),
-            port_flag="--secure-port",
-        )
-        where = self.listening
-        self.port = await self._server.start(
-            where.host,
-            where.port,
-            self.contexts.context,
-            share_port=where.share_port,
-        )
+    def start(self, listener: socket.socket) -> None:
+        """Answer whoever connects to the socket."""
+        self._server = Server(self._take, LIMITS, kept_headers=self.authenticator.kept_headers())
+        self.port = self._server.start(listener, self.contexts.context)
         self._spawn(self._refresh())
-        log.info("Serving securely", address=where.address, port=self.port)
 
     async def stop(self) -> None:
         """Stop listening and close all connections."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError
+from kubestow.http.listening import listen
 from kubestow.http.messages import Request, Response
 from kubestow.http.server import Server
 from kubestow.server.pages import Answer
@@ -28,11 +29,12 @@ class LocalServer:
         self._site = site
         self._token = token or secrets.token_urlsafe(16)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server = Server(self._take, LIMITS, port_flag=port_flag)
+        self._port_flag = port_flag
+        self._server = Server(self._take, LIMITS)
 
     async def start(self, port: int) -> str:
         """Listen, on any free port for 0; returns where the page is, for its owner. Raises ListenError."""
-        chosen = await self._server.start(HOST, port, None)
+        chosen = self._server.start(listen(HOST, port, self._port_flag), None)
         return f"http://{HOST}:{chosen}{ROOT}/#token={self._token}"
 
     async def stop(self) -> None:

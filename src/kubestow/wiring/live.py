@@ -16,15 +16,14 @@ from kubestow.client.api import ApiClient
 from kubestow.client.candidate import Candidate
 from kubestow.client.election import Elector, Terms
 from kubestow.client.events import EventRecorder
-from kubestow.client.informers import Informers
 from kubestow.client.leases import LeaseLock
 from kubestow.client.recording import PodRecorder
 from kubestow.client.resources import PODS
 from kubestow.client.writes import LiveApi
 from kubestow.config import Features, SchedulerConfiguration
-from kubestow.extenders.asking import whole_kinds
 from kubestow.extenders.client import ExtenderClient
 from kubestow.framework.registry import Registry
+from kubestow.intake import IntoIntake
 from kubestow.model.clock import Clock
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.metrics.catalogue import Metrics
@@ -34,10 +33,11 @@ from kubestow.running.lifecycle import Lifecycle, Permission
 from kubestow.running.observing import log_decision
 from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.inspection import Inspection
-from kubestow.wiring.clients import open_clients, user_agent
+from kubestow.wiring.clients import user_agent
 from kubestow.wiring.core import Outside, build_core
+from kubestow.wiring.options import DecisionOptions
 from kubestow.wiring.registry import in_tree_registry
-from kubestow.wiring.watches import watch_everything
+from kubestow.wiring.watches import Watches, prepare_watches
 
 if TYPE_CHECKING:
     from kubestow.decisions.log import DecisionLog
@@ -61,21 +61,6 @@ class ReloadOptions:
     """Reads everything again, in a thread of its own; raises what is wrong with it."""
     files: tuple[Path, ...] = ()
     """What is watched for changes, beside the files of plugins."""
-
-
-@dataclass(frozen=True)
-class DecisionOptions:
-    """What is kept of decisions, and where it goes."""
-
-    record_bytes: int = 0
-    """0: nothing is kept."""
-    log: str = ""
-    """A file, or `-`; empty: none."""
-    log_bytes: int = 0
-    log_backups: int = 0
-    log_nodes: bool = False
-    annotates: bool = False
-    """Whether pods are annotated with decisions."""
 
 
 def _recorder(options: DecisionOptions, clock: Clock) -> "tuple[Recorder | None, DecisionLog | None]":
@@ -118,7 +103,8 @@ class LiveOptions:
 class LiveScheduler:
     """One instance; made inside the running loop."""
 
-    def __init__(self, options: LiveOptions, metrics: Metrics | None = None) -> None:
+    def __init__(self, options: LiveOptions, metrics: Metrics | None = None, watches: Watches | None = None) -> None:
+        """`watches` may have begun already."""
         self.options = options
         self.metrics = metrics = Metrics(options.features) if metrics is None else metrics
         self.decisions, self._log = _recorder(options.decisions, options.clock)
@@ -127,8 +113,11 @@ class LiveScheduler:
         """Whether it was asked to stop."""
         configuration, clock, chance = options.configuration, options.clock, random.Random()
         self._tracing = self._traces(metrics)
-        client = ApiClient if self._tracing is None else self._tracing.traced
-        self.clients = clients = open_clients(configuration, options.access, clock, metrics.client, client)
+        if watches is None:
+            client = ApiClient if self._tracing is None else self._tracing.traced
+            watches = prepare_watches(configuration, options.features, options.access, clock, metrics.client, client)
+        self.informers = watches.informers
+        self.clients = clients = watches.clients
         events = self._events(clock, chance.random)
         election = configuration.leaderElection
         lock = LeaseLock(clients.leases, election.resourceNamespace, election.resourceName, options.identity)
@@ -154,9 +143,7 @@ class LiveScheduler:
             ),
             longest_unschedulable=options.longest_unschedulable,
         )
-        self.informers = Informers(clients.watches, chance.random)
-        stores = watch_everything(self.informers, core.intake, options.features, whole_kinds(configuration.extenders))
-        self.pods = pods = stores[PODS.name].objects.values
+        self.pods = pods = watches.stores[PODS.name].objects.values
         """All that are known, whoever schedules them."""
         self.reloader = None
         if options.reload is not None:
@@ -180,6 +167,7 @@ class LiveScheduler:
             scheduler=core.scheduler,
             dispatcher=core.dispatcher,
             informers=self.informers,
+            handler_of=lambda resource: IntoIntake(core.intake, resource.kind),
             events=events,
             recorder=recorder,
             elector=self.elector,

@@ -1,6 +1,7 @@
 """What the scheduler serves, put together: certificates, who may read, and the pages about a live scheduler."""
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -66,9 +67,10 @@ class Serving:
     def port(self) -> int:
         return 0 if self._server is None else self._server.port
 
-    async def start(self) -> None:
-        """Listen; raises TlsError, ListenError, CallError."""
+    async def start(self, listener: socket.socket | None = None) -> None:
+        """Answer whoever connects to the socket, or to one of its own; raises TlsError, ListenError, CallError."""
         options = self._options
+        listener = listener or options.listening.open()
         authentication = self._client(options.authentication_kubeconfig, "authentication")
         authorization = self._client(options.authorization_kubeconfig, "authorization")
         authorities = await find_authorities(options, authentication)
@@ -88,9 +90,9 @@ class Serving:
                 denied_seconds=options.denied_seconds,
             ),
             ServerContexts(tls, options.listening.certificate_hosts),
-            options.listening,
         )
-        await self._server.start()
+        self._server.start(listener)
+        log.info("Serving securely", address=options.listening.address, port=self.port)
 
     async def stop(self) -> None:
         if self._server is not None:

@@ -1,42 +1,50 @@
-"""How changes of what is watched reach the scheduler."""
+"""What is watched of an API server, asked for before there is anybody to be told of it."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from kubestow.client.access import Access
+from kubestow.client.api import ApiClient
 from kubestow.client.informer import Informer
 from kubestow.client.informers import Informers
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, PODS, WATCHED
-from kubestow.config import Features
-from kubestow.intake import Intake
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.extenders.whole_kinds import whole_kinds
+from kubestow.model.clock import Clock
+from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.wiring.clients import Clients, open_clients
 
 
-class _IntoIntake:
-    """Hands changes of one resource to the intake."""
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """The ways to the API server, and what is watched there."""
 
-    def __init__(self, intake: Intake, kind: type) -> None:
-        self.on_add = intake.added
-        self.on_update = intake.updated
-        self.on_delete = intake.deleted
-        self.on_access = partial(intake.access_changed, kind)
+    clients: Clients
+    informers: Informers
+    stores: Mapping[str, Informer[Any]]
+    """By the resource's name."""
 
 
-def watch_everything(
-    informers: Informers, intake: Intake, features: Features, kinds: Mapping[type, type]
-) -> dict[str, Informer[Any]]:
-    """Watch all there is to watch from `informers.run` on; the stores by the resource's name.
-
-    `kinds` has the kinds that objects decode to in place of others.
-    """
+def prepare_watches(
+    configuration: SchedulerConfiguration,
+    features: Features,
+    access: Access,
+    clock: Clock,
+    metrics: ClientMetrics,
+    client: Callable[..., ApiClient] = ApiClient,
+) -> Watches:
+    """Make what watches all there is to watch; call it inside the running loop. Raises CredentialsError."""
+    clients = open_clients(configuration, access, clock, metrics, client)
+    informers = Informers(clients.watches, random.random)
     resources = list(WATCHED)
     if features.dra_device_taint_rules:
         resources.append(DEVICE_TAINT_RULES)
     if features.generic_workload:
         resources.append(POD_GROUPS)
+    kinds = whole_kinds(configuration.extenders)
     watched = [replace(resource, kind=kinds.get(resource.kind, resource.kind)) for resource in resources]
-    return {
-        # Pods come last: what they refer to is known then, and none of them has to be looked at again for that.
-        resource.name: informers.watch(resource, _IntoIntake(intake, resource.kind), last=resource.name == PODS.name)
-        for resource in watched
-    }
+    # Pods come last: what they refer to is known then, and none of them has to be looked at again for that.
+    stores = {resource.name: informers.watch(resource, last=resource.name == PODS.name) for resource in watched}
+    return Watches(clients, informers, stores)

@@ -71,9 +71,10 @@ async def follow(
     for resource in WATCHED:
         # All of a pod's life, its end included.
         whole = replace(resource, kind=WholeObject, field_selector="")
-        informers.watch(whole, _Keeper(resource, writer, clock, hasher, note), last=resource is PODS)
+        informers.watch(whole, last=resource is PODS)
+    keepers = {resource.name: _Keeper(resource, writer, clock, hasher, note) for resource in WATCHED}
     writer.add(clock.now(), "start")
-    watching = asyncio.create_task(informers.run(), name="record")
+    watching = asyncio.create_task(informers.run(lambda resource: keepers[resource.name]), name="record")
     try:
         syncing = asyncio.create_task(informers.wait_synced(), name="sync")
         await asyncio.wait({watching, syncing}, return_when=asyncio.FIRST_COMPLETED)
