@@ -14,7 +14,7 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import FeatureGateError
 from kubestow.plugin.loading import PluginCollection, PluginLoadError
 from kubestow.simulator import comparison_report, running
-from kubestow.simulator.comparing import CompareError, Comparison, RunSeed, compare
+from kubestow.simulator.comparing import NODES, CompareError, Comparison, RunSeed, compare
 from kubestow.simulator.results import as_json as encoded
 from kubestow.simulator.results import write_whole
 from kubestow.simulator.running import Source
@@ -88,11 +88,19 @@ def _run_here(
     seed: int,
     folder: Path,
 ) -> None:
-    running.run(source, folder, seed=seed, configuration=configuration, plugin_sources=plugins, features=features)
+    running.run(
+        source,
+        folder,
+        decision_nodes=NODES,
+        seed=seed,
+        configuration=configuration,
+        plugin_sources=plugins,
+        features=features,
+    )
 
 
 def _arguments(side: Side, files: tuple[str, ...], gates: str) -> list[str]:
-    found = ["simulate", *files]
+    found = ["simulate", *files, "--decision-nodes", str(NODES)]
     if gates:
         found += ["--feature-gates", gates]
     if side.configuration != "default":

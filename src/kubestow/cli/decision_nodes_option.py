@@ -5,7 +5,7 @@ import click
 decision_nodes_option = click.option(
     "--decision-nodes",
     type=click.IntRange(0),
-    default=20,
+    default=10,
     show_default=True,
     metavar="COUNT",
     help="Of how many nodes each decision tells what plugins said, the best first.",

@@ -7,6 +7,7 @@ for longer is in `layers` and in `scores`.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
 from kubestow.cluster.arrays import IntArray
@@ -26,6 +27,14 @@ class Scored(NamedTuple):
     """None: a layer has it."""
     weighted: IntArray | None
     """Normalized and weighted; None: nothing was normalized."""
+
+    @property
+    def counted(self) -> IntArray:
+        """What counts."""
+        if self.weighted is not None:
+            return self.weighted
+        assert self.raw is not None
+        return self.raw * np.int64(self.weight)
 
 
 class Trace(Struct, gc=False):

@@ -1,11 +1,13 @@
 """A record in words: the JSON schema filled in, when somebody reads it."""
 
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
 from typing import Any
 
+import numpy as np
 from msgspec import UNSET
 
+from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.ranking import NOT_STARTED
 from kubestow.cycle.trace import Trace
 from kubestow.decisions import schema
@@ -93,7 +95,8 @@ def _tell_rows(
     left = passed if trace.left is None else set(trace.left.tolist())
     # The chosen one has its place, scored or not.
     room = trace.searched if most is None else most - max(len(scores), 1)
-    for row in trace.order[: trace.searched].tolist():
+    searched = trace.order[: trace.searched].tolist()
+    for row in (row for row in searched if row in scores) if scores and room <= 0 else searched:
         if row in scores:
             results[names[row]] = scores[row]
             continue
@@ -125,40 +128,63 @@ def _scores(
     rows = trace.rows if trace.left is None else trace.left
     assert rows is not None
     numbers = rows.tolist()
-    raw: dict[str, list[int]] = {}
-    weighted: dict[str, list[int]] = {}
-    for (chapter, _, even), said in zip(trace.layers, layers, strict=True):
-        for position, part in enumerate(chapter.parts):
-            raw[part.plugin] = column = [said[row][position] for row in numbers]
-            if not part.normalizes:
-                weighted[part.plugin] = [score * part.weight for score in column]
-        for plugin, same in even:
-            weighted[plugin] = [same] * len(numbers)
-    for scored in trace.scores:
-        if scored.raw is not None:
-            raw[scored.plugin] = scored.raw.tolist()
-        if scored.weighted is not None:
-            weighted[scored.plugin] = scored.weighted.tolist()
-        else:
-            weighted[scored.plugin] = [score * scored.weight for score in raw[scored.plugin]]
-    extended = [0] * len(numbers) if trace.extended is None else trace.extended.tolist()
-    weight_of = weights(trace)
-    totals = [sum(parts) for parts in zip(extended, *weighted.values(), strict=True)]
+    totals = _totals(trace, layers, numbers)
     told: Iterable[int] = range(len(numbers))
     if most is not None:
+        best = np.argsort(-totals, kind="stable").tolist()
+        first = next(position for position in best if names[numbers[position]] == chosen)
         # At least two, so that it can be told whether chance decided.
-        told = heapq.nsmallest(max(most, 2), told, key=lambda one: (names[numbers[one]] != chosen, -totals[one]))
-    results = {}
+        told = [first, *(position for position in best[: max(most, 2)] if position != first)][: max(most, 2)]
+    weight_of, results = weights(trace), dict[int, schema.NodeResult]()
+    # Where the layers say everything, rows of which they say the same have the same result.
+    is_shared = not trace.scores and trace.extended is None
+    alike: dict[Any, schema.NodeResult] = {}
     for position in told:
-        plugins = {plugin: column[position] for plugin, column in weighted.items()}
-        results[numbers[position]] = schema.NodeResult(
-            total=totals[position],
-            plugins=plugins,
-            raw={plugin: raw[plugin][position] for plugin in plugins},
-            normalized={plugin: score // weight_of[plugin] for plugin, score in plugins.items()},
-            extenders=extended[position],
-        )
+        said = tuple([layer[numbers[position]] for layer in layers])
+        key = said if is_shared else position
+        if key not in alike:
+            alike[key] = _result(trace, said, position, int(totals[position]), weight_of)
+        results[numbers[position]] = alike[key]
     return results
+
+
+def _result(
+    trace: Trace, said: Sequence[Any], position: int, total: int, weight_of: Mapping[str, int]
+) -> schema.NodeResult:
+    """What was said of one row, in the layers and in the scores of its position."""
+    raw: dict[str, int] = {}
+    plugins: dict[str, int] = {}
+    for (chapter, _, even), scores in zip(trace.layers, said, strict=True):
+        for part, score in zip(chapter.parts, scores, strict=True):
+            raw[part.plugin] = score
+            if not part.normalizes:
+                plugins[part.plugin] = score * part.weight
+        plugins.update(even)
+    for scored in trace.scores:
+        if scored.raw is not None:
+            raw[scored.plugin] = int(scored.raw[position])
+        plugins[scored.plugin] = int(scored.counted[position])
+    return schema.NodeResult(
+        total=total,
+        plugins=plugins,
+        raw={plugin: raw[plugin] for plugin in plugins},
+        normalized={plugin: score // weight_of[plugin] for plugin, score in plugins.items()},
+        extenders=0 if trace.extended is None else int(trace.extended[position]),
+    )
+
+
+def _totals(trace: Trace, layers: Sequence[Sequence[Any]], numbers: Sequence[int]) -> IntArray:
+    totals = np.zeros(len(numbers), np.int64)
+    for (chapter, _, even), said in zip(trace.layers, layers, strict=True):
+        counting = [0 if part.normalizes else part.weight for part in chapter.parts]
+        here = [said[row] for row in numbers]
+        # Many rows, and few things that are said of them.
+        worth = {scores: sum(map(mul, scores, counting)) for scores in set(here)}
+        totals += [worth[scores] for scores in here]
+        totals += sum(score for _, score in even)
+    for scored in trace.scores:
+        totals += scored.counted
+    return totals if trace.extended is None else totals + trace.extended
 
 
 def best_nodes(results: Mapping[str, schema.NodeResult]) -> tuple[str, ...]:

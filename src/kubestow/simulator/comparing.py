@@ -25,6 +25,9 @@ RunSeed = Callable[[int, Path], None]
 _STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """The 97.5 % point of Student's t for 1, 2, ... degrees of freedom."""
 
+NODES = 20
+"""Of how many nodes the decisions must tell: both nodes of a pod that moved should be among them on both sides."""
+
 FIGURES: dict[str, Callable[[dict[str, Any]], float]] = {
     "pods bound": lambda tree: tree["pods"]["bound"],
     "pods pending at the end": lambda tree: tree["pods"]["pending"],
