@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -169,6 +170,18 @@ def test_a_sweep_runs_in_one_place(scenario: str, tmp_path: Path) -> None:
     ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2", "--ray", "auto")
     assert ran.exit_code == 1
     assert "--workers and --ray: a sweep runs in one place" in ran.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("flag", "scheme"), [("--dask", "tcp://"), ("--ray", ""), ("--ray", "ray://")])
+def test_an_address_at_which_nobody_answers(scenario: str, tmp_path: Path, flag: str, scheme: str) -> None:
+    """Is told at once, and nothing is written."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"{scheme}127.0.0.1:{nobody.getsockname()[1]}"
+        ran = CliRunner().invoke(main, ["sweep", scenario, "--out", str(tmp_path / "out"), flag, address])
+    assert ran.exit_code == 1
+    assert f"Error: {flag} {address}: nobody answers there: Connection refused" in ran.output
     assert not (tmp_path / "out").exists()
 
 

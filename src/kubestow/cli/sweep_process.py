@@ -1,12 +1,14 @@
 """Running `kubestow sweep`: points from what is varied, run wherever there are hands, then a table and a page."""
 
 import csv
+import socket
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import yaml
@@ -20,6 +22,8 @@ from kubestow.simulator import sweep_report
 from kubestow.simulator.results import as_json, write_whole
 from kubestow.simulator.scenario.reading import read
 from kubestow.simulator.sweeping import SEED, Point, SweepError, grid, local, parse_vary, sweep
+
+_ANSWER_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,19 @@ def _executor(request: Request) -> Callable[[], Executor]:
     return partial(local, request.workers) if request.ray is None else partial(_ray, request.ray)
 
 
+def _demand_answer(flag: str, address: str) -> None:
+    """Raises SimulateError if nobody listens there: what connects to it later would try again for a minute and more."""
+    try:
+        where = urlsplit(address if "//" in address else f"//{address}")
+        if where.hostname and where.port:
+            socket.create_connection((where.hostname, where.port), timeout=_ANSWER_SECONDS).close()
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise SimulateError(f"{flag} {address}: nobody answers there: {said}") from None
+
+
 def _dask(address: str) -> Callable[[], Executor]:
+    _demand_answer("--dask", address)
     try:
         from distributed import Client
     except ImportError:
@@ -98,6 +114,7 @@ def _dask(address: str) -> Callable[[], Executor]:
 
 
 def _ray(address: str) -> Executor:
+    _demand_answer("--ray", address)
     try:
         from kubestow.simulator.ray_executor import RayExecutor
     except ImportError:
