@@ -157,6 +157,47 @@ def test_what_was_gone_when_recording_went_on_is_deleted(tmp_path: Path) -> None
     assert found == [(0, "put", "node-0"), (0, "put", "node-1"), (9, "put", "node-1"), (9.5, "delete", "node-0")]
 
 
+def _bound(name: str, created: str, **spec: Any) -> Object:
+    metadata = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": created}
+    return {"apiVersion": "v1", **pod(name, "1", nodeName="node-0", **spec), "kind": "Pod", "metadata": metadata}
+
+
+def test_a_recorder_that_is_late_still_sees_which_pods_are_new(tmp_path: Path) -> None:
+    """A pod that was made after the recording began is placed anew, though it was seen only once it had a node."""
+    path, begin = tmp_path / "r.gz", 1_800_000_000.0
+    old, new = _bound("old", "2027-01-15T07:59:59Z"), _bound("new", "2027-01-15T08:00:01Z")
+    _write(path, (begin, "start", None), (begin, "put", nodes(1)[0]), (begin + 2, "put", old), (begin + 2, "put", new))
+    decided: list[str] = []
+    with Replay(path).simulation() as simulation:
+        simulation.on_decision.append(lambda one, _outcome: decided.append(one.metadata.name))
+        simulation.run_for(3)
+        assert (simulation.node_of("old"), simulation.node_of("new")) == ("node-0", "node-0")
+    assert decided == ["new"]
+    ran = CliRunner().invoke(main, ["replay", str(path)])
+    assert "Pods with a node from the beginning: 1; placed anew: 1.\n" in ran.output
+    new["metadata"]["creationTimestamp"] = "yesterday"
+    _write(path, (begin + 3, "put", {**new, "metadata": {**new["metadata"], "uid": "other"}}))
+    with pytest.raises(ObjectsError, match="Pod default/new: creationTimestamp: 'yesterday' is not a time"):
+        Replay(path)
+
+
+def test_what_another_scheduler_placed_is_placed_there_again(tmp_path: Path) -> None:
+    """It takes its room when it did, and gives it back."""
+    path = tmp_path / "r.gz"
+    bound = _bound("p", "2027-01-15T08:00:00Z", schedulerName="theirs")
+    waiting = {**bound, "spec": {key: value for key, value in bound["spec"].items() if key != "nodeName"}}
+    ops = ((0.0, "put", nodes(1)[0]), (1.0, "put", waiting), (2.0, "put", bound), (9.0, "delete", bound))
+    _write(path, (0.0, "start", None), *ops)
+    with Replay(path).simulation() as simulation:
+        simulation.run_for(1.5)
+        assert simulation.node_of("p") == ""
+        simulation.run_for(1.0)
+        assert simulation.node_of("p") == "node-0"
+        assert simulation.core.cluster.pod_count == 1
+        simulation.run_for(7.0)
+        assert simulation.pod_names() == []
+
+
 def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
     """Other content, another version, nothing at all: each with the file's name."""
     path = tmp_path / "r.gz"

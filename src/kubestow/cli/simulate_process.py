@@ -111,7 +111,12 @@ def replay(
 def source_of(files: tuple[str, ...]) -> running.Source:
     """The scenario or the recording in files; raises ObjectsError, OSError."""
     if len(files) == 1 and is_recording(files[0]):
-        return Replay(Path(files[0]))
+        recording = Replay(Path(files[0]))
+        anew, kept = recording.pods()
+        if kept:
+            nothing = "" if anew else "; there is nothing to decide: record while pods arrive"
+            click.echo(f"Pods with a node from the beginning: {kept}; placed anew: {anew}{nothing}.", err=True)
+        return recording
     scenario = read(files)
     for kind, count in sorted(scenario.skipped.items()):
         click.echo(f"Left out: {count} of kind {kind}, which has no part in a simulation", err=True)

@@ -1,8 +1,8 @@
 """A recording as a simulation: what happened to the cluster happens again, and the scheduler decides anew.
 
 Objects change when they changed. A pod arrives when it arrived, without the node it was given then, unless it had one
-when the recording began or another scheduler's name; it ends as long after its binding as it did then. A pod that the
-scheduler evicts is gone after half a second. No controller and no kubelet acts beside that.
+when the recording began, or another scheduler placed it; it ends as long after its binding as it did then. A pod that
+the scheduler evicts is gone after half a second. No controller and no kubelet acts beside that.
 """
 
 from functools import partial
@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kubestow.model.pod import Pod
+from kubestow.model.timestamps import parse_time
 from kubestow.objects import ObjectsError
+from kubestow.simulator.contents import name_of
 from kubestow.simulator.recording.files import Entry, changes
 from kubestow.simulator.simulation import Simulation
 
@@ -25,10 +27,13 @@ _SAMPLES = 500
 class _Life:
     """What became of one pod in the recording; times in seconds from its beginning."""
 
-    def __init__(self, first: Entry) -> None:
+    def __init__(self, first: Entry, begin: float) -> None:
         self.first = first
-        self.was_there = bool(first.object.get("spec", {}).get("nodeName"))
-        """Whether it had a node when it was first seen."""
+        self.scheduler = first.object.get("spec", {}).get("schedulerName", "default-scheduler")
+        created = first.object["metadata"].get("creationTimestamp")
+        has_node = bool(first.object.get("spec", {}).get("nodeName"))
+        self.was_there = has_node and not (created and parse_time(created) >= begin)
+        """Whether it had a node when the recording began; a recorder that is late sees new pods bound, too."""
         self.bound: float | None = None
         self.ended: float | None = None
 
@@ -54,11 +59,14 @@ class Replay:
         """Where each pod was bound while it was recorded, by namespace/name."""
         for entry in self._entries:
             if entry.object.get("kind") == "Pod":
-                self._note(entry)
+                try:
+                    self._note(entry)
+                except ValueError as error:
+                    raise ObjectsError([f"{path}: {name_of(entry.object)}: creationTimestamp: {error}"]) from None
 
     def _note(self, entry: Entry) -> None:
         metadata, time = entry.object["metadata"], entry.time - self.begin
-        life = self._lives.setdefault(metadata.get("uid", ""), _Life(entry))
+        life = self._lives.setdefault(metadata.get("uid", ""), _Life(entry, self.begin))
         node = entry.object.get("spec", {}).get("nodeName")
         if node and life.bound is None and not life.was_there:
             life.bound = time
@@ -66,6 +74,11 @@ class Replay:
         done = entry.object.get("status", {}).get("phase") in _DONE
         if life.ended is None and (entry.op == "delete" or done):
             life.ended = time
+
+    def pods(self) -> tuple[int, int]:
+        """How many pods are placed anew, and how many keep the node they had when the recording began."""
+        kept = sum(life.was_there for life in self._lives.values())
+        return len(self._lives) - kept, kept
 
     def simulation(self, **settings: Any) -> Simulation:
         """A simulation in which it happens again; `settings` are fields of Settings."""
@@ -90,7 +103,13 @@ class Replay:
 
     def _pod_happens(self, entry: Entry, life: _Life, simulation: Simulation) -> None:
         metadata = entry.object["metadata"]
-        if entry is life.first:
+        if life.scheduler not in simulation.core.profiles:
+            # Whoever placed it does so again.
+            if entry.op == "put":
+                simulation.put(entry.object)
+            else:
+                _end(metadata.get("uid", ""), metadata["name"], metadata.get("namespace", "default"), simulation)
+        elif entry is life.first:
             if entry.op == "put" and life.ended != entry.time - self.begin:
                 simulation.put(entry.object if life.was_there else _unbound(entry.object))
         elif life.ended == entry.time - self.begin and life.bound is None:
