@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.decision_nodes_option import decision_nodes_option
 from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.run_options import decision_nodes_option, timings_option
 
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 )
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @click.option("--speed", type=click.Choice(["virtual"]), default="virtual", help="As fast as it can be computed.")
+@timings_option
 @decision_nodes_option
 @plugin_option
 def command(
@@ -31,6 +32,7 @@ def command(
     speed: str,
     decision_nodes: int,
     plugins: "PluginCollection",
+    timed: bool,
 ) -> None:
     """Run a recording again: the cluster changes as it did, and the scheduler decides anew."""
     # Imported only now: help and usage errors must not pay for a cluster.
@@ -38,7 +40,7 @@ def command(
 
     del speed
     try:
-        replay(file, seed, out, configuration, plugins, decision_nodes)
+        replay(file, seed, out, configuration, plugins, decision_nodes, timed=timed)
     except SimulateError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

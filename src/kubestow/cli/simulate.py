@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.decision_nodes_option import decision_nodes_option
 from kubestow.cli.feature_gates_option import feature_gates_option
 from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.run_options import decision_nodes_option, timings_option
 
 if TYPE_CHECKING:
     from kubestow.config import Features
@@ -32,7 +32,7 @@ def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> N
 )
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @click.option("--check", "checked", is_flag=True, help="Check invariants at every moment.")
-@click.option("--timings", "timed", is_flag=True, help="Tell how long plugins took on this machine.")
+@timings_option
 @decision_nodes_option
 @feature_gates_option("Features of the scheduler to turn on or off, such as those of pod groups.")
 @plugin_option

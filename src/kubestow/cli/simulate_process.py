@@ -98,14 +98,21 @@ def simulate(
 
 
 def replay(
-    file: str, seed: int, out: Path | None, configuration: str | None, plugins: PluginCollection, decision_nodes: int
+    file: str,
+    seed: int,
+    out: Path | None,
+    configuration: str | None,
+    plugins: PluginCollection,
+    decision_nodes: int,
+    *,
+    timed: bool,
 ) -> None:
     """Run a recording again; raises SimulateError."""
     with problems():
         Path(file).open("rb").close()
     if not is_recording(file):
         raise SimulateError(f"{file}: is not a recording that can be read; kubestow record makes them")
-    run((file,), seed, out, configuration, plugins, _DEFAULTS, decision_nodes)
+    run((file,), seed, out, configuration, plugins, _DEFAULTS, decision_nodes, timed=timed)
 
 
 def source_of(files: tuple[str, ...]) -> running.Source:

@@ -180,12 +180,12 @@ def _heat(times: Sequence[float], measures: Measures) -> str:
 
 
 def _times(plugin_seconds: dict[str, float]) -> list[str]:
-    """Time in plugins, if it was taken."""
-    if not plugin_seconds:
-        return []
+    """Time in plugins, if it was taken, or how to have it."""
     note = "Measured on the machine that simulated, in one cycle of ten; it differs from run to run."
+    if not plugin_seconds:
+        note = "Was not taken, so that the same run gives the same report; run it with --timings to have it."
     bars = {name: (seconds, f"{seconds * 1000:.1f} ms") for name, seconds in plugin_seconds.items()}
-    return ["<h2>Time in plugins</h2>", f'<p class="note">{note}</p>', _bars(bars)]
+    return ["<h2>Time in plugins</h2>", f'<p class="note">{note}</p>', _bars(bars) if bars else ""]
 
 
 def _bars(values: dict[str, tuple[float, str]]) -> str:

@@ -1,4 +1,4 @@
-"""--decision-nodes, for commands that write decisions.jsonl."""
+"""--decision-nodes and --timings, for commands that write decisions.jsonl and a report."""
 
 import click
 
@@ -10,3 +10,4 @@ decision_nodes_option = click.option(
     metavar="COUNT",
     help="Of how many nodes each decision tells what plugins said, the best first.",
 )
+timings_option = click.option("--timings", "timed", is_flag=True, help="Tell how long plugins took on this machine.")
