@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,14 @@ def test_both_ways_lead_to_the_same() -> None:
     ):
         assert word in docker, word
         assert word in script, word
+
+
+@with_image
+def test_nothing_is_left_to_compile(root: Path) -> None:
+    """The root cannot be written: what is not compiled when the image is made is compiled at every start."""
+    modules = [*(root / "opt/kubestow/lib/kubestow").rglob("*.py")]
+    assert modules
+    assert [str(module) for module in modules if not Path(cache_from_source(str(module))).exists()] == []
 
 
 @with_image
