@@ -181,7 +181,8 @@ def test_objects_without_what_they_need(storage: str) -> None:
     async def play() -> None:
         direct = Direct()
         for where in places(good):
-            for instead in (None, {}, []):
+            absent: tuple[Any, ...] = (None, {}, [])
+            for instead in absent:
                 bad = copy.deepcopy(good)
                 holder: Any = bad
                 for key in where[:-1]:
