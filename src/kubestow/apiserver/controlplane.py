@@ -17,8 +17,9 @@ from kubestow.apiserver import bootstrap
 from kubestow.apiserver.admission.chain import Admission, AdmissionError
 from kubestow.apiserver.auth import certificates, kubeconfig
 from kubestow.apiserver.auth.certificates import Certificates, write_private
+from kubestow.apiserver.auth.escalation import Escalation
 from kubestow.apiserver.auth.identities import Identities, TokenFileError
-from kubestow.apiserver.auth.policy import FixedPolicy
+from kubestow.apiserver.auth.policy import Authorizer, FixedPolicy
 from kubestow.apiserver.auth.rbac import Rbac
 from kubestow.apiserver.controllers import standard
 from kubestow.apiserver.controllers.api import Api
@@ -178,7 +179,10 @@ class ControlPlane:
         admission = Admission(self.store, enabled, disabled)
         if options.audit_log is not None:
             self._audit = AuditLog(options.audit_log)
-        authorizer = Rbac(self.store) if options.rbac else FixedPolicy()
+        authorizer: Authorizer = FixedPolicy()
+        if options.rbac:
+            authorizer = rbac = Rbac(self.store)
+            admission.guard = Escalation(rbac).complaint
         self.application = Application(self.store, self.identities, self._watchers, admission, self._audit, authorizer)
         self._custom_kinds = self.application.custom_kinds
         journal = self._journal

@@ -12,6 +12,7 @@ from kubestow.apiserver.store.store import Store
 
 Object = dict[str, Any]
 Act = Callable[[Object, Store], str | None]
+Guard = Callable[[Write], str | None]
 _UPDATES = ("", "resize")
 _POD_GROUPS = "podgroups.scheduling.k8s.io"
 
@@ -73,6 +74,8 @@ class Admission:
         self._counts = "ResourceQuota" in self.plugins
         self._mutates = "MutatingAdmissionPolicy" in self.plugins
         self._reviews = "ValidatingAdmissionPolicy" in self.plugins
+        self.guard: Guard = lambda _: None
+        """Says what is wrong with a write whoever makes it, if anything."""
 
     def change(self, resource: Resource, obj: Object) -> None:
         """Has plugins complete a new object."""
@@ -89,7 +92,9 @@ class Admission:
         return self._mutates and bool(self._mutating.objects) and mutations.mutate(self._store, write)
 
     def review(self, write: Write) -> None:
-        """Refuses what policies refuse."""
+        """Refuses what the guard or policies refuse."""
+        if write.new is not None:
+            self._demand(write.resource, write.new, self.guard(write))
         if self._reviews and self._validating.objects:
             policies.review(self._store, write)
 

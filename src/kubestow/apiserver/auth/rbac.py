@@ -3,9 +3,6 @@
 Members of `system:masters` may do everything. Everybody else may do what a rule of a role allows that a binding gives
 them: a ClusterRoleBinding everywhere, a RoleBinding in its namespace. Rules are put together anew when a role or a
 binding has changed. A ClusterRole with an aggregationRule has the rules of those that its selectors choose, too.
-
-Unlike kube-apiserver, this one does not compare what is given with what the giver has: let nobody but administrators
-write roles and bindings.
 """
 
 from collections.abc import Iterator
@@ -19,7 +16,7 @@ from kubestow.model import codec
 from kubestow.model.labels import compile_selector
 from kubestow.model.meta import LabelSelector
 
-_GROUP = "rbac.authorization.k8s.io"
+GROUP = "rbac.authorization.k8s.io"
 _KINDS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 Object = dict[str, Any]
 Subject = tuple[str, str]
@@ -40,7 +37,7 @@ class Rbac:
         self._store = store
         self._granted: dict[Subject, list[_Granted]] | None = None
         for kind in _KINDS:
-            store.collection(f"{kind}.{_GROUP}").follow(self._forget, None)
+            store.collection(f"{kind}.{GROUP}").follow(self._forget, None)
 
     def _forget(self, _: Change) -> None:
         self._granted = None
@@ -71,18 +68,18 @@ class Rbac:
         for kind in ("clusterrolebindings", "rolebindings"):
             for binding in self._all(kind):
                 namespace = binding["metadata"].get("namespace", "")
-                rules = self._rules_of(binding["roleRef"], namespace)
+                rules = self.rules_of(binding["roleRef"], namespace) or []
                 for subject in binding.get("subjects") or ():
                     granted.setdefault(_subject(subject, namespace), []).append(_Granted(namespace, rules))
         return granted
 
-    def _rules_of(self, reference: Object, namespace: str) -> list[Object]:
-        """None, where the role is not there (yet)."""
+    def rules_of(self, reference: Object, namespace: str) -> list[Object] | None:
+        """Those of a role that a binding refers to; None where it is not there (yet)."""
         is_cluster_role = reference["kind"] == "ClusterRole"
-        storage = f"{'clusterroles' if is_cluster_role else 'roles'}.{_GROUP}"
+        storage = f"{'clusterroles' if is_cluster_role else 'roles'}.{GROUP}"
         record = self._store.get(storage, "" if is_cluster_role else namespace, reference["name"])
         if record is None:
-            return []
+            return None
         role = record.object()
         rules = list(role.get("rules") or ())
         for chosen in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
@@ -97,7 +94,7 @@ class Rbac:
         return rules
 
     def _all(self, kind: str) -> Iterator[Object]:
-        for record in self._store.collection(f"{kind}.{_GROUP}").objects.values():
+        for record in self._store.collection(f"{kind}.{GROUP}").objects.values():
             yield record.object()
 
 

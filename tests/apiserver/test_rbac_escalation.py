@@ -1,0 +1,124 @@
+"""Nobody gives rights that they do not have."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.running import TOKEN, Client, Running
+from kubestow.apiserver import Options
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ROLES = f"{RBAC}/namespaces/default/roles"
+BINDINGS = f"{RBAC}/namespaces/default/rolebindings"
+MANAGE = {"verbs": ["*"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["rolebindings"]}
+WRITE = MANAGE | {"verbs": ["get", "create", "update", "patch"], "resources": ["roles", "clusterroles"]}
+READ = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
+SECRETS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["secrets"]}
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[Running]:
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text('t-jane,jane,1,"devs"\n')
+    running = Running(Options(token=TOKEN, token_file=tokens, controllers=False, kubelets=False, rbac=True))
+    yield running
+    running.stop()
+
+
+def _role(name: str, *rules: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "rules": list(rules), **more}
+
+
+def _binding(role: str, kind: str = "Role") -> dict[str, Any]:
+    group = "rbac.authorization.k8s.io"
+    reference = {"apiGroup": group, "kind": kind, "name": role}
+    subject = {"kind": "User", "name": "jane", "apiGroup": group}
+    return {"metadata": {"name": f"{role}-jane"}, "roleRef": reference, "subjects": [subject]}
+
+
+def _jane(plane: Running, *rules: dict[str, Any]) -> Client:
+    """Jane, who may do so much, everywhere."""
+    plane.client().create(f"{RBAC}/clusterroles", _role("hers", *rules))
+    plane.client().create(f"{RBAC}/clusterrolebindings", _binding("hers", "ClusterRole"))
+    return plane.client("t-jane")
+
+
+def test_a_role_with_what_its_author_has(plane: Running) -> None:
+    """Any part of it may be given on, by names too."""
+    jane = _jane(plane, WRITE, READ, {"verbs": ["get"], "nonResourceURLs": ["/logs/*"]})
+    named = READ | {"verbs": ["get"], "resourceNames": ["one", "two"]}
+    assert jane.call("POST", ROLES, _role("reading", READ, named))[0] == 201
+    paths = {"verbs": ["get"], "nonResourceURLs": ["/logs/a"]}
+    assert jane.call("POST", f"{RBAC}/clusterroles", _role("paths", paths))[0] == 201
+
+
+@pytest.mark.parametrize("verb", ["POST", "PUT", "PATCH"])
+def test_a_role_with_more_is_refused(plane: Running, verb: str) -> None:
+    """However it is written; the refusal says what is missing."""
+    jane = _jane(plane, WRITE, READ)
+    path = ROLES
+    if verb != "POST":
+        plane.client().create(ROLES, _role("reading", READ))
+        path = f"{ROLES}/reading"
+    media = "application/merge-patch+json" if verb == "PATCH" else "application/json"
+    status, answer = jane.call(verb, path, _role("reading", READ, SECRETS), content_type=media)
+    assert status == 403
+    assert answer["message"] == (
+        'roles.rbac.authorization.k8s.io "reading" is forbidden: user "jane" (groups=["devs" "system:authenticated"]) '
+        "is attempting to grant RBAC permissions not currently held:\n"
+        '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}'
+    )
+
+
+def test_a_binding_to_a_role_with_more_is_refused(plane: Running) -> None:
+    """Unless its author may do all of it, or may bind that role."""
+    plane.client().create(ROLES, _role("secrets", SECRETS))
+    plane.client().create(ROLES, _role("reading", READ))
+    jane = _jane(plane, MANAGE, READ)
+    assert jane.call("POST", BINDINGS, _binding("reading"))[0] == 201
+    status, answer = jane.call("POST", BINDINGS, _binding("secrets"))
+    assert status == 403
+    assert '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}' in answer["message"]
+    assert jane.call("POST", BINDINGS, _binding("cluster-admin", "ClusterRole"))[0] == 403
+    assert jane.call("POST", BINDINGS, _binding("nowhere"))[0] == 404
+    assert jane.call("GET", "/api/v1/namespaces/default/secrets")[0] == 403
+
+
+@pytest.mark.parametrize("verb", ["bind", "escalate"])
+def test_who_may_bind_or_escalate(plane: Running, verb: str) -> None:
+    """These verbs are the way to let somebody give more than they have."""
+    plane.client().create(ROLES, _role("secrets", SECRETS))
+    may = MANAGE | {"verbs": [verb], "resources": ["roles"]}
+    jane = _jane(plane, MANAGE, WRITE, READ, may)
+    assert jane.call("POST", ROLES, _role("more", SECRETS))[0] == (201 if verb == "escalate" else 403)
+    assert jane.call("POST", BINDINGS, _binding("secrets"))[0] == (201 if verb == "bind" else 403)
+
+
+def test_aggregated_roles_are_for_those_who_may_do_everything(plane: Running) -> None:
+    """Such a role may become anything."""
+    jane = _jane(plane, WRITE, READ)
+    selectors = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+    status, answer = jane.call("POST", f"{RBAC}/clusterroles", _role("all", aggregationRule=selectors))
+    assert status == 403
+    assert answer["message"].endswith("must have cluster-admin privileges to use the aggregationRule")
+
+
+def test_an_unchanged_role_may_be_written_by_those_who_have_less(plane: Running) -> None:
+    """Garbage collection changes owners and finalizers, and gives no rights by that."""
+    plane.client().create(ROLES, _role("secrets", SECRETS))
+    jane = _jane(plane, WRITE)
+    body: dict[str, Any] = {"metadata": {"finalizers": ["example.com/wait"]}}
+    media = "application/merge-patch+json"
+    assert jane.call("PATCH", f"{ROLES}/secrets", body, content_type=media)[0] == 200
+    body["metadata"]["labels"] = {"a": "b"}
+    assert jane.call("PATCH", f"{ROLES}/secrets", body, content_type=media)[0] == 403
+
+
+def test_a_rule_of_very_many_combinations(plane: Running) -> None:
+    """It is refused at once."""
+    jane = _jane(plane, WRITE, READ)
+    many = [f"x{number}" for number in range(2000)]
+    rule = {"verbs": many, "apiGroups": many, "resources": many, "resourceNames": many}
+    assert jane.call("POST", ROLES, _role("many", rule))[0] == 403
