@@ -55,7 +55,8 @@ class Channel:
 class ApiClient:
     """Sends requests under one user agent and one rate limit.
 
-    A `patient` one waits for the rate limit as long as that takes: a request's time begins when it may go.
+    A `patient` one waits for the rate limit as long as that takes: a request's time begins when it may go. A
+    `leisurely` one lets the requests of others go first where there is no room for all.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class ApiClient:
         seconds: float = REQUEST_SECONDS,
         metrics: ClientMetrics | None = None,
         patient: bool = False,
+        leisurely: bool = False,
     ) -> None:
         self.seconds = seconds
+        self._leisurely = leisurely
         self._patient = patient
         self._told_at = float("-inf")
         self._loop = asyncio.get_running_loop()
@@ -172,7 +175,7 @@ class ApiClient:
         code = "<error>"
         received = 0
         try:
-            response = await self._pool.exchange((message,), deadline)
+            response = await self._pool.exchange((message,), deadline, leisurely=self._leisurely)
             code = str(response.status)
             received = len(response.body)
             return response

@@ -68,9 +68,11 @@ class Connection(asyncio.Protocol):
 
     # What users of a connection call.
 
-    def exchange(self, request: Sequence[bytes], deadline: float) -> asyncio.Future[Response]:
-        """Send a request, in pieces; the future holds the complete answer or a TransportError."""
-        answer = self._answer = self._loop.create_future()
+    def exchange(
+        self, request: Sequence[bytes], deadline: float, answer: asyncio.Future[Response] | None = None
+    ) -> asyncio.Future[Response]:
+        """Send a request, in pieces; the future, a new one if need be, gets the complete answer or a TransportError."""
+        answer = self._answer = self._loop.create_future() if answer is None else answer
         self.served += 1
         if self._transport is None:
             self._fail(ConnectionLostError("the connection was closed before the request was sent"))

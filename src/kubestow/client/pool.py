@@ -13,9 +13,27 @@ from kubestow.model.failures import TimedOutError
 
 IDLE_SECONDS = 90.0
 AGE_SECONDS = 600.0
+_LEISURELY_TURNS = 8
+"""One turn in so many is for requests that let others go first."""
 
 Dial = Callable[[float], Awaitable[Connection]]
 """Opens a connection before a deadline (loop time) or raises ConnectError."""
+
+
+class _Waiting:
+    """A request that waits for room."""
+
+    __slots__ = ("answer", "connection", "deadline", "message")
+
+    def __init__(self, message: Sequence[bytes], deadline: float, answer: asyncio.Future[Response]) -> None:
+        self.message = message
+        self.deadline = deadline
+        self.answer = answer
+        self.connection: Connection | None = None
+        """On which it was sent."""
+
+
+_YOUR_TURN = Response(0, b"", None, "")
 
 
 class Pool:
@@ -29,37 +47,11 @@ class Pool:
         self._room = limit
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self._queue: deque[tuple[asyncio.Future[None], float]] = deque()
+        self._queue: deque[_Waiting] = deque()
+        self._leisurely: deque[_Waiting] = deque()
+        self._turns = 0
         self._impatient: asyncio.TimerHandle | None = None
         self._sweep: asyncio.TimerHandle | None = None
-
-    def enter_at_once(self) -> bool:
-        """Whether there is room for one more request, which then has it; pair with `leave`."""
-        if self._room > 0:
-            self._room -= 1
-            return True
-        return False
-
-    async def wait_to_enter(self, deadline: float) -> None:
-        """Wait for the room of a request that ends; pair with `leave`."""
-        turn: asyncio.Future[None] = self._loop.create_future()
-        self._queue.append((turn, deadline))
-        self._look_at(deadline)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                # Its turn had come in the same moment.
-                self.leave()
-            raise
-
-    def leave(self) -> None:
-        while self._queue:
-            turn, _ = self._queue.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._room += 1
 
     def _look_at(self, deadline: float) -> None:
         """One timer for all who wait: it goes off at the earliest deadline."""
@@ -71,12 +63,13 @@ class Pool:
 
     def _turn_away_the_late(self) -> None:
         self._impatient, now = None, self._loop.time()
-        for turn, deadline in self._queue:
-            if deadline <= now and not turn.done():
-                turn.set_exception(TimedOutError("too many requests are under way: no turn came in time"))
-        self._queue = deque((turn, deadline) for turn, deadline in self._queue if not turn.done())
-        if self._queue:
-            self._look_at(min(deadline for _, deadline in self._queue))
+        for waiting in (*self._queue, *self._leisurely):
+            if waiting.deadline <= now and not waiting.answer.done():
+                waiting.answer.set_exception(TimedOutError("too many requests are under way: no turn came in time"))
+        self._queue = deque(waiting for waiting in self._queue if not waiting.answer.done())
+        self._leisurely = deque(waiting for waiting in self._leisurely if not waiting.answer.done())
+        if self._queue or self._leisurely:
+            self._look_at(min(waiting.deadline for waiting in (*self._queue, *self._leisurely)))
 
     def take_idle(self) -> Connection | None:
         """A connection for one request or stream, if one is idle; pair with `put_back`."""
@@ -105,10 +98,17 @@ class Pool:
         if self._sweep is None:
             self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_stale)
 
-    async def exchange(self, message: Sequence[bytes], deadline: float) -> Response:
-        """Send a request when there is room for it, and return the answer; raises TransportError."""
-        if not self.enter_at_once():
-            await self.wait_to_enter(deadline)
+    async def exchange(self, message: Sequence[bytes], deadline: float, *, leisurely: bool = False) -> Response:
+        """Send a request when there is room for it, and return the answer; raises TransportError.
+
+        A leisurely one lets others go first, but for one turn in eight.
+        """
+        if self._room > 0:
+            self._room -= 1
+        else:
+            response = await self._wait(_Waiting(message, deadline, self._loop.create_future()), leisurely)
+            if response is not _YOUR_TURN:
+                return response
         connection = None
         try:
             connection = self.take_idle() or await self.dial(deadline)
@@ -120,7 +120,45 @@ class Pool:
         finally:
             if connection is not None:
                 self.put_back(connection)
-            self.leave()
+            self._leave()
+
+    async def _wait(self, waiting: "_Waiting", leisurely: bool) -> Response:
+        """The answer to a request that had to wait; _YOUR_TURN if it has room, but nobody left a connection."""
+        (self._leisurely if leisurely else self._queue).append(waiting)
+        self._look_at(waiting.deadline)
+        answer = waiting.answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if waiting.connection is not None:
+                waiting.connection.close()
+            elif answer.done() and not answer.cancelled() and answer.exception() is None:
+                # Its turn had come in the same moment.
+                self._leave()
+            raise
+        finally:
+            if waiting.connection is not None:
+                self.put_back(waiting.connection)
+                self._leave()
+
+    def _leave(self) -> None:
+        """A request has ended; the next one goes out at once, without its sender being woken for that."""
+        while (waiting := self._next()) is not None:
+            if waiting.answer.done():
+                continue
+            waiting.connection = self.take_idle()
+            if waiting.connection is None:
+                waiting.answer.set_result(_YOUR_TURN)
+            else:
+                waiting.connection.exchange(waiting.message, waiting.deadline, waiting.answer)
+            return
+        self._room += 1
+
+    def _next(self) -> "_Waiting | None":
+        self._turns += 1
+        if self._leisurely and (not self._queue or self._turns % _LEISURELY_TURNS == 0):
+            return self._leisurely.popleft()
+        return self._queue.popleft() if self._queue else None
 
     def close_idle(self) -> None:
         """Drop what is not in use, e.g. because it was opened with a certificate that was replaced."""

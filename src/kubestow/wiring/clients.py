@@ -79,8 +79,9 @@ def open_clients(
     def limiter() -> TokenBucket:
         return TokenBucket(connection.qps, connection.burst, loop)
 
-    def patient() -> ApiClient:
-        return client(main, user_agent=user_agent("scheduler"), limiter=limiter(), metrics=metrics, patient=True)
+    def patient(*, leisurely: bool = False) -> ApiClient:
+        agent = user_agent("scheduler")
+        return client(main, user_agent=agent, limiter=limiter(), metrics=metrics, patient=True, leisurely=leisurely)
 
     electing = ApiClient(
         lease, user_agent=user_agent("leader-election"), limiter=limiter(), seconds=half_deadline, metrics=metrics
@@ -88,7 +89,8 @@ def open_clients(
     clients = Clients(
         patient(),
         Requests(patient()),
-        Requests(patient()),
+        # No pod waits for an event.
+        Requests(patient(leisurely=True)),
         Requests(electing, half_deadline),
         (main, lease),
     )
