@@ -119,7 +119,7 @@ function Page() {
 		<main class="view" id="main" tabindex="-1">
 			${about.value && html`<${Banners} />`}
 			${!about.value ? failure.value
-					? html`<${Empty} title="The scheduler does not answer" icon="queue">${failure.value.message}. This page tries again every few seconds, and goes on as soon as it does.<//>`
+					? html`<${Empty} title="The scheduler does not answer" icon="queue">${failure.value.message}. This page tries again every few seconds.<//>`
 					: html`<${Loading} what="Asking the scheduler" />`
 				: View ? html`<${View} key=${route.value.view} />`
 				: html`<${Empty} title="There is no such view" icon="search"><a href=${address("cluster")}>Go to the cluster</a><//>`}

@@ -1,5 +1,5 @@
 // The cluster and the queue: read once, then kept up to date by events.
-import { signal } from "./ui.js";
+import { signal, useMemo } from "./ui.js";
 import { get, useAnswer } from "./api.js";
 import { connection, follow } from "./live.js";
 import { moment, route } from "./route.js";
@@ -8,8 +8,8 @@ export const about = signal(null);
 export const failure = signal(null);
 export const cluster = signal(null);
 export const queue = signal(null);
-/** The newest figures, and the id of the newest decision. */
-export const news = signal({ figures: null, decision: 0, moment: 0 });
+/** The number of the last moment. */
+const known = signal(0);
 
 /** Parameters of everything that is asked: the moment and the run that the address says. */
 export const when = () => ({ at: moment(), run: route.value.options.run });
@@ -23,7 +23,10 @@ setInterval(() => {
 }, 1000);
 
 /** Rows of a table as objects. */
-export const records = (columns, rows) => rows.map((row) => Object.fromEntries(columns.map((name, place) => [name, row[place]])));
+export const records = (columns, rows) => rows.map((row) => columns.reduce((record, name, place) => {
+	record[name] = row[place];
+	return record;
+}, {}));
 
 function queueOf(answer) {
 	const rows = records(answer.columns, answer.rows);
@@ -54,8 +57,6 @@ function applyQueue({ counts, reasons, rows, left }) {
 	queue.value = { ...known, counts: { ...known.counts, ...counts }, rows: [...known.byUid.values()] };
 }
 
-let known = 0;
-
 function onEvent({ event, data }) {
 	if (event === "reset") {
 		start();
@@ -63,11 +64,10 @@ function onEvent({ event, data }) {
 	}
 	if (event !== "change") return;
 	ahead = data.time - Date.now() / 1000;
-	known = data.moment;
-	if (cluster.value && data.layout !== cluster.value.layout) readCluster();
+	known.value = data.moment;
+	if (cluster.value && data.layout !== cluster.value.layout) readCluster().catch(() => {});
 	else if (cluster.value && data.usage?.at.length) applyUsage(data.usage);
 	if (queue.value && data.queue) applyQueue(data.queue);
-	news.value = { figures: data.figures || news.value.figures, decision: data.decision ?? news.value.decision, moment: known };
 }
 
 let stop = null;
@@ -79,7 +79,7 @@ export async function start() {
 	try {
 		about.value = await get("", { run: route.value.options.run });
 		failure.value = null;
-		known = about.value.moment;
+		known.value = about.value.moment;
 		ahead = about.value.time - Date.now() / 1000;
 		await Promise.all([readCluster(), readQueue()]);
 	} catch (error) {
@@ -89,11 +89,14 @@ export async function start() {
 		setTimeout(start, 3000);
 		return;
 	}
-	if (about.value.live) stop = follow("events", () => ({ since: known }), onEvent);
+	if (about.value.live) stop = follow("events", () => ({ since: known.value }), onEvent);
 	else connection.value = { state: "still" };
 }
 
 const inThePast = () => moment() != null;
+
+/** Changes when there is news, every two seconds at most. */
+export const useNews = () => useMemo(() => (inThePast() ? 0 : known.value), [Math.floor(seconds.value / 2), moment()]);
 
 /** The cluster at the moment that is looked at: `{data, error}`. Fragmentation is not told in events. */
 export function useCluster() {

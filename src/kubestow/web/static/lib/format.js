@@ -1,7 +1,11 @@
 // Numbers, quantities and times as people read them.
 const trim = (number, digits) => String(Number(number.toFixed(digits)));
 
-export const count = (number) => Math.round(number).toLocaleString("en");
+const COUNT = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+export const count = (number) => COUNT.format(number);
+
+/** The order of names: node-9 before node-10. */
+export const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 

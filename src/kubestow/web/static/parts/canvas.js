@@ -49,10 +49,17 @@ export function stroke(context, style, width, from, to) {
 	context.stroke();
 }
 
+/** As much of a text as there is room for. */
+export function fitting(context, text, room) {
+	while (text.length > 1 && context.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
+	return text;
+}
+
 const channels = (hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
 
 /** Colours from empty to full, as many steps as an eye tells apart. */
-export function ramp(steps = 48) {
+export function ramp() {
+	const steps = 48;
 	const stops = [0, 1, 2, 3, 4].map((number) => channels(colour(`heat${number}`)));
 	return Array.from({ length: steps }, (_, step) => {
 		const place = (step / (steps - 1)) * (stops.length - 1);

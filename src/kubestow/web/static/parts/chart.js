@@ -1,15 +1,16 @@
 // Lines over time on a canvas, with the figures in words. All charts share one cursor.
 import { html, signal, useMemo, useRef, colour } from "../lib/ui.js";
-import { clock, figure } from "../lib/format.js";
+import { clock } from "../lib/format.js";
 import { Canvas, stroke, useSize } from "./canvas.js";
 
 const cursor = signal(null);
 const LEFT = 56;
 const FOOT = 18;
+const height = 132;
 
-function ticks(top, wanted = 3) {
+function ticks(top) {
 	if (!(top > 0)) return [0, 1];
-	const rough = top / wanted;
+	const rough = top / 3;
 	const power = 10 ** Math.floor(Math.log10(rough));
 	const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough) * power;
 	return Array.from({ length: Math.ceil(top / step - 1e-9) + 1 }, (_, number) => number * step);
@@ -28,7 +29,7 @@ function nearest(times, moment) {
 }
 
 /** `lines`: `{name, values, colour}`; `at`: the moment that is looked at; `onPick(moment)`. */
-export function Chart({ title, times, lines, format = figure, at, onPick, height = 132 }) {
+export function Chart({ title, times, lines, format, at, onPick }) {
 	const place = useRef(null);
 	const { width } = useSize(place);
 	const [from, to] = [times[0], times.at(-1)];
@@ -88,7 +89,7 @@ export function Chart({ title, times, lines, format = figure, at, onPick, height
 		};
 		if (at != null) line(at, colour("accent"), []);
 		if (cursor.value != null && index >= 0) line(times[index], colour("ink2"), [3, 3]);
-	}, [times, lines, width, height, at, cursor.value]);
+	}, [times, lines, width, at, cursor.value]);
 
 	const momentAt = (event) => Math.min(to, Math.max(from, from + ((event.offsetX - LEFT) / Math.max(1, width - LEFT - 6)) * span));
 	const words = lines.map((line) => `${line.name} ${format(line.values[index])}`).join(", ");

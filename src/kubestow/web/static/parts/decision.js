@@ -32,9 +32,9 @@ function Preemption({ preemption }) {
 	</section>`;
 }
 
-export const WouldFit = ({ changes, stuck, unit = "node" }) => html`<section class="panel fits"><h2>Would fit if</h2>
+export const WouldFit = ({ changes, stuck }) => html`<section class="panel fits"><h2>Would fit if</h2>
 	${changes.length ? html`<ol class="stack">${changes.map(({ side, change, opens, nodes = [], alike, placed }, number) => html`<li key=${number}><span class=${`badge ${side === "pod" || side === "group" ? "accent" : side === "node" ? "warn" : "ok"}`}>${side}</span>
-			<div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, unit)}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div></li>`)}</ol>`
+			<div class="grow"><strong>${change}</strong><div class="hint">${placed != null ? `${plural(placed, "pod")} placed` : html`opens ${plural(opens, "node")}${nodes.length > 0 ? ": " : ""}${nodes.map((node, place) => html`${place > 0 && ", "}<${Node} key=${node} name=${node} />`)}${opens > nodes.length ? " …" : ""}`}${alike > 1 ? `; ${plural(alike - 1, "more node")} ${alike === 2 ? "lacks" : "lack"} only this` : ""}</div></div></li>`)}</ol>`
 		: html`<p class="hint">${stuck ? "No single change that was tried helps." : "It fits as it is."}</p>`}</section>`;
 
 export function Body({ decision, matrix, runnerUp, dry }) {

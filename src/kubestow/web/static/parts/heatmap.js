@@ -1,6 +1,6 @@
 // Nodes as cells of one canvas, in blocks by group, as large as lets all of them fit.
 import { html, useMemo, useRef, useState, colour } from "../lib/ui.js";
-import { Canvas, stroke, useSize } from "./canvas.js";
+import { Canvas, fitting, stroke, useSize } from "./canvas.js";
 
 const HEAD = 20;
 const GAP = 12;
@@ -54,9 +54,7 @@ export function Heatmap({ groups, paint, mark, describe, onPick, label, version 
 			const { x, y, columns, wide } = boxes[number];
 			if (groups.length > 1) {
 				const total = ` ${group.rows.length}`;
-				let name = group.name;
-				const room = wide - context.measureText(total).width - 2;
-				while (name.length > 1 && context.measureText(name).width > room) name = `${name.slice(0, -2)}…`;
+				const name = fitting(context, group.name, wide - context.measureText(total).width - 2);
 				context.fillStyle = ink;
 				context.fillText(name, x, y - HEAD / 2);
 				context.fillStyle = faint;

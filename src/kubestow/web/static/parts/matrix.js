@@ -2,7 +2,7 @@
 import { html, useMemo, useRef, useState, colour } from "../lib/ui.js";
 import { figure, plural } from "../lib/format.js";
 import { theme } from "../lib/theme.js";
-import { Canvas, ramp, useSize } from "./canvas.js";
+import { Canvas, fitting, ramp, useSize } from "./canvas.js";
 import { Table } from "./table.js";
 import { Bars, Node } from "./words.js";
 
@@ -62,9 +62,7 @@ function Picture({ matrix, plugins, rows, chosen, onPick }) {
 			const gap = line > 4 ? 2 : 0;
 			if (named) {
 				context.fillStyle = matrix.nodes[row] === chosen ? ink : faint;
-				let name = matrix.nodes[row];
-				while (name.length > 1 && context.measureText(name).width > left - 10) name = `${name.slice(0, -2)}…`;
-				context.fillText(name, 0, y + line / 2);
+				context.fillText(fitting(context, matrix.nodes[row], left - 10), 0, y + line / 2);
 			}
 			plugins.forEach((plugin, place) => {
 				const score = matrix.scores[plugin]?.[row];

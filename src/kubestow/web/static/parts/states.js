@@ -24,11 +24,11 @@ export function SignIn() {
 		<h1>${refused ? "This token may not look" : "Sign in to Kubestow"}</h1>
 		${refused
 			? html`<p class="notice bad" role="alert">${message}</p>
-				<p>The scheduler knows who you are, but the API server does not let you read this page. Someone who administers the cluster can allow it:</p>
+				<p>The API server does not let you read this page. Someone who administers the cluster can allow it:</p>
 				<pre>kubectl create clusterrole scheduler-page --verb=get,post --non-resource-url='/ui/api/*'
 kubectl create clusterrolebinding scheduler-page --clusterrole=scheduler-page --user=YOU</pre>`
 			: html`${signedIn() && html`<p class="notice bad" role="alert">The scheduler does not accept this token${message ? `: ${message}` : "."}</p>`}
-				<p>What the page shows is for those who may read the scheduler's decisions. It wants the token with which you would ask the API server.</p>
+				<p>It wants the token with which you would ask the API server.</p>
 				<dl><dt>With kubestow up</dt><dd>open the address that it prints; the token is in it.</dd>
 				<dt>In a cluster</dt><dd>take the token of an account that may <code>get</code> the path <code>/ui/api/*</code>, for example from</dd></dl>
 				<pre>kubectl create token ACCOUNT</pre>`}

@@ -1,5 +1,6 @@
 // A table of any length: only the rows in sight are in the document. Arrow keys move, Enter opens.
 import { html, cls, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/ui.js";
+import { byName } from "../lib/format.js";
 import { useSize } from "./canvas.js";
 
 const ROW = 36;
@@ -13,7 +14,7 @@ function sorted(rows, columns, order) {
 	const compare = (one, other) => {
 		const [a, b] = [values.get(one), values.get(other)];
 		if (a == null || b == null) return (a == null) - (b == null);
-		const less = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
+		const less = typeof a === "string" ? byName(a, b) : a - b;
 		return down ? -less : less;
 	};
 	return rows.toSorted(compare);
@@ -30,6 +31,7 @@ export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label
 	const lines = useMemo(() => sorted(rows, columns, order), [rows, columns, order]);
 	const first = Math.max(0, Math.floor(top / ROW) - 6);
 	const last = Math.min(lines.length, Math.ceil((top + height) / ROW) + 6);
+	const places = Math.ceil(height / ROW) + 14;
 	const template = { gridTemplateColumns: shown.map((column) => (slim && column.small) || column.width || "1fr").join(" ") };
 
 	useEffect(() => setActive((was) => Math.min(was, lines.length - 1)), [lines.length]);
@@ -66,7 +68,7 @@ export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label
 		<div class="lines" role="rowgroup" style=${{ height: `${lines.length * ROW}px` }}>
 			${lines.slice(first, last).map((row, offset) => {
 				const number = first + offset;
-				return html`<div class=${cls("line", number === active && "active", chosen?.(row) && "chosen", onOpen && "opens")} role="row" id=${`${name}${number}`} key=${row.uid ?? row.id ?? number}
+				return html`<div class=${cls("line", number === active && "active", chosen?.(row) && "chosen", onOpen && "opens")} role="row" id=${`${name}${number}`} key=${number % places}
 						aria-rowindex=${number + 2} style=${{ ...template, top: `${number * ROW}px` }} onClick=${onOpen && ((event) => {
 							setActive(number);
 							if (!event.target.closest("a,button")) onOpen(row);

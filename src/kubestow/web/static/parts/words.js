@@ -59,5 +59,11 @@ export const tally = (rows, key) => {
 	return largest([...sizes]);
 };
 
+const briefs = new Map();
+
 /** The part of a message that tells apart: without the count of nodes and what preemption says. */
-export const brief = (message) => message.replace(/^\d+\/\d+ nodes are available: /, "").replace(/ ?(no new claims to deallocate, )?preemption: .*$/s, "").replace(/\.\s*$/, "") || message;
+export function brief(message) {
+	if (briefs.size > 999) briefs.clear();
+	if (!briefs.has(message)) briefs.set(message, message.replace(/^\d+\/\d+ nodes are available: /, "").replace(/ ?(no new claims to deallocate, )?preemption: .*$/s, "").replace(/\.\s*$/, "") || message);
+	return briefs.get(message);
+}

@@ -3,7 +3,7 @@ import { html, colour, useMemo } from "../lib/ui.js";
 import { useCluster } from "../lib/data.js";
 import { route, setOptions } from "../lib/route.js";
 import { theme } from "../lib/theme.js";
-import { count, percent, plural, quantity } from "../lib/format.js";
+import { byName, count, percent, plural, quantity } from "../lib/format.js";
 import { kinds, ramp } from "../parts/canvas.js";
 import { Heatmap } from "../parts/heatmap.js";
 import { Scrubber } from "../parts/scrubber.js";
@@ -41,7 +41,7 @@ const grouped = (data, key) => {
 	if (!label) return [{ name: "", rows: [...data.names.keys()] }];
 	const groups = label.values.map((value) => ({ name: value || "no such label", rows: [] }));
 	label.of.forEach((value, row) => groups[value].rows.push(row));
-	return groups.filter(({ rows }) => rows.length).sort((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }));
+	return groups.filter(({ rows }) => rows.length).sort((one, other) => byName(one.name, other.name));
 };
 
 function Tip({ data, row, shade }) {

@@ -1,7 +1,7 @@
 // Decisions: the newest ones, of all pods.
-import { html, useMemo } from "../lib/ui.js";
+import { html } from "../lib/ui.js";
 import { useAnswer } from "../lib/api.js";
-import { about, news, seconds, when } from "../lib/data.js";
+import { useNews, when } from "../lib/data.js";
 import { moment, go, route, setOptions } from "../lib/route.js";
 import { clock, duration } from "../lib/format.js";
 import { Answer, Empty } from "../parts/states.js";
@@ -17,13 +17,9 @@ const COLUMNS = [
 	{ key: "waited", title: "Waited", width: "90px", end: true, sort: ({ queue }) => queue?.waited, cell: ({ queue }) => duration(queue?.waited) },
 ];
 
-/** Read again when there are newer ones, every two seconds at most. */
-const again = () => (about.value.live && moment() == null ? `${news.value.decision} ${Math.floor(seconds.value / 2)}` : 0);
-
 export function Decisions() {
 	const { outcome, plugin } = route.value.options;
-	const key = useMemo(again, [Math.floor(seconds.value / 2), moment()]);
-	const answer = useAnswer("decisions", { outcome, plugin, limit: 500, nodes: "false", until: moment() == null ? null : new Date(moment() * 1000).toISOString(), run: when().run }, key);
+	const answer = useAnswer("decisions", { outcome, plugin, limit: 500, nodes: "false", until: moment() == null ? null : new Date(moment() * 1000).toISOString(), run: when().run }, useNews());
 	return html`
 		<${Title} says="The newest first. Open one to see how it came about." controls=${html`<div class="segments" role="group" aria-label="Outcome">${[["", "All"], ["scheduled", "Scheduled"], ["unschedulable", "Unschedulable"], ["error", "Errors"]].map(([name, words]) => html`<button key=${name} aria-pressed=${(outcome || "") === name} onClick=${() => setOptions({ outcome: name })}>${words}</button>`)}</div>`}>Decisions<//>
 		${plugin && html`<p class="banner past">Only pods that <strong>${plugin}</strong> rejected. <button onClick=${() => setOptions({ plugin: null })}>Show all</button></p>`}

@@ -1,7 +1,7 @@
 // Pod groups; and of one, the placements that were tried and what stopped each.
 import { html } from "../lib/ui.js";
 import { path, useAnswer } from "../lib/api.js";
-import { news, records, when } from "../lib/data.js";
+import { records, useNews, when } from "../lib/data.js";
 import { go, link, route } from "../lib/route.js";
 import { count, plural } from "../lib/format.js";
 import { WouldFit } from "../parts/decision.js";
@@ -41,7 +41,7 @@ function Group({ names }) {
 
 export function Groups() {
 	const { parts, options } = route.value;
-	const answer = useAnswer(parts.length ? null : "groups", when(), when().at == null ? Math.floor(news.value.moment / 5) : 0);
+	const answer = useAnswer(parts.length ? null : "groups", when(), useNews());
 	if (parts.length) return html`<${Group} key=${parts.join("/")} names=${parts} />`;
 	return html`<${Title} says="Pods that go together, or not at all.">Pod groups<//>
 		<${Answer} of=${answer} what="Reading groups">${({ columns, rows }) => (rows.length

@@ -1,7 +1,7 @@
 // One node: how full it is, its pods, and why pods were refused there lately.
 import { html, useMemo, useState } from "../lib/ui.js";
 import { path, useAnswer } from "../lib/api.js";
-import { news, now, records, when } from "../lib/data.js";
+import { now, records, useNews, when } from "../lib/data.js";
 import { setOptions } from "../lib/route.js";
 import { count, duration, percent, plural, quantity } from "../lib/format.js";
 import { Answer } from "../parts/states.js";
@@ -24,7 +24,7 @@ function Usage({ node }) {
 
 export function NodePanel({ name }) {
 	const [order, setOrder] = useState("-priority");
-	const answer = useAnswer(path("nodes", name), when(), when().at == null ? news.value.moment : 0);
+	const answer = useAnswer(path("nodes", name), when(), useNews());
 	const pods = useMemo(() => (answer.data ? records(answer.data.pods.columns, answer.data.pods.rows) : []), [answer.data]);
 	const close = () => {
 		setOptions({ node: null });
