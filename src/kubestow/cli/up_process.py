@@ -199,10 +199,11 @@ async def _serve(
             async with asyncio.TaskGroup() as tasks:
                 scheduling = tasks.create_task(scheduler.run(), name="scheduler")
                 await scheduler.synced.wait()
-                await _apply(manifests, access)
-                overview = Overview(plane.store, scheduler)
                 kubeconfig = shlex.quote(str(plane.kubeconfig_path.absolute()))
                 async with scheduler_pages(plane, scheduler), page(plane, scheduler, settings.page_port) as address:
+                    # The page has seen the cluster before: one can look back at how it filled up.
+                    await _apply(manifests, access)
+                    overview = Overview(plane.store, scheduler)
                     click.echo(_banner(plane.url, address, kubeconfig, overview.node_count, len(manifests)))
                     if console is not None:
                         head = up_view.Head(plane.url, address, kubeconfig, COMMANDS)
