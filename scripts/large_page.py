@@ -5,16 +5,13 @@
 is needed; it takes a minute.
 """
 
-import re
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from screenshots import deployment
+from page_opening import chromium, deployment, opened
 
 NODES, PODS = 5_000, 10_000
 FIRST = """() => new Promise((done) => {
@@ -54,27 +51,18 @@ def measured(browser: Browser, address: str) -> str:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as driver:
-        objects, log = Path(scratch, "objects.yaml"), Path(scratch, "log")
-        objects.write_text(deployment("large", PODS, "cpu: 640", ""))
-        command = [sys.executable, "-m", "kubestow", "up", "--port", "0", "--nodes", str(NODES), "-f", str(objects)]
-        with log.open("w") as written:
-            up = subprocess.Popen([*command, "--kubeconfig", f"{scratch}/kubeconfig"], stdout=written, stderr=written)
-        try:
-            while (address := re.search(r"http://\S+#token=\S+", log.read_text())) is None:
-                time.sleep(0.2)
-            browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+    with tempfile.TemporaryDirectory() as scratch:
+        objects = Path(scratch, "objects.yaml")
+        objects.write_text(deployment("large", PODS, "cpu: 640"))
+        command = ("-m", "kubestow", "up", "--port", "0", "--nodes", str(NODES), "-f", objects)
+        with opened(*command, "--kubeconfig", f"{scratch}/kubeconfig") as (address, _), chromium() as browser:
             page = browser.new_page()
-            page.goto(address[0])
+            page.goto(address)
             page.evaluate("location.hash = '#/queue'")
             page.get_by_role("button", name=f"Unschedulable {PODS:,}").wait_for(timeout=120_000)
             page.close()
             for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 5):
-                print(measured(browser, address[0]), flush=True)
-            browser.close()
-        finally:
-            up.terminate()
-            up.wait()
+                print(measured(browser, address), flush=True)
 
 
 if __name__ == "__main__":

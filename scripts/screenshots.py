@@ -5,7 +5,6 @@ They show a cluster with three pools in three zones, filling up, with pods that 
 a preemption. `make browser` gets what is needed.
 """
 
-import re
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,9 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
+
+from page_opening import chromium, deployment, opened
 
 NODES = """
 nodes:
@@ -62,20 +63,6 @@ TALL = 930
 """A window in which the matrix is in sight, too."""
 
 
-def deployment(name: str, replicas: int, requests: str, spec: str) -> str:
-    limits = ", limits: {nvidia.com/gpu: 2}" if "gpu" in requests else ""
-    container = f"{{name: c, image: {name}, resources: {{requests: {{{requests}}}{limits}}}}}"
-    return f"""
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: {name}}}
-spec:
-  replicas: {replicas}
-  selector: {{matchLabels: {{app: {name}}}}}
-  template: {{metadata: {{labels: {{app: {name}}}}}, spec: {{{spec}containers: [{container}]}}}}
----"""
-
-
 def views(page: Page) -> dict[str, str]:
     """Where each picture is taken, by its name."""
 
@@ -120,8 +107,7 @@ def take(folder: Path, address: str) -> None:
         "dark": ("dark", 1280, 800),
         "phone": ("light", 390, 780),
     }
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+    with chromium() as browser:
         for setting, (scheme, width, height) in settings.items():
             page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": height})
             page.goto(address)
@@ -136,30 +122,22 @@ def take(folder: Path, address: str) -> None:
         page.goto(address.partition("#")[0])
         page.wait_for_timeout(PAUSE * 1000)
         page.screenshot(path=folder / "sign-in.png")
-        browser.close()
 
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        nodes, kubeconfig, log = (Path(scratch, name) for name in ("nodes.yaml", "kubeconfig", "log"))
+        nodes, kubeconfig = Path(scratch, "nodes.yaml"), Path(scratch, "kubeconfig")
         nodes.write_text(NODES)
-        command = [sys.executable, "-m", "kubestow", "up", "--port", "0"]
-        with log.open("w") as written:
-            up = subprocess.Popen([*command, "--nodes-file", nodes, "--kubeconfig", kubeconfig], stdout=written)
-        try:
-            while (address := re.search(r"http://\S+#token=\S+", log.read_text())) is None:
-                time.sleep(0.2)
+        command = ("-m", "kubestow", "up", "--port", "0", "--nodes-file", nodes, "--kubeconfig", kubeconfig)
+        with opened(*command) as (address, _):
             for wave in [*("".join(deployment(*entry) for entry in wave) for wave in WAVES), REST]:
                 subprocess.run(
                     ["kubectl", "--kubeconfig", kubeconfig, "create", "-f", "-"], input=wave, text=True, check=True
                 )
                 time.sleep(8)
-            take(folder, address[0])
-        finally:
-            up.terminate()
-            up.wait()
+            take(folder, address)
     print(f"pictures are in {folder}")
 
 

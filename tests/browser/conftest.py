@@ -4,7 +4,6 @@ Not longer: while Playwright's own event loop is there, tests of asyncio in the 
 Playwright is imported where it is used: modules whose tests need it are skipped where it is missing.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.up_running import Up
+from project_scripts import load_script
 
 if TYPE_CHECKING:
     from browser.looking import Browser, Page
@@ -24,26 +24,11 @@ nodes:
 """
 
 
-def deployment(name: str, replicas: int, cpu: str, spec: str = "") -> str:
-    """A manifest."""
-    container = f"{{name: c, image: nginx, resources: {{requests: {{cpu: {cpu}, memory: 500Mi}}}}}}"
-    return f"""
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: {name}}}
-spec:
-  replicas: {replicas}
-  selector: {{matchLabels: {{app: {name}}}}}
-  template:
-    metadata: {{labels: {{app: {name}}}}}
-    spec: {{containers: [{container}]{spec}}}
----"""
-
-
+opening = load_script("page_opening")
 OBJECTS = (
-    deployment("shop", 60, "500m")
-    + deployment("report", 9, "9", ", nodeSelector: {pool: batch}, tolerations: [{operator: Exists}]")
-    + deployment("indexer", 4, "12", ", nodeSelector: {disk: ssd}")
+    opening.deployment("shop", 60, "cpu: 500m, memory: 500Mi")
+    + opening.deployment("report", 9, "cpu: 9", "nodeSelector: {pool: batch}, tolerations: [{operator: Exists}], ")
+    + opening.deployment("indexer", 4, "cpu: 12", "nodeSelector: {disk: ssd}, ")
     + "\napiVersion: v1\nkind: Pod\nmetadata: {name: held}\n"
     + "spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: c, image: nginx}]}\n"
 )
@@ -51,17 +36,15 @@ OBJECTS = (
 
 def address_of(cluster: Up) -> str:
     """Where its page is, with the token."""
-    found = re.search(r"http://\S+#token=\S+", "\n".join(cluster.lines))
+    found: str | None = opening.address_in("\n".join(cluster.lines))
     assert found is not None, cluster.lines
-    return found[0]
+    return found
 
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     """Chromium."""
-    from browser.looking import chromium
-
-    with chromium() as running:
+    with opening.chromium() as running:
         yield running
 
 

@@ -1,6 +1,5 @@
 """A person at the page: a tab of a real Chromium, and what one does there."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,33 +9,22 @@ from typing import Any
 import pytest
 
 try:
-    from playwright.sync_api import Browser, Page, expect, sync_playwright
+    from playwright.sync_api import Browser, Page, expect
 except ImportError:
     pytest.skip("Playwright is missing; make browser gets it", allow_module_level=True)
 
-__all__ = ["AXE", "Browser", "Page", "chromium", "expect", "go", "tab"]
+__all__ = ["AXE", "Browser", "Page", "expect", "go", "tab"]
 
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None:
+if shutil.which("chromium") is None:
     pytest.skip("Chromium is missing; make browser gets it", allow_module_level=True)
 
 AXE = Path(__file__).parents[2] / ".tools/axe/axe.min.js"
 # A busy machine is slow; nothing here waits longer than it has to.
-PATIENCE = 30_000
+PATIENCE = 90_000
 expect.set_options(timeout=PATIENCE)
 
 _EXPECTED = ("Failed to load resource", "net::ERR_")
 """What Chromium logs by itself of answers that are refusals, and of servers that are gone."""
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start Debian's Chromium; root has to do without its sandbox."""
-    with sync_playwright() as driver:
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield browser
-        browser.close()
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Results of two simulations side by side, as `kubestow view` shows them."""
 
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from browser.conftest import opening
 from browser.looking import Browser, expect, go, tab
 from web.test_view import PACKING, SCENARIO
 
@@ -26,7 +26,7 @@ def address(tmp_path: Path) -> Iterator[str]:
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     view = subprocess.Popen([*KUBESTOW, "view", "spread", "packed"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert view.stdout is not None
-    yield next(found[0] for line in view.stdout if (found := re.search(r"http://\S+#token=\S+", line)))
+    yield next(filter(None, map(opening.address_in, view.stdout)))
     view.terminate()
     view.communicate()
 

@@ -8,19 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubestow import config
-from kubestow.decisions.reading import read_groups
 from kubestow.explaining.world import Setup
 from kubestow.testing import SchedulerHarness
 from kubestow.web.api import Api
-from kubestow.web.decisions import Recorded
 from kubestow.web.events import Events
 from kubestow.web.history import History
+from kubestow.web.live import live_run
 from kubestow.web.local import HOST, LocalServer
 from kubestow.web.moments import Moment
 from kubestow.web.pages import Site
-from kubestow.web.run import Run, configuration_told
-from kubestow.web.scenes import Scene, collected
-from kubestow.web.trying import Bench
 from kubestow.web.watching import Watch, Watched
 
 TOKEN = "let-me-in"
@@ -31,29 +27,14 @@ class Looking:
     """Watches a harness that keeps records."""
 
     def __init__(self, world: SchedulerHarness, limit: int = 1 << 26, features: config.Features | None = None) -> None:
-        core, recorder, clock = world.core, world.decisions, world.clock
-        assert recorder is not None
+        assert world.decisions is not None
+        recorder = self.recorder = world.decisions
         features = features or config.Features()
-        configuration = config.default(features)
-        self.history = History(limit)
+        setup = Setup(config.default(features), features)
+        self.run = live_run("a test", world.core, recorder, world.clock, lambda: setup)
+        self.history = self.run.history = History(limit)
         self.events = Events(self.history)
-        self._watch = Watch(
-            Watched(core.cluster, core.queue, core.waiting_pods, world.metrics, recorder, clock), number=1000
-        )
-        decisions = Recorded(recorder)
-
-        def scene() -> Scene:
-            objects = collected(core)
-            return Scene(Setup(configuration, features), lambda: objects, clock.now())
-
-        self.run = Run(
-            "a test",
-            self.history,
-            decisions,
-            lambda: configuration_told(configuration, features),
-            Bench(scene, decisions, recorded_group=lambda query: read_groups(recorder.groups, query).items),
-            lambda: core.cluster.listers.pod_groups,
-        )
+        self._watch = Watch(Watched(world.core, world.metrics, recorder, world.clock), number=1000)
 
     def look(self) -> Moment | None:
         """One more moment, told to whoever listens."""

@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 from kubestow import config
+from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.explanation import explained
+from kubestow.http.messages import Request, Response
+from kubestow.server.decision_pages import DecisionPages
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 from kubestow.web.pages import Site
 from web.looking import API, Looking, Reader, ask, served
@@ -86,6 +90,33 @@ def test_answers_have_the_documented_fields(site: Site, title: str, path: str) -
         example["matrix"] = documented("One decision")["matrix"]
     assert shape(found) == shape(example)
     assert found.get("columns") == example.get("columns")
+
+
+@pytest.mark.parametrize("query", ["", "?limit=1", "?outcome=scheduled&nodes=true", "?refusedNode=n1", "?plugin=None"])
+def test_decisions_are_those_that_the_command_reads(looking: Looking, site: Site, query: str) -> None:
+    """What `kubestow explain` asks at /debug/decisions, and what the page asks, is answered with the same bytes."""
+    answers = [
+        DecisionPages(looking.recorder).answer(Request("GET", f"/debug/decisions{query}".encode(), {}, b"")),
+        site.answer(Request("GET", f"{API}/decisions{query}".encode(), {}, b"")),
+    ]
+    command, page = (answer.body for answer in answers if isinstance(answer, Response))
+    assert command == page
+
+
+def test_what_would_help_is_what_the_command_says(looking: Looking, site: Site) -> None:
+    """An explanation has the fields that `kubestow explain -o json` prints, with the nodes as a matrix."""
+    (found,) = ask(site, "/explain/default/big")
+    bench = looking.run.bench
+    assert bench is not None
+    world = bench.scene().world()
+    pod = world.pod("default", "big")
+    assert pod is not None
+    printed = json.loads(json.dumps(explained(dry_run(world, world.take_out(pod))).tree()))
+    nodes = printed.pop("nodes")
+    assert set(found["matrix"]["nodes"]) == set(nodes)
+    beside = {name: printed.pop(name) for name in ("source", "wouldFitIf")}
+    assert beside == {name: found[name] for name in beside}
+    assert printed == found["decision"]
 
 
 def test_the_cluster_is_told_in_columns(site: Site) -> None:

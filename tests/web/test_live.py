@@ -12,7 +12,7 @@ from client.virtualtime import run
 from integration.cluster import eventually, node, pod, running_cluster, running_scheduler
 from kubestow.http.messages import Request, Response
 from kubestow.web import live
-from kubestow.web.live import MOST_SHARE, SHORTEST_SECONDS, LivePage
+from kubestow.web.live import LONGEST_SECONDS, MOST_SHARE, SHORTEST_SECONDS, LivePage
 from kubestow.web.pages import Site
 from kubestow.wiring.options import DecisionOptions
 
@@ -71,12 +71,14 @@ def test_a_look_that_takes_long_is_not_repeated_soon(monkeypatch: pytest.MonkeyP
         return now
 
     async def do(page: LivePage) -> None:
-        assert page._look() == live.SECONDS
+        assert page.looking.look() == live.SECONDS
         reader: Any = object()
-        page._events._readers.add(reader)
-        assert page._look() == SHORTEST_SECONDS
-        monkeypatch.setattr("kubestow.web.live.time.perf_counter", passing)
-        assert page._look() == pytest.approx(0.1 / MOST_SHARE)
+        page.looking.events._readers.add(reader)
+        assert page.looking.look() == SHORTEST_SECONDS
+        monkeypatch.setattr("kubestow.web.live.time.thread_time", passing)
+        assert page.looking.look() == pytest.approx(0.1 / MOST_SHARE)
+        page.looking.events._readers.clear()
+        assert page.looking.look() == LONGEST_SECONDS
         monkeypatch.undo()
 
     during(do)
@@ -88,15 +90,15 @@ def test_a_look_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def do(page: LivePage) -> None:
         nonlocal failures
-        look = page._watch.look
+        look = page.looking.watch.look
 
         def fail() -> None:
             nonlocal failures
             failures += 1
-            monkeypatch.setattr(page._watch, "look", look)
+            monkeypatch.setattr(page.looking.watch, "look", look)
             raise RuntimeError("something unforeseen")
 
-        monkeypatch.setattr(page._watch, "look", fail)
+        monkeypatch.setattr(page.looking.watch, "look", fail)
         async with page as site:
             await asyncio.sleep(1.0)
             assert read(site, "/cluster")["names"] == []

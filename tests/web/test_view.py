@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli import main
+from kubestow.simulator.comparing import compare
 from kubestow.simulator.recording.files import RecordingWriter
 from kubestow.web.api import Api
 from kubestow.web.files import MOMENTS, ViewError, read
@@ -102,6 +105,24 @@ def test_two_runs_are_compared(folders: tuple[Path, Path]) -> None:
     assert "default/small-1" in {pod["pod"] for pod in group["pods"]}
     assert {"name": "pods bound", "a": 6, "b": 6} in compared["figures"]
     assert (first["name"], second["name"]) == (str(folders[0]), str(folders[1]))
+
+
+def void(*_: object) -> None:
+    """Nobody wants to know."""
+
+
+def test_runs_are_compared_as_the_command_does(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """`kubestow compare` on the same results finds as many pods moved, for the same reasons."""
+    (compared,) = ask(site(*folders), "/compare")
+
+    def copied(folder: Path) -> Callable[[int, Path], None]:
+        return lambda _, where: void(shutil.copytree(folder, where))
+
+    command = compare(copied(folders[0]), copied(folders[1]), [1], tmp_path, void)
+    assert compared["moved"] == len(command.moved[1])
+    assert compared["pods"] == command.pods[1]
+    found = {(group["why"], group["count"]) for group in compared["groups"]}
+    assert found == {(cause.why, cause.pods) for cause in command.causes}
 
 
 def test_the_same_simulation_leaves_the_same_files(folders: tuple[Path, Path], tmp_path: Path) -> None:

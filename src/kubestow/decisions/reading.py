@@ -1,6 +1,6 @@
 """Finding decisions: by pod, node, outcome, plugin and time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -88,6 +88,7 @@ class GroupQuery(NamedTuple):
 
 
 AnyQuery = TypeVar("AnyQuery", Query, GroupQuery)
+AnyFound = TypeVar("AnyFound")
 
 
 def parse_query(given: Mapping[str, str], *, nodes: bool = False) -> Query:
@@ -134,16 +135,20 @@ def _read(text: str, default: object) -> object:
 
 
 def find(recorder: Recorder, query: Query) -> Iterator[Record]:
-    """The newest first, at most as many as are wanted."""
+    """All that match, the newest first."""
     refused = RefusedNode(query.refusedNode)
-    found = (record for record in recorder if query.matches(record, refused))
-    return islice(found, min(query.limit, MOST_WITH_NODES if query.nodes else MOST))
+    return (record for record in recorder if query.matches(record, refused))
+
+
+def told(found: Iterable[AnyFound], query: Query, tell: Callable[[AnyFound], schema.Decision]) -> schema.DecisionList:
+    """What was found, as many as are wanted."""
+    most = min(query.limit, MOST_WITH_NODES if query.nodes else MOST)
+    return schema.DecisionList(schema.VERSION, [tell(one) for one in islice(found, most)])
 
 
 def read(recorder: Recorder, query: Query) -> schema.DecisionList:
-    """The same as they are told."""
-    items = [tell(record, recorder, nodes=query.nodes) for record in find(recorder, query)]
-    return schema.DecisionList(schema.VERSION, items)
+    """What was decided, from the records."""
+    return told(find(recorder, query), query, lambda record: tell(record, recorder, nodes=query.nodes))
 
 
 def read_groups(records: GroupRecords, query: GroupQuery) -> schema.GroupDecisionList:

@@ -47,7 +47,7 @@ class Pool:
 
     @property
     def entries(self) -> Mapping[str, object]:
-        """By uid; an entry is another one whenever its pod was put here."""
+        """By uid, in the order in which they came; an entry is another one whenever its pod was put here."""
         return self._pods
 
     @property

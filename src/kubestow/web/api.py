@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from kubestow.http.errors import ApiError, bad_request
 from kubestow.http.messages import Request, Response
 from kubestow.server.pages import Answer, Stream
 from kubestow.web import comparing, tables
-from kubestow.web.decisions import Attempt, read, told_with_nodes
+from kubestow.web.decisions import read, told_with_nodes
 from kubestow.web.events import Events
 from kubestow.web.moments import State
 from kubestow.web.run import Run
@@ -120,11 +121,7 @@ class Api:
                 raise bad_request(str(error)) from None
             return read(decisions, query._replace(until=min(query.until, until)))
         namespace, name = asked.names("decisions/NAMESPACE/POD", 2)
-        attempts: list[Attempt] = []
-        for attempt in decisions.find(Query(namespace=namespace, pod=name, until=until)):
-            attempts.append(attempt)
-            if len(attempts) == _ATTEMPTS:
-                break
+        attempts = list(islice(decisions.find(Query(namespace=namespace, pod=name, until=until)), _ATTEMPTS))
         number = asked.given("id")
         chosen = next((one for one in attempts if number in ("", str(one.id))), None)
         if chosen is None:

@@ -12,18 +12,19 @@ from kubestow.web.run import Run
 _NAMED = 100
 
 
-def told(a: str, b: str, pairs: Sequence[tuple[Decision, Decision]], figures: Sequence[Any] = ()) -> dict[str, Any]:
-    """What moved between two runs."""
+def told(
+    a: str, b: str, pods: int, moved: Sequence[tuple[Decision | None, Decision | None]], figures: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """How pods moved, of so many; None where a pod was never tried."""
     groups: dict[Why, list[dict[str, Any]]] = {}
-    for one, two in pairs:
-        if one.chosen != two.chosen:
-            groups.setdefault(why(one, two), []).append(_moved(one, two))
+    for one, two in moved:
+        groups.setdefault(why(one, two), []).append(_moved(one, two))
     ordered = sorted(groups.items(), key=lambda entry: -len(entry[1]))
     return {
         "a": a,
         "b": b,
-        "pods": len(pairs),
-        "moved": sum(map(len, groups.values())),
+        "pods": pods,
+        "moved": len(moved),
         "figures": list(figures),
         "groups": [
             {"why": one.words, "plugin": one.plugin, "kind": one.kind, "count": len(pods), "pods": pods[:_NAMED]}
@@ -32,24 +33,28 @@ def told(a: str, b: str, pairs: Sequence[tuple[Decision, Decision]], figures: Se
     }
 
 
-def _moved(a: Decision, b: Decision) -> dict[str, Any]:
-    under_a, under_b = (leads(decision, a.chosen or "", b.chosen or "") for decision in (a, b))
+def _moved(a: Decision | None, b: Decision | None) -> dict[str, Any]:
+    nodes = tuple("" if one is None else one.chosen or "" for one in (a, b))
+    under_a, under_b = (leads(one, *nodes) for one in (a, b))
     known = {**under_a, **under_b} if under_a and under_b else {}
     by = {name: change for name in known if (change := under_a.get(name, 0) - under_b.get(name, 0))}
-    return {"pod": a.pod, "a": a.chosen or "", "b": b.chosen or "", "by": by, "message": a.message or b.message}
+    said = next(one for one in (a, b) if one is not None)
+    message = said.message or ("" if b is None else b.message)
+    return {"pod": said.pod, "a": nodes[0], "b": nodes[1], "by": by, "message": message}
 
 
 def told_of_runs(a: Run, b: Run) -> dict[str, Any]:
-    """Where pods went first in two runs; those that only one of them had are left out."""
+    """Where pods went first in two runs."""
     # Imported only now: a live scheduler has no use for a simulator.
     from kubestow.simulator.comparing import FIGURES
 
     first, second = _firsts(a), _firsts(b)
-    both = [pod for pod in first if pod in second]
-    moved = [pod for pod in both if first[pod].chosen != second[pod].chosen]
-    pairs = [(a.decisions.tell(first[pod]), b.decisions.tell(second[pod])) for pod in moved]
+    pods, moved = dict.fromkeys([*first, *second]), []
+    for one, two in ((first.get(pod), second.get(pod)) for pod in pods):
+        if (one and one.chosen) != (two and two.chosen):
+            moved.append((one and a.decisions.tell(one), two and b.decisions.tell(two)))
     figures = [{"name": name, "a": read(a.results), "b": read(b.results)} for name, read in FIGURES.items()]
-    return told(a.name, b.name, pairs, figures) | {"pods": len(both)}
+    return told(a.name, b.name, len(pods), moved, figures)
 
 
 def _firsts(run: Run) -> dict[str, Attempt]:

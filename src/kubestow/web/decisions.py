@@ -4,15 +4,15 @@ A matrix of nodes and plugins is made from any decision that tells of nodes: a r
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
-from kubestow.decisions import schema
-from kubestow.decisions.reading import MOST, MOST_WITH_NODES, Query
+from kubestow.decisions import reading
+from kubestow.decisions.reading import Query
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.refused import RefusedNode
@@ -61,13 +61,7 @@ class Decisions(Protocol):
 
 def read(decisions: Decisions, query: Query) -> DecisionList:
     """As `/debug/decisions` answers."""
-    most = min(query.limit, MOST_WITH_NODES if query.nodes else MOST)
-    items = []
-    for attempt in decisions.find(query):
-        items.append(decisions.tell(attempt, nodes=query.nodes))
-        if len(items) == most:
-            break
-    return DecisionList(schema.VERSION, items)
+    return reading.told(decisions.find(query), query, lambda attempt: decisions.tell(attempt, nodes=query.nodes))
 
 
 class Recorded:
@@ -77,43 +71,29 @@ class Recorded:
         self._recorder = recorder
 
     def find(self, query: Query) -> Iterator[Attempt]:
-        refused = RefusedNode(query.refusedNode)
-        for one in self._recorder:
-            if query.matches(one, refused):
-                yield Attempt(one.id, one.time, one.outcome, one.message, one.node or None, one.pod, one)
+        for one in reading.find(self._recorder, query):
+            yield Attempt(one.id, one.time, one.outcome, one.message, one.node or None, one.pod, one)
 
     def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
         return tell(attempt.source, self._recorder, nodes=nodes)
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
-        refused, found = RefusedNode(node), Refused()
-        for record in islice(self._recorder, _LATELY):
-            rejection = refused.why(record) if record.time <= until else None
-            if rejection is not None and rejection.reasons:
-                found.add(Rejected.of(rejection), record)
-        return found.told()
+        refused, lately = RefusedNode(node), islice(self._recorder, _LATELY)
+        found = ((refused.why(record), record) for record in lately if record.time <= until)
+        return by_reason((Rejected.of(why), record) for why, record in found if why is not None and why.reasons)
 
 
-class Refused:
-    """Refusals, by reason."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[Rejected] = Counter()
-        self._pods: dict[Rejected, dict[str, None]] = {}
-        self._times: dict[Rejected, float] = {}
-
-    def add(self, rejected: Rejected, of: Record | Attempt) -> None:
-        self._counts[rejected] += 1
-        pods = self._pods.setdefault(rejected, {})
-        if len(pods) < _NAMED_PODS:
-            pods[of.pod] = None
-        self._times.setdefault(rejected, of.time)
-
-    def told(self) -> list[dict[str, Any]]:
-        return [
-            msgspec.to_builtins(one) | {"count": count, "pods": list(self._pods[one]), "time": self._times[one]}
-            for one, count in self._counts.most_common()
-        ]
+def by_reason(refused: Iterable[tuple[Rejected, Record | Attempt]]) -> list[dict[str, Any]]:
+    """Refusals at a node, newest first, put together; the most frequent first."""
+    found: dict[Rejected, dict[str, Any]] = {}
+    for rejected, of in refused:
+        entry = found.get(rejected)
+        if entry is None:
+            entry = found[rejected] = msgspec.to_builtins(rejected) | {"count": 0, "pods": [], "time": of.time}
+        entry["count"] += 1
+        if of.pod not in entry["pods"] and len(entry["pods"]) < _NAMED_PODS:
+            entry["pods"].append(of.pod)
+    return sorted(found.values(), key=lambda entry: -entry["count"])
 
 
 def nodes_of(decision: Decision) -> dict[str, NodeResult]:

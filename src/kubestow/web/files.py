@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -29,7 +30,7 @@ from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator.running import DECISIONS
 from kubestow.simulator.simulation import Simulation
 from kubestow.web import scenes
-from kubestow.web.decisions import Attempt, Refused, nodes_of, without_nodes
+from kubestow.web.decisions import Attempt, by_reason, nodes_of, without_nodes
 from kubestow.web.history import History
 from kubestow.web.moments import Moment
 from kubestow.web.run import Run
@@ -81,15 +82,13 @@ class _Keeping:
     """Looks at a simulation again and again."""
 
     def __init__(self, simulation: Simulation, file: BinaryIO, every: float) -> None:
-        core, recorder = simulation.core, simulation.decisions
+        recorder = simulation.decisions
         assert recorder is not None
         self._simulation = simulation
         self._file = file
         self._every = every
         self._encode = msgspec.json.Encoder().encode
-        self._watch = Watch(
-            Watched(core.cluster, core.queue, core.waiting_pods, simulation.metrics, recorder, simulation.loop.clock)
-        )
+        self._watch = Watch(Watched(simulation.core, simulation.metrics, recorder, simulation.loop.clock))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Keeping":
         """A fork is not watched."""
@@ -234,11 +233,8 @@ class FromFile:
         return decision if nodes else without_nodes(decision)
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
-        found = Refused()
-        for count, attempt in enumerate(self.find(Query(until=until))):
-            if count >= _REFUSALS_IN:
-                break
-            result = nodes_of(self.tell(attempt)).get(node)
-            if result is not None and result.rejected is not None:
-                found.add(result.rejected, attempt)
-        return found.told()
+        attempts = islice(self.find(Query(until=until)), _REFUSALS_IN)
+        found = ((nodes_of(self.tell(attempt)).get(node), attempt) for attempt in attempts)
+        return by_reason(
+            (one.rejected, attempt) for one, attempt in found if one is not None and one.rejected is not None
+        )

@@ -1,15 +1,17 @@
 """The page about a live scheduler: looks at it every so often, and tells whoever listens.
 
-A look may take no more than a small share of the time: after a long one, the next comes later.
+A look may take no more than a small share of the CPU: after a long one, the next comes later.
 """
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from kubestow.decisions.reading import read_groups
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.telling import tell_moves
 from kubestow.explaining.world import Setup
+from kubestow.model.clock import Clock
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.logs import get_logger
 from kubestow.web.api import Api
@@ -21,81 +23,108 @@ from kubestow.web.run import Run, ToldConfiguration
 from kubestow.web.scenes import Scene, collected
 from kubestow.web.trying import Bench
 from kubestow.web.watching import Watch, Watched
+from kubestow.wiring.core import Core
 from kubestow.wiring.live import LiveScheduler
 
 log = get_logger(__name__)
 
-SECONDS = 1.0
-"""Between two looks while nobody listens."""
 SHORTEST_SECONDS = 0.25
 MOST_SHARE = 0.04
+SECONDS, LONGEST_SECONDS = 1.0, 10.0
+"""Between two looks while nobody listens."""
+SHARE_ALONE = 0.005
+"""Then, only how things were is kept."""
 _AFTER_FAILURE = 10.0
+
+
+class Looking:
+    """Looks again and again."""
+
+    def __init__(self, watch: Watch, history: History) -> None:
+        self.watch = watch
+        self._history = history
+        self.events = Events(history)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            try:
+                pause = self.look()
+            except Exception as error:
+                log.unexpected("The page cannot be told what is new", err=error)
+                pause = _AFTER_FAILURE
+            await asyncio.sleep(pause)
+
+    def look(self) -> float:
+        """For how long to wait until the next look."""
+        begin = time.thread_time()
+        moment = self.watch.look()
+        if moment is not None:
+            self._history.add(moment)
+            self.events.tell(moment)
+        spent = time.thread_time() - begin
+        if self.events:
+            return max(SHORTEST_SECONDS, spent / MOST_SHARE)
+        return min(max(SECONDS, spent / SHARE_ALONE), LONGEST_SECONDS)
+
+
+def live_run(
+    name: str,
+    core: Core,
+    recorder: Recorder,
+    clock: Clock,
+    setup: Callable[[], Setup],
+    plugins: Callable[[], PluginCollection] = PluginCollection,
+) -> Run:
+    """What the API tells of a scheduler; `plugins` are those that a configuration may name."""
+    decisions = Recorded(recorder)
+
+    def scene() -> Scene:
+        objects = collected(core)
+        return Scene(setup(), lambda: objects, clock.now())
+
+    def moves(uid: str) -> object:
+        queued = core.queue.get(uid)
+        return () if queued is None else tell_moves(queued.history, recorder.move_names)
+
+    return Run(
+        name,
+        History(),
+        decisions,
+        ToldConfiguration(lambda: setup().configuration, setup().features, plugins),
+        Bench(scene, decisions, plugins, lambda query: read_groups(recorder.groups, query).items),
+        lambda: core.cluster.listers.pod_groups,
+        moves,
+    )
 
 
 class LivePage:
     """The site of a scheduler that keeps records."""
 
     def __init__(self, scheduler: LiveScheduler, recorder: Recorder, name: str) -> None:
-        core, clock = scheduler.core, scheduler.options.clock
-        self._history = History()
-        self._events = Events(self._history)
-        self._watch = Watch(
-            Watched(core.cluster, core.queue, core.waiting_pods, scheduler.metrics.scheduler, recorder, clock),
-            # So a scheduler that starts anew never says a number that readers know from before.
-            number=int(clock.now()) * 10,
-        )
-        features = scheduler.options.features
-        decisions = Recorded(recorder)
+        core, options = scheduler.core, scheduler.options
 
         def plugins() -> PluginCollection:
             return PluginCollection() if scheduler.reloader is None else scheduler.reloader.setup.plugins
 
-        def scene() -> Scene:
-            registry = scheduler.options.registry if scheduler.reloader is None else scheduler.reloader.setup.registry
-            objects = collected(core)
-            return Scene(Setup(scheduler.configuration, features, registry), lambda: objects, clock.now())
+        def setup() -> Setup:
+            registry = options.registry if scheduler.reloader is None else scheduler.reloader.setup.registry
+            return Setup(scheduler.configuration, options.features, registry)
 
-        def moves(uid: str) -> object:
-            queued = core.queue.get(uid)
-            return () if queued is None else tell_moves(queued.history, recorder.move_names)
-
-        run = Run(
-            name,
-            self._history,
-            decisions,
-            ToldConfiguration(lambda: scheduler.configuration, features, plugins),
-            Bench(scene, decisions, plugins, lambda query: read_groups(recorder.groups, query).items),
-            lambda: core.cluster.listers.pod_groups,
-            moves,
-        )
-        self._site = Site(Api([run], self._events))
-        self._looking: asyncio.Task[None] | None = None
+        run = live_run(name, core, recorder, options.clock, setup, plugins)
+        # So a scheduler that starts anew never says a number that readers know from before.
+        first = int(options.clock.now()) * 10
+        watched = Watched(core, scheduler.metrics.scheduler, recorder, options.clock)
+        self.looking = Looking(Watch(watched, first), run.history)
+        self._site = Site(Api([run], self.looking.events))
+        self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Site:
         """Begin to look."""
-        self._looking = asyncio.create_task(self._run(), name="page")
+        self._task = asyncio.create_task(self.looking.run(), name="page")
         return self._site
 
     async def __aexit__(self, *_: object) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait({self._looking})
-
-    async def _run(self) -> None:
-        while True:
-            try:
-                pause = self._look()
-            except Exception as error:
-                log.unexpected("The page cannot be told what is new", err=error)
-                pause = _AFTER_FAILURE
-            await asyncio.sleep(pause)
-
-    def _look(self) -> float:
-        """For how long to wait until the next look."""
-        begin = time.perf_counter()
-        moment = self._watch.look()
-        if moment is not None:
-            self._history.add(moment)
-            self._events.tell(moment)
-        spent = time.perf_counter() - begin
-        return max(SHORTEST_SECONDS if self._events else SECONDS, spent / MOST_SHARE)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})

@@ -112,7 +112,8 @@ class Bench:
             pods = list(islice(_worth_comparing(scene.objects(), recent), count))
             a, b = (_decisions(one.world(), pods) for one in (scene, given))
             pairs = [(one, two) for one, two in zip(a, b, strict=True) if one is not None and two is not None]
-            return comparing.told("in force", "given", pairs)
+            moved = [(one, two) for one, two in pairs if one.chosen != two.chosen]
+            return comparing.told("in force", "given", len(pairs), moved)
 
         return await self._aside(run)
 

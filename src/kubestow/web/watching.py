@@ -7,11 +7,11 @@ changed, and a glance at every waiting pod.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
 from kubestow.binding.waiting import WaitingPod as PodAtPermit
-from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
@@ -25,9 +25,10 @@ from kubestow.model.pod_groups import group_key
 from kubestow.model.standing import pod_priority
 from kubestow.model.timestamps import parse_time
 from kubestow.queue.queued_pod import QueuedPod
-from kubestow.queue.scheduling_queue import ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF, SchedulingQueue
+from kubestow.queue.scheduling_queue import ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.web.moments import IN_FLIGHT, WAITING, Figures, Layout, Moment, PlacedPod, Taint, Usage, WaitingPod
+from kubestow.wiring.core import Core
 
 _MOST_IN_FLIGHT = 200
 """So many are told one by one; where it is more, each is on its way for a few milliseconds."""
@@ -42,9 +43,7 @@ _PLUGIN_SECONDS = 1.0
 class Watched:
     """The parts of a scheduler that are looked at."""
 
-    cluster: Cluster
-    queue: SchedulingQueue
-    waiting_pods: WaitingPods
+    core: Core
     metrics: SchedulerMetrics
     recorder: Recorder
     clock: Clock
@@ -59,7 +58,7 @@ class Watch:
         self._number = number
         self._has_looked = False
         self._time = watched.clock.now()
-        self._nodes = _Nodes(watched.cluster)
+        self._nodes = _Nodes(watched.core.cluster)
         self._waiting = _Waiting(watched)
         self._counted = (0, 0, 0, 0)
         self._decision = 0
@@ -102,7 +101,7 @@ class Watch:
         return int(scheduled), int(sum(results.values())), sum(victims.counts), round(victims.total)
 
     def _figures(self, now: float, counted: tuple[int, int, int, int]) -> Figures:
-        table, counts = self._watched.cluster.nodes, self._waiting.counts
+        table, counts = self._watched.core.cluster.nodes, self._waiting.counts
         allocatable, requested = table.allocatable[:2].sum(axis=1), table.requested[:2].sum(axis=1)
         shares = {
             name: round(float(requested[row] / allocatable[row]), 4) if allocatable[row] else 0.0
@@ -118,7 +117,7 @@ class Watch:
             preemptions,
             victims,
             table.count,
-            self._watched.cluster.pod_count,
+            self._watched.core.cluster.pod_count,
             counts,
             percentiles([record.seconds for record in records], (50, 99)),
             percentiles(waits, (50, 90, 99)),
@@ -258,25 +257,24 @@ class _Waiting:
     rows: list[WaitingPod] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    _places: tuple[dict[str, object], ...] = ()
-    """What the places of the queue held at the last look."""
+    _heaps: list[dict[str, object]] = field(default_factory=list)
+    """What was ready to be tried, or in backoff, at the last look."""
+    _pool: dict[str, object] = field(default_factory=dict)
+    """What waited for something to happen."""
     _on_their_way: dict[str, object] = field(default_factory=dict)
     """Pods in flight that were told, with what they wait for."""
 
     def look(self) -> None:
         """Find what has changed."""
-        queue, waiting = self.watched.queue, self.watched.waiting_pods
+        queue, waiting = self.watched.core.queue, self.watched.core.waiting_pods
         in_flight = queue.in_flight_pods()
         self.counts = queue.lengths() | {IN_FLIGHT: len(in_flight) - len(waiting), WAITING: len(waiting)}
-        places = queue.entries()
-        before = self._places or tuple({} for _ in places)
-        self._places = tuple(map(dict, places))
-        changed = [
-            uid
-            for place, then in zip(self._places, before, strict=True)
-            for uid, entry in place.items()
-            if then.get(uid) is not entry
-        ]
+        *heaps, pool = queue.entries()
+        changed, gone = self._news_of_pool(cast("dict[str, object]", pool))
+        before, self._heaps = self._heaps or [{} for _ in heaps], list(map(dict, heaps))
+        for heap, then in zip(self._heaps, before, strict=True):
+            changed += [uid for uid, entry in heap.items() if then.get(uid) is not entry]
+            gone |= then.keys() - heap.keys()
         self.rows = [self._queued(*queue.standing(uid)) for uid in changed]
         going, self._on_their_way = self._on_their_way, {}
         for pod in in_flight[:_MOST_IN_FLIGHT]:
@@ -284,9 +282,22 @@ class _Waiting:
             waits = self._on_their_way[uid] = waiting.get(uid)
             if uid not in going or going[uid] is not waits:
                 self.rows.append(self._on_its_way(pod, waits))
-        there = (*self._places, self._on_their_way)
-        gone = [uid for then, now in zip((*before, going), there, strict=True) for uid in then.keys() - now.keys()]
+        gone |= going.keys() - self._on_their_way.keys()
+        there = (*self._heaps, self._pool, self._on_their_way)
         self.left = sorted(uid for uid in gone if not any(uid in now for now in there))
+
+    def _news_of_pool(self, pool: dict[str, object]) -> tuple[list[str], set[str]]:
+        """Who came to the pool, and who left it. Who comes is at its end: those before are as they were."""
+        known, new = self._pool, []
+        for uid, entry in reversed(pool.items()):
+            if known.get(uid) is entry:
+                break
+            known[uid] = entry
+            new.append(uid)
+        gone = known.keys() - pool.keys() if len(known) > len(pool) else set()
+        for uid in gone:
+            del known[uid]
+        return new[::-1], gone
 
     def _queued(self, state: str, queued: QueuedPod, retry: float | None) -> WaitingPod:
         record = self.watched.recorder.last(queued.uid)
@@ -332,7 +343,7 @@ class _Waiting:
             None,
             () if waits is None else tuple(waits.pending_plugins()),
             "",
-            node=self.watched.cluster.node_name_of(uid) or "",
+            node=self.watched.core.cluster.node_name_of(uid) or "",
             group=group_key(pod),
         )
 
