@@ -14,7 +14,10 @@ ENDPOINTS = {
     "/healthz": (SAME, "`leaderElection` where there is an election, else `ping`"),
     "/livez": (SAME, "`ping`"),
     "/readyz": (SAME, "`leaderElection`, `shutdown`, `sched-handler-sync`"),
-    "/metrics": (SAME, "[metrics](metrics.md): names, types, labels, buckets; no `go_...` metrics"),
+    "/metrics": (
+        SAME,
+        "[metrics](metrics.md): names, types, labels, buckets; none about Go or of the API server's libraries",
+    ),
     "/metrics/resources": (SAME, "requests and limits of every pod; empty unless this instance leads"),
     "/metrics/slis": (SAME, "results of health checks"),
     "/configz": (SAME, "the configuration in use, complete; after a reload the new one"),

@@ -36,7 +36,7 @@ Flags change what is served:
 | flag | effect |
 |---|---|
 | `--disabled-metrics=NAME,...` | these metrics are not served |
-| `--allow-metric-labels=METRIC,LABEL='VALUE,...'` | other values of the label are shown together, as `unexpected` |
+| `--allow-metric-labels=METRIC,LABEL=VALUE,...` | other values of the label are shown together, as `unexpected` |
 | `--allow-metric-labels-manifest=FILE` | the same from a YAML file that maps `METRIC,LABEL` to `VALUE,...` |
 | `--show-hidden-metrics-for-version=1.35` | accepted; no metric is hidden |
 

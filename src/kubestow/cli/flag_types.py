@@ -13,6 +13,8 @@ _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 _INT32 = 2**31
 _INT64 = 2**63
+_OLDEST_EMULATED, _NEWEST_EMULATED = 33, 36
+"""Which minor versions kube-scheduler v1.36 can be told to emulate."""
 
 
 class FlagType(NamedTuple):
@@ -96,9 +98,9 @@ def _int32s(text: str) -> tuple[int, ...]:
 
 
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """`key=value` pairs; a key may hold a comma in quotes, a value runs until the next comma."""
+    """`key=value` pairs. A single one runs to the end, commas and all; of several, one with commas stands in quotes."""
     found = []
-    for part in _strings(text):
+    for part in (text.strip('"'),) if text.count("=") == 1 else _strings(text):
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(f"{part!r} must be formatted as key=value")
@@ -135,9 +137,21 @@ def _level(text: str) -> int:
 
 
 def _version(text: str) -> str:
-    if text in _FALSE:
-        return ""
-    return "true" if text in _TRUE else text
+    if text == "raw":
+        return text
+    try:
+        return "true" if _bool(text) else ""
+    except ValueError:
+        raise ValueError(f"{text!r} is neither true, false nor raw") from None
+
+
+def _kubernetes_versions(text: str) -> tuple[str, ...]:
+    for part in (found := _strings(text)):
+        minor = re.fullmatch(r"(?:kube=)?v?1\.(\d+)(?:\.\d+)?", part)
+        if minor is None or not _OLDEST_EMULATED <= int(minor[1]) <= _NEWEST_EMULATED:
+            known = f"from 1.{_OLDEST_EMULATED} to 1.{_NEWEST_EMULATED}, such as kube=1.{_NEWEST_EMULATED}"
+            raise ValueError(f"{part!r} is not a version {known}")
+    return found
 
 
 BOOL = FlagType("", _bool, _write_bool, alone="true")
@@ -149,6 +163,7 @@ FLOAT32 = FlagType("float32", _float, _write_float)
 DURATION = FlagType("duration", Duration.parse)
 IP = FlagType("ip", _ip)
 STRINGS = FlagType("strings", _strings, _write_list, adds_up=True)
+KUBERNETES_VERSIONS = FlagType("strings", _kubernetes_versions, _write_list, adds_up=True)
 INT32_SLICE = FlagType("int32Slice", _int32s, _write_list, adds_up=True)
 STRING_TO_STRING = FlagType("stringToString", _pairs, _write_pairs, adds_up=True)
 FEATURE_GATES = FlagType("colonSeparatedMultimapStringString", _strings, ",".join, adds_up=True)

@@ -14,6 +14,8 @@ _MEBIBYTE = 1024 * 1024
 _HTTP_1 = "only HTTP/1.1 is served"
 _ONE_VERSION = "there is one version of Kubernetes here, and nothing to emulate"
 
+_NO_GATE = "needs no gate LoggingAlphaOptions"
+
 
 class Flag(NamedTuple):
     """One flag. `ignored` says why a flag that is accepted has no effect, `differs` in what its effect differs."""
@@ -90,7 +92,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("secure-port", types.INT, 10259, "The port for HTTPS with authentication and authorization; 0: serve "
              "nothing."),
         Flag("tls-cert-file", types.STRING, "", "The certificate for HTTPS (PEM, followed by its authorities)."),
-        Flag("tls-cipher-suites", types.STRINGS, (), "The cipher suites up to TLS 1.2, by their IANA names."),
+        Flag("tls-cipher-suites", types.STRINGS, (), "The cipher suites up to TLS 1.2, by their IANA names.",
+             differs="those that OpenSSL does not have, such as RC4, are refused"),
         Flag("tls-curve-preferences", types.INT32_SLICE, (), "The key exchange mechanism, as Go's number: 23, 24, 25 "
              "or 29.", differs="only one may be given, and none with ML-KEM: Python's ssl cannot be told more"),
         Flag("tls-min-version", types.STRING, "", "The oldest TLS version served: VersionTLS10 to VersionTLS13."),
@@ -160,14 +163,15 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "acquire or renew."),
     ),
     "Feature gate": (
-        Flag("emulated-version", types.STRINGS, (), "The version to do as.", _ONE_VERSION),
+        Flag("emulated-version", types.KUBERNETES_VERSIONS, (), "The version to do as.", _ONE_VERSION),
         Flag("feature-gates", types.FEATURE_GATES, (), "Features to turn on or off: A=true,B=false; a name may be "
              "preceded by kube:. May be repeated.", differs="gates that concern no scheduler change nothing"),
-        Flag("min-compatibility-version", types.STRINGS, (), "The oldest version to work with.", _ONE_VERSION),
+        Flag("min-compatibility-version", types.KUBERNETES_VERSIONS, (), "The oldest version to work with.",
+             _ONE_VERSION),
     ),
     "Metrics": (
         Flag("allow-metric-labels", types.STRING_TO_STRING, (), "The values of a label that are shown, all others "
-             "count as `unexpected`: \"metric,label\"='v1,v2'. May be repeated."),
+             "count as `unexpected`: metric,label=v1,v2. May be repeated."),
         Flag("allow-metric-labels-manifest", types.STRING, "", "A file that says the same."),
         Flag("disabled-metrics", types.STRINGS, (), "Metrics that are not served, by their full names."),
         Flag("show-hidden-metrics-for-version", types.STRING, "", "The previous minor version, to serve what it "
@@ -177,13 +181,13 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("log-flush-frequency", types.DURATION, Duration(5 * _SECOND), "How often collected log lines are "
              "written, at most."),
         Flag("log-json-info-buffer-size", types.QUANTITY, 0, "With JSON and split streams: how many bytes of news "
-             "are collected, e.g. 512Ki."),
+             "are collected, e.g. 512Ki.", differs=_NO_GATE),
         Flag("log-json-split-stream", types.BOOL, False, "With JSON: errors to standard error, news to standard "
-             "output."),
+             "output.", differs=_NO_GATE),
         Flag("log-text-info-buffer-size", types.QUANTITY, 0, "With text and split streams: how many bytes of news "
-             "are collected."),
+             "are collected.", differs=_NO_GATE),
         Flag("log-text-split-stream", types.BOOL, False, "With text: errors to standard error, news to standard "
-             "output."),
+             "output.", differs=_NO_GATE),
         Flag("logging-format", types.STRING, "text", "text or json."),
         Flag("v", types.LEVEL, 0, "How much is told: 0 the most important, 2 changes, 3 and 4 decisions, 5 all.",
              short="v"),

@@ -81,6 +81,13 @@ _LEADER_ELECTION = {
     "leader-elect-resource-name": "resourceName",
     "leader-elect-resource-namespace": "resourceNamespace",
 }
+_UIDS, _STANDARD_UID = "requestheader-uid-headers", "x-remote-uid"
+_HEADERS = (
+    "requestheader-username-headers",
+    "requestheader-group-headers",
+    "requestheader-extra-headers-prefix",
+    _UIDS,
+)
 _WHOLE = {"profiling": "enableProfiling", "contention-profiling": "enableContentionProfiling"}
 
 
@@ -135,6 +142,11 @@ def has_server(flags: Flags) -> bool:
         raise SettingsError(f"--secure-port: {port} is not a port; 0 serves nothing")
     if port == 0 and flags["ui"]:
         raise SettingsError("--ui: the page is served at the secure port; --secure-port must not be 0")
+    for name in _HEADERS:
+        if not all(header.strip() for header in flags[name]):
+            raise SettingsError(f"--{name}: a header must have a name")
+    if flags[_UIDS] and _STANDARD_UID not in (header.lower() for header in flags[_UIDS]):
+        raise SettingsError(f"--{_UIDS}: must name {_STANDARD_UID}, too, which the API server sends")
     return bool(port)
 
 
@@ -162,6 +174,11 @@ def log_options_of(flags: Flags) -> LogOptions:
         raise SettingsError(f"--logging-format: must be text or json, not {kind!r}")
     if modules and kind != "text":
         raise SettingsError("--vmodule: only works with --logging-format=text")
+    if flags["log-flush-frequency"].seconds <= 0:
+        raise SettingsError("--log-flush-frequency: must be greater than 0")
+    for name in ("log-json-info-buffer-size", "log-text-info-buffer-size"):
+        if flags[name] < 0:
+            raise SettingsError(f"--{name}: must not be negative")
     return LogOptions(
         format=kind,
         verbosity=flags["v"],

@@ -10,6 +10,8 @@ from kubestow.config.plugin_points import PluginPoints
 from kubestow.config.problems import Problem
 from kubestow.model.label_syntax import key_problems
 
+_RETRY_JITTER = 1.2
+"""By how much waits between tries may be prolonged. kube-scheduler finds out when it starts."""
 _REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 # Arguments that are read only when the plugin is built, so faults in those of a disabled plugin do no harm.
 _VALIDATED_WHEN_ENABLED = frozenset({"NodeResourcesFit"})
@@ -61,6 +63,12 @@ def _leader_election_problems(election: LeaderElection) -> Iterator[Problem]:
     if election.leaseDuration <= election.renewDeadline:
         message = f"must be longer than renewDeadline ({election.renewDeadline}), not {election.leaseDuration}"
         yield Problem("leaderElection.leaseDuration", message)
+    if election.renewDeadline <= _RETRY_JITTER * election.retryPeriod:
+        message = f"must be longer than {_RETRY_JITTER} times retryPeriod ({election.retryPeriod})"
+        yield Problem("leaderElection.renewDeadline", f"{message}, not {election.renewDeadline}")
+    for name in ("resourceName", "resourceNamespace"):
+        if not getattr(election, name):
+            yield Problem(f"leaderElection.{name}", "must not be empty")
     if election.resourceLock != "leases":
         yield Problem("leaderElection.resourceLock", f'must be leases, not "{election.resourceLock}"')
 

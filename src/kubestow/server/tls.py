@@ -24,8 +24,8 @@ VERSIONS = {
 CURVES = {23: "prime256v1", 24: "secp384r1", 25: "secp521r1", 29: "X25519"}
 """Key exchange mechanisms by Go's numbers, which are TLS' own."""
 _OPENSSL_WORDS = {"AES_128": "AES128", "AES_256": "AES256", "CHACHA20_POLY1305_SHA256": "CHACHA20-POLY1305"}
-_ALWAYS_ON = "TLS_AES_", "TLS_CHACHA20_"
-"""How the suites of TLS 1.3 begin, which cannot be chosen."""
+_ALWAYS_ON = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+"""The suites of TLS 1.3, which cannot be chosen."""
 
 
 class TlsError(Exception):
@@ -87,12 +87,9 @@ class ServerContexts:
         if settings.min_version and settings.min_version not in VERSIONS:
             raise TlsError(f"--tls-min-version: {settings.min_version!r} is none of {', '.join(VERSIONS)}")
         context.minimum_version = VERSIONS[settings.min_version or "VersionTLS12"]
-        chosen = [suite for suite in settings.cipher_suites if not suite.startswith(_ALWAYS_ON)]
+        chosen = [suite for suite in settings.cipher_suites if suite not in _ALWAYS_ON]
         if chosen:
-            try:
-                context.set_ciphers(":".join(_openssl_name(suite) for suite in chosen))
-            except ssl.SSLError:
-                raise TlsError(f"--tls-cipher-suites: none of {', '.join(chosen)} is known here") from None
+            context.set_ciphers(_ciphers(chosen))
         if settings.curves:
             context.set_ecdh_curve(_curve(settings.curves))
         if settings.client_authorities:
@@ -147,6 +144,17 @@ def _curve(wanted: tuple[int, ...]) -> str:
         known = ", ".join(f"{number} ({name})" for number, name in CURVES.items())
         raise TlsError(f"--tls-curve-preferences: must be one of {known}: Python's ssl can be told no more")
     return CURVES[wanted[0]]
+
+
+def _ciphers(suites: list[str]) -> str:
+    """As OpenSSL takes them, which passes over those that it does not know."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    known = {cipher["name"] for cipher in context.get_ciphers()}
+    unknown = [suite for suite in suites if _openssl_name(suite) not in known]
+    if unknown:
+        raise TlsError(f"--tls-cipher-suites: OpenSSL here does not have {', '.join(unknown)}")
+    return ":".join(map(_openssl_name, suites))
 
 
 def _openssl_name(suite: str) -> str:
