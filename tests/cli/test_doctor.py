@@ -1,6 +1,7 @@
 """`kubestow doctor`: what it finds in a cluster, and what it advises."""
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -39,21 +40,23 @@ def doctor(plane: Running) -> Callable[..., Result]:
 
 
 @pytest.fixture
-def running_scheduler() -> Iterator[Callable[[dict[str, Any], str], str]]:
-    """Serves a configuration and metrics, as a kube-scheduler does; returns where."""
+def serve() -> Iterator[Callable[[dict[str, Any]], str]]:
+    """Serves pages by their paths, whatever the method; returns where."""
     started: list[ThreadingHTTPServer] = []
 
-    def serve(changes: dict[str, Any], metrics: str = "") -> str:
-        shown = yaml.safe_load(config.dump(config.default())) | changes
-        pages = {"/configz": json.dumps({"componentconfig": shown}), "/metrics": metrics}
-
+    def begin(pages: dict[str, Any]) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = pages[self.path].encode()
-                self.send_response(200)
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                page = pages.get(self.path)
+                missing = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "not here"}
+                body = page.encode() if isinstance(page, str) else json.dumps(page or missing).encode()
+                self.send_response(404 if page is None else 200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+
+            do_POST = do_GET
 
             def log_message(self, *_: Any) -> None:
                 """Nothing."""
@@ -63,10 +66,21 @@ def running_scheduler() -> Iterator[Callable[[dict[str, Any], str], str]]:
         Thread(target=server.serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}"
 
-    yield serve
+    yield begin
     for server in started:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture
+def running_scheduler(serve: Callable[[dict[str, Any]], str]) -> Callable[..., str]:
+    """Serves a configuration and metrics, as a kube-scheduler does; returns where."""
+
+    def begin(changes: dict[str, Any], metrics: str = "") -> str:
+        shown = yaml.safe_load(config.dump(config.default())) | changes
+        return serve({"/configz": {"componentconfig": shown}, "/metrics": metrics})
+
+    return begin
 
 
 def test_all_is_well(doctor: Callable[..., Result], running_scheduler: Callable[..., str]) -> None:
@@ -91,8 +105,9 @@ def test_what_differs_from_the_running_scheduler(
     assert done.exit_code == 1
     assert "profile default-scheduler enables the plugin Homemade, which is not here" in done.output
     assert "podMaxBackoffSeconds is 99 there and 10 here" in done.output
+    assert "multiPoint.enabled[Homemade].name is Homemade there and not set here" in done.output
     assert "give the scheduler the same file with --config" in done.output
-    assert "the gate GenericWorkload is on there, but not here" in done.output
+    assert "the gate GenericWorkload is on there and off here" in done.output
     assert "give --feature-gates=GenericWorkload=true" in done.output
 
 
@@ -129,6 +144,20 @@ def test_no_election_beside_a_leader(plane: Running, doctor: Callable[..., Resul
         client.close()
 
 
+def test_a_leader_that_is_gone(plane: Running, doctor: Callable[..., Result]) -> None:
+    """A lease that has run out keeps nobody waiting."""
+    client = plane.client()
+    spec = {"holderIdentity": "gone", "renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15}
+    client.create(LEASES, {"metadata": {"name": "kube-scheduler"}, "spec": spec})
+    try:
+        done = doctor()
+        assert done.exit_code == 0
+        assert "gone held the lease kube-system/kube-scheduler, and has not renewed it for" in done.output
+    finally:
+        client.call("DELETE", f"{LEASES}/kube-scheduler")
+        client.close()
+
+
 def test_rights_that_are_missing(plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
     """Each is named, with the roles that have them."""
     content = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
@@ -138,6 +167,11 @@ def test_rights_that_are_missing(plane: Running, doctor: Callable[..., Result], 
     done = doctor("--kubeconfig", str(path))
     assert done.exit_code == 1
     assert "create pods/binding" in done.output
+    assert "; create, patch events.events.k8s.io; " in done.output
+    assert "podgroups" not in done.output
+    done = doctor("--kubeconfig", str(path), "--feature-gates=GenericWorkload=true,CoordinatedLeaderElection=true")
+    assert "patch podgroups/status.scheduling.k8s.io" in done.output
+    assert "create, update leasecandidates.coordination.k8s.io" in done.output
     assert "bind the roles system:kube-scheduler and system:volume-scheduler" in done.output
 
 
@@ -150,6 +184,47 @@ def test_a_clock_that_is_off(doctor: Callable[..., Result], monkeypatch: pytest.
     assert done.exit_code == 1
     assert "run an NTP client" in done.output
     assert "this clock is +" in done.output
+
+
+def test_a_port_that_is_taken(doctor: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a kube-scheduler on the same machine, most likely."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr("kubestow.cli.doctor_process._PORT", taken.getsockname()[1])
+        done = doctor()
+    assert done.exit_code == 0
+    assert "something listens on port" in done.output
+    assert "choose another --secure-port" in done.output
+
+
+def test_a_server_that_lacks_much(
+    serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
+) -> None:
+    """A version that was never tried and kinds that are not there are notes, an election without end is a problem."""
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    url = serve({"/version": {"gitVersion": "v1.29.3", "minor": "29"}, reviews: {"status": {"allowed": True}}})
+    arguments = ("--kubeconfig", str(_kubeconfig(tmp_path, url)))
+    done = doctor(*arguments)
+    assert done.exit_code == 0, done.output
+    assert "API server v1.29.3; tried are v1.30 to v1.36" in done.output
+    assert "the server's clock is not known" in done.output
+    assert "resource.k8s.io/v1: the server has no resourceclaims, resourceslices, deviceclasses" in done.output
+    done = doctor(*arguments, "--feature-gates=CoordinatedLeaderElection=true")
+    assert done.exit_code == 1
+    assert "the server has no leasecandidates, so that nobody will be elected" in done.output
+    assert "--runtime-config=coordination.k8s.io/v1beta1=true" in done.output
+    assert ", 1 problem\n" in done.output
+
+
+def test_a_running_scheduler_that_does_not_tell(
+    plane: Running, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result]
+) -> None:
+    """Because it is none, or cannot be trusted; what to do is told."""
+    done = doctor("--server", serve({}))
+    assert done.exit_code == 0
+    assert "does not tell its configuration" in done.output
+    assert "see that --server is the secure port of a kube-scheduler" in done.output
+    done = doctor("--server", plane.control_plane.url, "--certificate-authority", "/no/such/file")
+    assert "--insecure-skip-tls-verify" in done.output
 
 
 @pytest.mark.parametrize(
@@ -166,13 +241,17 @@ def test_files_that_cannot_be_used(doctor: Callable[..., Result], arguments: tup
     assert words in done.output
 
 
-def test_a_server_that_does_not_answer(tmp_path: Path, doctor: Callable[..., Result]) -> None:
-    """The address is told."""
-    cluster = [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}]
+def _kubeconfig(folder: Path, server: str) -> Path:
+    cluster = [{"name": "c", "cluster": {"server": server}}]
     context = [{"name": "c", "context": {"cluster": "c", "user": "u"}}]
     content = {"clusters": cluster, "contexts": context, "users": [{"name": "u"}], "current-context": "c"}
-    path = tmp_path / "kubeconfig"
+    path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(content))
-    done = doctor("--kubeconfig", str(path))
+    return path
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path, doctor: Callable[..., Result]) -> None:
+    """The address is told."""
+    done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, "http://127.0.0.1:9")))
     assert done.exit_code == 1
     assert "http://127.0.0.1:9" in done.output

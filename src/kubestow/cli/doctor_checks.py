@@ -1,7 +1,7 @@
 """What `kubestow doctor` looks at: each check yields what it found, and what to do about it."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import yaml
 
 from kubestow import config
 from kubestow.client.api import ApiClient
+from kubestow.client.candidate import ADVICE as CANDIDATES_ADVICE
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import SCHEDULING_GATES
@@ -40,6 +41,9 @@ WRITES = (
     ("authorization.k8s.io", "subjectaccessreviews", "create", ""),
 )
 """What is written, and the lease: group, resource, verb, and whether it is about the lease alone."""
+GROUP_WRITES = (("scheduling.k8s.io", "podgroups/status", "patch", ""),)
+CANDIDATES = "/apis/coordination.k8s.io/v1beta1", "leasecandidates"
+CANDIDATE_WRITES = tuple(("coordination.k8s.io", "leasecandidates", verb, "") for verb in ("create", "get", "update"))
 _GATE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)",[^}]*\} (\d)', re.MULTILINE)
 _IGNORED = ("clientConnection.kubeconfig", "apiVersion", "kind")
 
@@ -66,11 +70,20 @@ class Finding(NamedTuple):
 class Checks:
     """Looks at one cluster as one user."""
 
-    def __init__(self, client: ApiClient, configuration: SchedulerConfiguration, setting: Setting, now: float) -> None:
+    def __init__(
+        self, client: ApiClient, configuration: SchedulerConfiguration, setting: Setting, now: Callable[[], float]
+    ) -> None:
         self._client = client
         self._configuration = configuration
         self._setting = setting
         self._now = now
+        features = setting.features
+        self._watched = list(WATCHED)
+        self._watched += [DEVICE_TAINT_RULES] if features.dra_device_taint_rules else []
+        self._watched += [POD_GROUPS] if features.generic_workload else []
+        self._written = [*WRITES]
+        self._written += GROUP_WRITES if features.generic_workload else ()
+        self._written += CANDIDATE_WRITES if features.coordinated_leader_election else ()
 
     async def _get(self, path: str) -> Any:
         return msgspec.json.decode((await self._client.request("GET", path)).body)
@@ -92,6 +105,7 @@ class Checks:
 
     async def clock(self) -> AsyncIterator[Finding]:
         """The server says who asks, and when."""
+        before = self._now()
         try:
             told = await self._ask("authentication.k8s.io", "SelfSubjectReview", {})
         except CallError as error:
@@ -102,23 +116,23 @@ class Checks:
         written = told.get("metadata", {}).get("creationTimestamp")
         if not written:
             return
-        # The server's time has no fractions: half a second is as near as it can be known.
-        skew = self._now - datetime.fromisoformat(written).timestamp() - 0.5
-        if abs(skew) <= MOST_SKEW:
+        # The server wrote it while we waited for the answer, without the fraction of the second.
+        seen = _seconds(written)
+        ahead, behind = before - (seen + 1), seen - self._now()
+        if max(ahead, behind) <= MOST_SKEW:
             yield Finding(OK, "clocks agree")
         else:
-            yield Finding(
-                PROBLEM, f"this clock is {skew:+.0f} s off the server's", "run an NTP client on both machines"
-            )
+            skew = ahead if ahead > 0 else -behind
+            what = f"this clock is {skew:+.0f} s off the server's"
+            yield Finding(PROBLEM, what, "run an NTP client on both machines")
 
     async def api_versions(self) -> AsyncIterator[Finding]:
         """What is watched, by group and version."""
-        watched = list(WATCHED)
-        watched += [DEVICE_TAINT_RULES] if self._setting.features.dra_device_taint_rules else []
-        watched += [POD_GROUPS] if self._setting.features.generic_workload else []
         by_version: dict[str, list[str]] = {}
-        for resource in watched:
+        for resource in self._watched:
             by_version.setdefault(resource.path.rpartition("/")[0], []).append(resource.plural)
+        if self._setting.features.coordinated_leader_election:
+            by_version[CANDIDATES[0]] = [CANDIDATES[1]]
         for path, plurals in by_version.items():
             version = path.removeprefix("/apis/").removeprefix("/api/")
             try:
@@ -129,31 +143,37 @@ class Checks:
                 yield Finding(NOTE, f"{version}: {error}")
                 continue
             missing = [plural for plural in plurals if plural not in served]
-            if missing:
-                what = f"{version}: the server has no {', '.join(missing)}"
+            what = f"{version}: the server has no {', '.join(missing)}"
+            if path == CANDIDATES[0] and missing:
+                yield Finding(PROBLEM, f"{what}, so that nobody will be elected", CANDIDATES_ADVICE)
+            elif missing:
                 yield Finding(NOTE, what, "pods that need them stay pending; see docs/reference/older-clusters.md")
             else:
                 yield Finding(OK, f"{version}: {', '.join(plurals)}")
 
     async def rights(self) -> AsyncIterator[Finding]:
         """Everything that the scheduler reads and writes."""
-        wanted = [(resource.group, resource.plural, verb, "") for resource in WATCHED for verb in ("list", "watch")]
-        lacking = []
-        for group, resource, verb, scope in (*wanted, *WRITES):
+        wanted = [(watched.group, watched.plural, verb, "") for watched in self._watched for verb in ("list", "watch")]
+        wanted += self._written
+        lacking: dict[str, list[str]] = {}
+        for group, resource, verb, scope in wanted:
             if not await self._may(group, resource, verb, scope):
-                lacking.append(f"{verb} {resource}{'.' + group if group else ''}")
+                lacking.setdefault(f"{resource}{'.' + group if group else ''}", []).append(verb)
         if lacking:
+            what = "; ".join(f"{', '.join(verbs)} {resource}" for resource, verbs in lacking.items())
             advice = "bind the roles system:kube-scheduler and system:volume-scheduler, or deploy/kubernetes/rbac.yaml"
-            yield Finding(PROBLEM, f"may not {', '.join(lacking)}", advice)
+            yield Finding(PROBLEM, f"may not {what}", advice)
         else:
-            yield Finding(OK, f"all {len(wanted) + len(WRITES)} rights are there")
+            yield Finding(OK, f"all {len(wanted)} rights are there")
 
     async def _may(self, group: str, resource: str, verb: str, scope: str) -> bool:
         plural, _, subresource = resource.partition("/")
         attributes = {"group": group, "resource": plural, "subresource": subresource, "verb": verb}
+        election = self._configuration.leaderElection
+        if group == "coordination.k8s.io":
+            attributes["namespace"] = election.resourceNamespace
         if scope == "lease":
-            election = self._configuration.leaderElection
-            attributes |= {"namespace": election.resourceNamespace, "name": election.resourceName}
+            attributes["name"] = election.resourceName
         spec = {"resourceAttributes": attributes}
         told = await self._ask("authorization.k8s.io", "SelfSubjectAccessReview", spec)
         return bool(told.get("status", {}).get("allowed"))
@@ -171,8 +191,12 @@ class Checks:
             yield Finding(NOTE, f"the lease {name} cannot be read: {error}")
             return
         holder = spec.get("holderIdentity")
+        silent = self._now() - _seconds(spec["renewTime"]) if spec.get("renewTime") else 0.0
         if not holder:
             yield Finding(OK, f"nobody holds the lease {name}")
+        elif silent > spec.get("leaseDurationSeconds", election.leaseDuration.seconds):
+            what = f"{holder} held the lease {name}, and has not renewed it for {silent:.0f} s"
+            yield Finding(NOTE, what, "see that it does not run any more")
         elif election.leaderElect:
             yield Finding(OK, f"{holder} holds the lease {name}; the scheduler will wait until it is free")
         else:
@@ -197,7 +221,8 @@ class Checks:
         paths = sorted(path for path in differing if not path.startswith(_IGNORED))
         advice = "give the scheduler the same file with --config" if self._setting.configuration is None else ""
         for path in paths:
-            yield Finding(NOTE, f"{path} is {there.get(path)} there and {here.get(path)} here", advice)
+            what = f"{path} is {there.get(path, 'not set')} there and {here.get(path, 'not set')} here"
+            yield Finding(NOTE, what, advice)
         if not paths:
             yield Finding(OK, "the configurations are the same")
 
@@ -209,7 +234,12 @@ class Checks:
             there, here = told.get(gate.name), features.enabled(gate.name)
             if there is not None and there != here:
                 advice = f"give --feature-gates={gate.name}={str(there).lower()}"
-                yield Finding(NOTE, f"the gate {gate.name} is {'on' if there else 'off'} there, but not here", advice)
+                told_there, told_here = ("on", "off") if there else ("off", "on")
+                yield Finding(NOTE, f"the gate {gate.name} is {told_there} there and {told_here} here", advice)
+
+
+def _seconds(written: str) -> float:
+    return datetime.fromisoformat(written).timestamp()
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

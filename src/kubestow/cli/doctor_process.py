@@ -18,12 +18,17 @@ from kubestow.client.api import ApiClient
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, SchedulerConfiguration
 from kubestow.explaining.reading import pages_of
-from kubestow.model.failures import CallError
+from kubestow.model.failures import CallError, ForbiddenError, UnauthorizedError
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 
 _SECONDS = 10.0
 _PORT = 10259
+_UNTOLD = "the user of the kubeconfig must be allowed to get /configz and /metrics"
+_NO_SCHEDULER = (
+    "see that --server is the secure port of a kube-scheduler, and trusted: --certificate-authority or "
+    "--insecure-skip-tls-verify"
+)
 _COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 
 
@@ -39,9 +44,9 @@ async def _print_all(setting: Setting) -> int:
         click.echo(f"{click.style(f'{level:8}', fg=_COLOURS[level])}{what}")
         if advice:
             click.echo(f"{'':8}-> {advice}")
-    notes, problems = levels.count(NOTE), levels.count(PROBLEM)
-    click.echo(f"\n{len(levels)} checks, {notes} notes, {problems} problems")
-    return int(problems > 0)
+    counts = {"check": len(levels), "note": levels.count(NOTE), "problem": levels.count(PROBLEM)}
+    click.echo("\n" + ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items()))
+    return int(PROBLEM in levels)
 
 
 async def _findings(setting: Setting) -> AsyncIterator[Finding]:
@@ -62,7 +67,7 @@ async def _findings(setting: Setting) -> AsyncIterator[Finding]:
     channel = open_channel(access, most_requests=1, clock=WallClock())
     try:
         client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
-        checks = Checks(client, configuration, setting, time.time())
+        checks = Checks(client, configuration, setting, time.time)
         for check in (checks.version, checks.clock, checks.api_versions, checks.rights, checks.leader):
             async for finding in check():
                 yield finding
@@ -83,6 +88,18 @@ def _machine() -> Finding:
     return Finding(OK, what)
 
 
+async def _told(access: Access, setting: Setting) -> tuple[dict[str, Any], str]:
+    """Configuration and metrics of the scheduler that runs now."""
+    channel = open_channel(pages_of(access, setting.server), most_requests=1, clock=WallClock())
+    try:
+        client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
+        answer = await client.request("GET", "/configz")
+        metrics = await client.request("GET", "/metrics")
+    finally:
+        await channel.closed()
+    return msgspec.json.decode(answer.body)["componentconfig"], metrics.body.decode()
+
+
 async def _running(
     checks: Checks, access: Access, setting: Setting, configuration: SchedulerConfiguration
 ) -> AsyncIterator[Finding]:
@@ -90,18 +107,12 @@ async def _running(
     if not setting.server.url:
         yield Finding(NOTE, "not compared with a running kube-scheduler", "name its secure port with --server")
         return
-    channel = open_channel(pages_of(access, setting.server), most_requests=1, clock=WallClock())
     try:
-        client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
-        answer = await client.request("GET", "/configz")
-        told: dict[str, Any] = msgspec.json.decode(answer.body)["componentconfig"]
-        metrics = (await client.request("GET", "/metrics")).body.decode()
+        told, metrics = await _told(access, setting)
     except (CallError, msgspec.DecodeError, KeyError) as error:
-        advice = "the user of the kubeconfig must be allowed to get /configz and /metrics"
+        advice = _UNTOLD if isinstance(error, ForbiddenError | UnauthorizedError) else _NO_SCHEDULER
         yield Finding(NOTE, f"{setting.server.url} does not tell its configuration: {error}", advice)
         return
-    finally:
-        await channel.closed()
     for finding in (*checks.plugins_there(told), *checks.differences(told), *checks.gates(metrics)):
         yield finding
     names = {profile.get("schedulerName") for profile in told.get("profiles") or ()}

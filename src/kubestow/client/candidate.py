@@ -19,6 +19,11 @@ log = get_logger(__name__)
 
 STRATEGY = "OldestEmulationVersion"
 RENEW_SECONDS = 300.0
+ADVICE = (
+    "start kube-apiserver v1.33 or newer with --feature-gates=CoordinatedLeaderElection=true "
+    "--runtime-config=coordination.k8s.io/v1beta1=true, or turn the gate off here"
+)
+"""For those whose server has no LeaseCandidates."""
 
 
 class Candidate:
@@ -81,7 +86,4 @@ class Candidate:
 
 
 def _advice(error: CallError) -> dict[str, str]:
-    if not isinstance(error, NotFoundError):
-        return {}
-    serve = "--feature-gates=CoordinatedLeaderElection=true --runtime-config=coordination.k8s.io/v1beta1=true"
-    return {"advice": f"start kube-apiserver v1.33 or newer with {serve}, or turn the gate off here"}
+    return {"advice": ADVICE} if isinstance(error, NotFoundError) else {}
