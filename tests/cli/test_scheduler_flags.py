@@ -170,6 +170,15 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
         (("--leader-elect-resource-name=",), "leaderElection.resourceName: must not be empty"),
         (("--secure-port=70000", "--master=http://127.0.0.1:1"), "--secure-port: 70000 is not a port"),
         (
+            ("--tls-cert-file=/no/cert", "--tls-private-key-file=/no/key", "--master=http://127.0.0.1:1"),
+            "--tls-cert-file: cannot use /no/cert with /no/key",
+        ),
+        (("--client-ca-file=/no/ca", "--master=http://127.0.0.1:1"), "--client-ca-file: cannot read /no/ca"),
+        (
+            ("--authorization-kubeconfig=/no/such/file", "--master=http://127.0.0.1:1"),
+            "--authorization-kubeconfig: /no/such/file: no such file",
+        ),
+        (
             ("--decision-log=/no/such/folder/log", "--master=http://127.0.0.1:1"),
             "--decision-log: cannot write /no/such/folder/log: No such file or directory",
         ),

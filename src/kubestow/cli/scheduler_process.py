@@ -18,6 +18,7 @@ import click
 from kubestow.cli.policy_source import WARNING, policy_source
 from kubestow.cli.scheduler_flags import FLAGS
 from kubestow.cli.scheduler_settings import Flags, Settings, SettingsError, has_server, written
+from kubestow.client.kubeconfig import load_kubeconfig
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.model.failures import CallError, LeaseLostError
 from kubestow.plugin.loading import PluginCollection
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from kubestow.wiring.live import LiveScheduler
 
 log = get_logger(__name__)
+
+_CERTIFICATES = ("cert-dir", "client-ca-file", "requestheader-client-ca-file")
+"""Flags that name some, beside those about TLS."""
 
 
 def tell_version(*, raw: bool) -> None:
@@ -71,6 +75,8 @@ def run(
         _tracing_options(flags),
         output.set_verbosity,
     )
+    if settings.has_server:
+        _check_serving(flags)
     output.open()
     try:
         _tell_flags(flags)
@@ -83,6 +89,21 @@ def run(
             return runner.run(process.run(settings, Metrics(features, metric_options)))
     finally:
         output.close()
+
+
+def _check_serving(flags: Flags) -> None:
+    """Try what pages will be served with, before anything begins; raises SettingsError."""
+    for name in ("authentication-kubeconfig", "authorization-kubeconfig"):
+        if flags[name]:
+            try:
+                load_kubeconfig([flags[name]], must_exist=True)
+            except CallError as error:
+                raise SettingsError(f"--{name}: {error}") from None
+    if any(name in _CERTIFICATES or name.startswith("tls-") for name in flags.given):
+        # Imported only now: it takes time, and few give such flags.
+        from kubestow.cli.scheduler_serving import check_certificates
+
+        check_certificates(flags)
 
 
 def _decision_options(flags: Flags) -> DecisionOptions:

@@ -7,8 +7,9 @@ from contextlib import AsyncExitStack
 
 from kubestow.cli.scheduler_settings import Flags, Settings, SettingsError, listening_of, written
 from kubestow.server.authentication import FrontProxies
+from kubestow.server.authorities import given_authorities
 from kubestow.server.options import ServingOptions
-from kubestow.server.tls import ServerTls, TlsError
+from kubestow.server.tls import ServerContexts, ServerTls, TlsError
 from kubestow.wiring.live import LiveScheduler
 from kubestow.wiring.serving import Serving
 
@@ -30,6 +31,18 @@ async def serve(settings: Settings, live: LiveScheduler, listener: socket.socket
         except TlsError as error:
             raise SettingsError(str(error)) from None
         await asyncio.get_running_loop().create_future()
+
+
+def check_certificates(flags: Flags) -> None:
+    """Read certificates, keys and authorities as they will be when somebody reads a page; raises SettingsError."""
+    options = _options(flags, lambda _: None)
+    try:
+        authorities = given_authorities(options)
+        authorities.of_clients()
+        authorities.front_proxies(options.proxies)
+        ServerContexts(options.tls, options.listening.certificate_hosts)
+    except TlsError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _options(flags: Flags, set_verbosity: Callable[[int], None]) -> ServingOptions:

@@ -61,12 +61,16 @@ class Authorities:
         )
 
 
+def given_authorities(options: ServingOptions) -> Authorities:
+    """Those in the files that the flags name; raises TlsError."""
+    return Authorities(_read(options.client_ca_file, _CLIENTS), _read(options.proxy_ca_file, _PROXIES))
+
+
 async def find_authorities(options: ServingOptions, client: ApiClient | None) -> Authorities:
     """Read the files, and ask the cluster for what they leave open; raises TlsError, CallError."""
-    clients = _read(options.client_ca_file, _CLIENTS)
-    proxies = _read(options.proxy_ca_file, _PROXIES)
-    if client is None or options.skips_lookup or (clients and proxies):
-        return Authorities(clients, proxies)
+    given = given_authorities(options)
+    if client is None or options.skips_lookup or (given.clients and given.proxies):
+        return given
     try:
         answer = await client.request("GET", _LOOKED_UP)
         found: dict[str, str] = msgspec.json.decode(answer.body).get("data") or {}
@@ -74,11 +78,11 @@ async def find_authorities(options: ServingOptions, client: ApiClient | None) ->
         if not options.tolerates_lookup_failure:
             raise
         log.warning("Unable to look up in the cluster whose certificates to trust; going on without", err=error)
-        return Authorities(clients, proxies)
+        return given
     return Authorities(
-        clients or found.get("client-ca-file", ""),
-        proxies or found.get("requestheader-client-ca-file", ""),
-        {} if proxies else found,
+        given.clients or found.get("client-ca-file", ""),
+        given.proxies or found.get("requestheader-client-ca-file", ""),
+        {} if given.proxies else found,
     )
 
 
