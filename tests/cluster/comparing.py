@@ -41,6 +41,7 @@ def row_described(view: NodeTable | WhatIf, row: int) -> dict[str, Any]:
     return amounts | {
         "live": bool(view.live[row]),
         "node": None if node is None else node.metadata.resourceVersion,
+        "capacities": None if view.capacities.floats is None else view.capacities.floats[:, row].tolist(),
         "non_zero": view.non_zero[:, row].tolist(),
         "pod_count": int(view.pod_count[row]),
         "allowed_pods": int(view.allowed_pods[row]),

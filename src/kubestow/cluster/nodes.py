@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IdArray, IntArray, grown
+from kubestow.cluster.capacities import Capacities, capacities_of
 from kubestow.cluster.change_log import ChangeLog
 from kubestow.cluster.labels import LabelColumns
 from kubestow.cluster.pods import PodInfo
@@ -78,6 +79,16 @@ class NodeTable:
         self.labels = LabelColumns(self._labels_by_row)
         self.labels.grow(capacity)
         self._free: list[int] = []
+        self._capacities: tuple[tuple[int, int], Capacities] | None = None
+
+    @property
+    def capacities(self) -> Capacities:
+        """The cpu and memory of all rows, to calculate with."""
+        # A row may be taken before its node comes.
+        key = (self.node_changes.last, self.size)
+        if self._capacities is None or self._capacities[0] != key:
+            self._capacities = (key, capacities_of(self.allocatable[: MEMORY + 1, : self.size]))
+        return self._capacities[1]
 
     @property
     def capacity(self) -> int:

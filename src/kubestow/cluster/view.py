@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kubestow.cluster.arrays import BoolArray, IdArray, IntArray
+from kubestow.cluster.capacities import Capacities
 from kubestow.cluster.nodes import TaintSets
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
@@ -27,6 +28,8 @@ class NodeView(Protocol):
     def resource_index(self) -> dict[str, int]: ...
     @property
     def allocatable(self) -> IntArray: ...
+    @property
+    def capacities(self) -> Capacities: ...
     @property
     def requested(self) -> IntArray: ...
     @property

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IdArray, IntArray
-from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.capacities import Capacities, capacities_of
+from kubestow.cluster.nodes import MEMORY, NodeTable
 from kubestow.cluster.nominated import NominatedBeside, RowSums
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ports import PortIndex
@@ -57,6 +58,10 @@ class WhatIf:
     @lazy
     def allocatable(self) -> IntArray:
         return self._table.allocatable.take(self._rows, axis=1)
+
+    @lazy
+    def capacities(self) -> Capacities:
+        return capacities_of(self.allocatable[: MEMORY + 1])
 
     @lazy
     def allowed_pods(self) -> IntArray:

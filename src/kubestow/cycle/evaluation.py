@@ -159,7 +159,8 @@ class Evaluation:
     def judge(self, rows: IntArray | None) -> Verdicts:
         """What the filters say of rows (None: all live ones), also with the pods that are nominated there."""
         verdicts = run_filters(self.profile, self.states, self.skipped, self.pod, self.cluster.nodes, rows)
-        self._judge_with_nominated(verdicts, np.arange(len(verdicts.rows)), self.skipped)
+        if self.nominated is not None:
+            self._judge_with_nominated(verdicts, np.arange(len(verdicts.rows)), self.skipped)
         return verdicts
 
     explained = judge

@@ -64,10 +64,10 @@ class NodeResourcesBalancedAllocation:
             return np.full(row_count(rows), _HALF + _HALF // 2, np.int64)
         before, after = _balance(found)
         # From 50 (as unbalanced as it gets) to 100; 75 if nothing changes.
-        scores: IntArray = after - before
-        scores += _HALF
-        scores >>= 1
-        scores += _HALF
+        after -= before
+        after *= 0.5
+        after += _HALF + _HALF // 2
+        scores: IntArray = after.astype(np.int64)
         return scores
 
     def join_score_states(self, states: Sequence[ScoredResources], rows: RowsOfPods) -> JoinedResources | None:
@@ -88,15 +88,17 @@ class NodeResourcesBalancedAllocation:
         return _HALF + (_HALF + int((1 - after) * MAX_SCORE) - int((1 - before) * MAX_SCORE)) // 2
 
 
-def _balance(found: Shares) -> IntArray:
+def _balance(found: Shares) -> FloatArray:
     """100 where all resources are used to the same part, less the more the parts deviate; without the pod, and with."""
     # Both at once and in place: much of the time would go into new arrays.
     parts: FloatArray = np.empty((2, *found.capacity.shape))
-    divisor, used = found.divisor, found.held.astype(np.float64)
+    divisor = found.capacity if found.is_everywhere else np.maximum(found.capacity, 1)
+    used = found.held.astype(np.float64)
     np.divide(used, divisor, out=parts[0])
     used += found.wanted
     np.divide(used, divisor, out=parts[1])
-    np.minimum(parts, 1.0, out=parts)
+    if parts.max(initial=0.0) > 1.0:
+        np.minimum(parts, 1.0, out=parts)
     if len(found.weights) == 2 and found.is_everywhere:
         deviation = parts[:, 0]
         deviation -= parts[:, 1]
@@ -107,7 +109,7 @@ def _balance(found: Shares) -> IntArray:
         deviation = np.stack([_deviation(parts[0], counts), _deviation(parts[1], counts)])
     np.subtract(1.0, deviation, out=deviation)
     deviation *= MAX_SCORE
-    return deviation.astype(np.int64)
+    return np.floor(deviation, out=deviation)
 
 
 def _deviation(parts: FloatArray, counts: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> FloatArray:

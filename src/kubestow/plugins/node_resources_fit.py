@@ -96,21 +96,27 @@ class NodeResourcesFit:
 
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         amounts, by_devices = state or self.pre_filter(pod)
-        kinds: IntArray = (view.pod_count[rows] >= view.allowed_pods[rows]).astype(np.int64)
+        is_full: BoolArray = view.pod_count[rows] >= view.allowed_pods[rows]
+        # Most often nothing is refused: numbers are made of it when something is.
+        kinds = is_full.astype(np.int64) if is_full.any() else None
         for bit, (resource, amount) in enumerate(amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(resource)
             if column is None or column >= len(view.allocatable):
-                if resource not in by_devices:
-                    kinds |= 1 << bit | _NEVER_FITS
-                continue
-            capacity = view.allocatable[column][rows]
-            lacks = capacity - view.requested[column][rows] < amount
-            if resource in by_devices:
-                lacks &= capacity > 0
+                if resource in by_devices:
+                    continue
+                capacity: IntArray = np.zeros(len(is_full), np.int64)
+                lacks: BoolArray = np.ones(len(is_full), np.bool_)
+            else:
+                capacity = view.allocatable[column][rows]
+                lacks = capacity - view.requested[column][rows] < amount
+                if resource in by_devices:
+                    lacks &= capacity > 0
             if lacks.any():
+                if kinds is None:
+                    kinds = np.zeros(len(is_full), np.int64)
                 kinds[lacks] |= 1 << bit
                 kinds[lacks & (capacity < amount)] |= _NEVER_FITS
-        return Rejections(kinds, lambda kind: _words(kind, amounts)) if kinds.any() else None
+        return None if kinds is None else Rejections(kinds, lambda kind: _words(kind, amounts))
 
     def passing_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> BoolArray:
         """The rows that are not refused, without the reasons of the others."""

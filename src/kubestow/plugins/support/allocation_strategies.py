@@ -14,7 +14,8 @@ Strategy = Callable[[Shares], IntArray]
 
 def least_allocated(found: Shares) -> IntArray:
     """The emptier, the better."""
-    free = found.capacity - found.total
+    free = found.total
+    np.subtract(found.capacity, free, out=free)
     np.maximum(free, 0, out=free)
     return weighted_mean(percent(free, found), found)
 
@@ -30,7 +31,7 @@ def requested_to_capacity_ratio(shape: tuple[UtilizationShapePoint, ...]) -> Str
 
     def strategy(found: Shares) -> IntArray:
         total = found.total
-        used = percent(np.minimum(total, found.capacity), found)
+        used = percent(np.minimum(total, found.capacity), found).astype(np.int64)
         scores = table[np.where(total > found.capacity, 100, used)]
         counts = (found.capacity > 0) & (scores > 0)
         weights = weighted_sum(counts, found)

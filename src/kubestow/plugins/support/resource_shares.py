@@ -1,15 +1,16 @@
 """How full nodes would be, resource by resource: what scoring strategies look at.
 
-Amounts are exact integers; quotients are computed in float64, which is exact for integer results as long as
-capacities stay below 2**45 (35 TB of memory on one node); beyond that, integer division is used.
+Amounts are whole numbers. They are floats to calculate with, unless a capacity is too large for that: see `capacities`.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, Rows, row_count, row_numbers
+from kubestow.cluster.arrays import FloatArray, IntArray, Rows, row_count, row_numbers
+from kubestow.cluster.capacities import EXACT_IN_FLOAT
 from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
@@ -19,7 +20,6 @@ from kubestow.model.requests import MEMORY as MEMORY_NAME
 from kubestow.model.requests import TO_SCORE, is_scalar_resource
 from kubestow.plugins.support.device_counts import DeviceCounts
 
-_EXACT_IN_FLOAT = 1 << 45
 _CPU_AND_MEMORY = [CPU, MEMORY]
 
 
@@ -27,28 +27,29 @@ ScoredResources = tuple[tuple[str, int, int], ...]
 """Of each resource that counts: its name, its weight, and how much of it the pod asks for."""
 JoinedResources = tuple[tuple[str, int, IntArray], ...]
 """The same for several pods, by row."""
+Amounts = NDArray[Any]
+"""Whole numbers, as integers or as floats."""
 
 
 class Shares(NamedTuple):
     """Resources over some rows: `[r, i]` is resource `r` on row `i`."""
 
     weights: Sequence[int]
-    capacity: IntArray
+    capacity: Amounts
+    """Not to be changed."""
     held: IntArray
     """What pods on the node request already."""
-    wanted: IntArray
+    wanted: Amounts
     """What the new pod adds: `[r, 0]`, or for several pods `[r, i]`."""
     is_everywhere: bool
     """Whether every row offers every resource; where one does not, the resource does not count."""
 
     @property
-    def total(self) -> IntArray:
-        return self.held + self.wanted
-
-    @property
-    def divisor(self) -> FloatArray:
-        """The capacity to divide by, 1 where there is none."""
-        return (self.capacity if self.is_everywhere else np.maximum(self.capacity, 1)).astype(np.float64)
+    def total(self) -> Amounts:
+        """What would be held with the pod: an array of one's own."""
+        total: Amounts = self.held.astype(self.capacity.dtype)
+        total += self.wanted
+        return total
 
 
 def scored_of(pod: PodInfo, resources: Sequence[tuple[str, int]]) -> ScoredResources:
@@ -95,9 +96,9 @@ def shares(
         columns.append(column)
         weights.append(weight)
         amounts.append(amount)
-    capacity = _gather([view.allocatable], columns, rows)
+    capacity, is_everywhere = _capacity(view, columns, rows)
     held = _gather([view.non_zero, view.requested] if non_zero else [view.requested], columns, rows)
-    wanted = np.array(amounts).reshape(len(columns), -1) if columns else np.zeros((0, 1), np.int64)
+    wanted = np.array(amounts, capacity.dtype).reshape(len(columns), -1) if columns else np.zeros((0, 1))
     if devices is not None and by_devices:
         numbers = row_numbers(rows)
         for name, weight, amount in by_devices:
@@ -106,7 +107,20 @@ def shares(
             more = [np.where(own[0] > 0, *both) for both in zip(own, of_devices, strict=True)]
             capacity, held = np.vstack([capacity, more[0]]), np.vstack([held, more[1]])
             wanted = np.vstack([wanted, np.full((1, wanted.shape[1]), amount)])
-    return Shares(weights, capacity, held, wanted, bool(capacity.min(initial=1) > 0))
+        is_everywhere = bool(capacity.min(initial=1) > 0)
+    return Shares(weights, capacity, held, wanted, is_everywhere)
+
+
+def _capacity(view: NodeView, columns: list[int], rows: Rows) -> tuple[Amounts, bool]:
+    """What rows offer, and whether each of them offers everything."""
+    if columns == _CPU_AND_MEMORY:
+        # What nearly everybody scores by is ready, and stands together: one operation, or none, instead of several.
+        floats, are_everywhere = view.capacities
+        if floats is not None and are_everywhere:
+            return floats[:, rows] if isinstance(rows, slice) else floats.take(rows, axis=1), True
+    capacity = _gather([view.allocatable], columns, rows)
+    is_everywhere = bool(capacity.min(initial=1) > 0)
+    return capacity if capacity.max(initial=0) >= EXACT_IN_FLOAT else capacity.astype(np.float64), is_everywhere
 
 
 def _offered(view: NodeView, rows: IntArray, resource: str) -> tuple[IntArray, IntArray]:
@@ -122,7 +136,6 @@ def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntAr
     """Columns on some rows, each from the first of the tables that has it."""
     first = tables[0]
     if columns == _CPU_AND_MEMORY:
-        # What nearly everybody scores by stands together: one operation, or none, instead of one for each.
         return first[:2, rows] if isinstance(rows, slice) else first[:2].take(rows, axis=1)
     if not columns:
         return np.zeros((0, row_count(rows)), np.int64)
@@ -145,26 +158,31 @@ def row_shares(
     return found
 
 
-def percent(part: IntArray, found: Shares) -> IntArray:
-    """100 * part // capacity for 0 <= part <= capacity; 0 where the capacity is 0."""
-    if int(found.capacity.max(initial=0)) >= _EXACT_IN_FLOAT:
-        return 100 * part // np.maximum(found.capacity, 1)
-    quotient = part * 100.0
-    quotient /= found.divisor
-    return quotient.astype(np.int64)
+def percent(part: Amounts, found: Shares) -> Amounts:
+    """100 * part // capacity for 0 <= part <= capacity, in place of the part; 0 where the capacity is 0."""
+    divisor = found.capacity if found.is_everywhere else np.maximum(found.capacity, 1)
+    part *= 100
+    if part.dtype == np.float64:
+        part /= divisor
+        return np.floor(part, out=part)
+    part //= divisor
+    return part
 
 
-def weighted_mean(scores: IntArray, found: Shares) -> IntArray:
+def weighted_mean(scores: Amounts, found: Shares) -> IntArray:
     """The mean of scores by weight, rounded down, over the resources that count on each row."""
-    if found.is_everywhere:
-        return weighted_sum(scores, found) // max(sum(found.weights), 1)
-    counts = found.capacity > 0
-    return weighted_sum(scores * counts, found) // np.maximum(weighted_sum(counts, found), 1)
+    if not found.is_everywhere:
+        counts = found.capacity > 0
+        mean = weighted_sum(scores * counts, found) // np.maximum(weighted_sum(counts, found), 1)
+    else:
+        mean = weighted_sum(scores, found)
+        mean /= max(sum(found.weights), 1)
+    return mean.astype(np.int64)
 
 
-def weighted_sum(scores: IntArray | BoolArray, found: Shares) -> IntArray:
-    """The sum over resources by weight."""
-    total: IntArray = np.zeros(scores.shape[1], np.int64)
+def weighted_sum(scores: Amounts, found: Shares) -> FloatArray:
+    """The sum over resources by weight; of scores, so floats will do."""
+    total: FloatArray = np.zeros(scores.shape[1])
     for weight, of in zip(found.weights, scores, strict=True):
         total += of if weight == 1 else of * weight
     return total
