@@ -81,21 +81,26 @@ class GroupCounts:
         name = "" if placement is None else placement.name
         return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, told, name, traces=traces)
 
-    def reasons(self, placements: Sequence[Placement]) -> list[tuple[str, ...]]:
+    def reasons(self, placements: Sequence[Placement], fitting: Sequence[int]) -> list[tuple[str, ...]]:
         """What keeps pods from a node in each of some placements, once those that fit there have one."""
-        table, pods = self._evaluation.cluster.nodes, len(self._group.pods)
-        numbers: IntArray = np.zeros(table.size, np.int64)
+        lacking = [fits < len(self._group.pods) for fits in fitting]
+        if not any(lacking):
+            return [()] * len(placements)
+        rows = np.unique(np.concatenate([one.rows for one, lacks in zip(placements, lacking, strict=True) if lacks]))
+        numbers: IntArray = np.zeros(self._evaluation.cluster.nodes.size, np.int64)
         rejections = [Rejection(())]
-        for rejection, positions in self._filled(np.arange(table.size)).kinds():
-            numbers[positions] = len(rejections)
+        for rejection, positions in self._filled(rows).kinds():
+            numbers[rows[positions]] = len(rejections)
             rejections.append(rejection)
         found: list[tuple[str, ...]] = []
-        for placement in placements:
+        for placement, lacks in zip(placements, lacking, strict=True):
+            if not lacks:
+                found.append(())
+                continue
             counted = Counter[str]()
             for rejection, many in zip(rejections, np.bincount(numbers[placement.rows]).tolist(), strict=False):
                 counted.update({reason: many for reason in rejection.reasons if many})
-            words = none_available(len(placement.rows), counted)
-            found.append((words,) if self.fitting(placement.rows) < pods else ())
+            found.append((none_available(len(placement.rows), counted),))
         return found
 
     def _waiting(self) -> Placed | None:

@@ -170,7 +170,7 @@ class GroupCycles:
                 return None
         if trial is None:
             return None
-        failures = counts.reasons(placements) if self._explains else [()] * len(placements)
+        failures = counts.reasons(placements, fitting) if self._explains else [()] * len(placements)
         found = zip(placements, fitting, failures, strict=True)
         return trial, tuple(Tried(one.name, len(one.rows), fits, words) for one, fits, words in found)
 
