@@ -1,28 +1,47 @@
-"""What records of decisions add to a pod: the same workload with them and without, in turn, the best run of each."""
+"""What records of decisions add to a pod: two schedulers in one process, with them and without, have pods in turn."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from statistics import median
+
+import uvloop
 
 from bench_rows import MILLIS, Row
-from bench_scheduling import NODES, PODS, measure
+from bench_scheduling import NODES, World, settle_memory
 from kubestow.decisions.recorder import DEFAULT_BYTES
 
-_WORKLOADS = ("basic", "mixed-size", "affinity")
-_RUNS = 5
+_WORKLOADS = {"basic": 250, "mixed-size": 250, "affinity": 250, "gang": 1_016, "gang-topology": 1_016}
+"""How many pods come at a time: so few that whatever else runs on the machine disturbs both alike, but whole gangs."""
+_TIMES = 20
 
 
 def rows(full: bool) -> Iterator[Row]:
     """The section's measurements."""
-    for name in _WORKLOADS if full else _WORKLOADS[:1]:
-        best = {0: float("inf"), DEFAULT_BYTES: float("inf")}
-        for _ in range(_RUNS):
-            for room in best:
-                # In a process of its own, so that one run's memory is not another's.
-                with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                    found = process.submit(measure, name, NODES, PODS, record_bytes=room).result()
-                best[room] = min(best[room], found["cpu_ms_per_pod"])
-        without, with_records = best.values()
+    for name in _WORKLOADS if full else ("basic",):
+        # In a process of its own, so that one workload's memory is not another's.
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            without, more = process.submit(compare, name, _WORKLOADS[name]).result()
         yield Row(f"{name}, without records: CPU a pod", without, MILLIS)
-        share = 100 * (with_records / without - 1)
-        yield Row(f"{name}, with records: CPU a pod", with_records, MILLIS, f"{share:+.1f} %")
+        yield Row(f"{name}, with records: CPU a pod", without * more, MILLIS, f"{100 * (more - 1):+.1f} %")
+
+
+def compare(name: str, at_once: int) -> tuple[float, float]:
+    """Milliseconds of CPU a pod without records, and how many times as much it is with them."""
+    return uvloop.run(_compare(name, at_once))
+
+
+async def _compare(name: str, at_once: int) -> tuple[float, float]:
+    worlds = [World(name, NODES, _TIMES * at_once, record_bytes=room) for room in (0, DEFAULT_BYTES)]
+    settle_memory()
+    pairs: list[tuple[float, float]] = []
+    for start in range(0, _TIMES * at_once, at_once):
+        taken = [0.0, 0.0]
+        # Each is the first in turn.
+        for which in (0, 1) if start // at_once % 2 else (1, 0):
+            world, began = worlds[which], time.process_time()
+            await world.schedule(world.waiting[start : start + at_once], at_once)
+            taken[which] = 1000 * (time.process_time() - began) / at_once
+        pairs.append((taken[0], taken[1]))
+    return median(without for without, _ in pairs), median(with_records / without for without, with_records in pairs)

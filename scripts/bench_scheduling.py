@@ -8,7 +8,7 @@ import asyncio
 import gc
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -163,39 +163,66 @@ def _with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfi
     return configuration, registry
 
 
-async def _measure(
-    name: str, nodes: int, pods: int, seed: int, plugin: type | None, record_bytes: int
-) -> dict[str, Any]:
-    workload, api, times = WORKLOADS[name], InstantApi(), list[float]()
+class World:
+    """A scheduler with the nodes of a workload, and the pods that are to come."""
 
-    def decided(_pod: Pod, _outcome: Outcome, seconds: float) -> None:
-        times.append(seconds)
+    def __init__(
+        self, name: str, nodes: int, pods: int, seed: int = 0, plugin: type | None = None, record_bytes: int = 0
+    ) -> None:
+        self.workload, self.api, self.times = WORKLOADS[name], InstantApi(), list[float]()
+        clock, metrics = WallClock(), SchedulerMetrics()
+        recorder = Recorder(clock, record_bytes) if record_bytes else None
+        outside = Outside(
+            clock,
+            time.perf_counter,
+            random.Random(seed),
+            self.api,
+            ListRecorder(),
+            metrics,
+            self._decided,
+            observer=recorder,
+        )
+        features = config.Features.parse(self.workload.feature_gates)
+        configuration, registry = _with(plugin, features)
+        self.core = build_core(configuration, features, registry, outside)
+        self.api.intake = self.core.intake
+        for node in self.workload.nodes(nodes):
+            self.core.intake.added(node)
+        for other in self.workload.others(nodes, pods):
+            self.core.intake.added(other)
+        for pod in self.workload.running(nodes):
+            self.api.add(pod)
+        self.waiting = self.workload.beside(pods) + self.workload.pods(pods, nodes)
 
-    chance, metrics = random.Random(seed), SchedulerMetrics()
-    clock = WallClock()
-    recorder = Recorder(clock, record_bytes) if record_bytes else None
-    outside = Outside(clock, time.perf_counter, chance, api, ListRecorder(), metrics, decided, observer=recorder)
-    features = config.Features.parse(workload.feature_gates)
-    configuration, registry = _with(plugin, features)
-    core = build_core(configuration, features, registry, outside)
-    api.intake = core.intake
-    for node in workload.nodes(nodes):
-        core.intake.added(node)
-    for other in workload.others(nodes, pods):
-        core.intake.added(other)
-    for pod in workload.running(nodes):
-        api.add(pod)
-    waiting = workload.beside(pods) + workload.pods(pods, nodes)
-    api.wanted = pods
+    def _decided(self, _pod: Pod, _outcome: Outcome, seconds: float) -> None:
+        self.times.append(seconds)
+
+    async def schedule(self, pods: Sequence[Pod], wanted: int) -> None:
+        """Let pods come, and wait until so many of them are bound."""
+        self.api.wanted = self.api.bound + wanted
+        self.api.finished.clear()
+        for pod in pods:
+            self.api.add(pod)
+        await run_to_the_end(self.core, self.api)
+
+
+def settle_memory() -> None:
+    """Like a process of the scheduler; what there is now is not searched for garbage any more."""
     keep_freed_memory()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.collect()
     gc.freeze()
+
+
+async def _measure(
+    name: str, nodes: int, pods: int, seed: int, plugin: type | None, record_bytes: int
+) -> dict[str, Any]:
+    world = World(name, nodes, pods, seed, plugin, record_bytes)
+    api, times = world.api, world.times
+    settle_memory()
     started, cpu_started = time.perf_counter(), time.process_time()
-    for pod in waiting:
-        api.add(pod)
-    churn = asyncio.ensure_future(Churn(workload, nodes, api).run()) if workload.churn else None
-    await run_to_the_end(core, api)
+    churn = asyncio.ensure_future(Churn(world.workload, nodes, api).run()) if world.workload.churn else None
+    await world.schedule(world.waiting, pods)
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu_started
     if churn is not None:
         churn.cancel()
