@@ -253,10 +253,34 @@ def test_the_command_writes_a_folder(tmp_path: Path) -> None:
     assert results["pods"]["attempts"] == len(decisions)
     assert msgspec.json.decode(decisions[0])["outcome"] == "scheduled"
     samples = list(csv.DictReader((out / "samples.csv").read_text().splitlines()))
-    assert [float(one["time"]) for one in samples] == [60.0 * number for number in range(121)]
+    assert [float(one["time"]) for one in samples] == [0.005, *(60.0 * number for number in range(1, 121))]
     page = (out / "report.html").read_text()
     assert "http" not in page.replace("http-equiv", "")
     assert page.count("<svg") >= 6
+
+
+def test_pods_that_wait_from_the_start_are_measured(write: Write) -> None:
+    """Their wait begins with the run; what the first look sees is what there is then; a deleted pod has not failed."""
+    spec = """duration: 1h
+nodes: [{name: late, cpu: 4, memory: 8Gi}]
+events:
+- {at: 0, cordon: {names: [late]}}
+- {at: 20m, uncordon: {names: [late]}}
+- {at: 30m, delete: {kind: Pod, name: p}}
+"""
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
+    done = running.run(Prepared(read([write(spec), write("", "p.yaml", head=pod)])))
+    pods = done.results["pods"]
+    assert (pods["created"], pods["bound"], pods["deleted"], pods["failed"]) == (1, 1, 1, 0)
+    assert done.results["waits"]["max"] > 1190
+    assert done.results["utilisation"]["nodes"]["mean"] == 1
+
+
+def test_samples_of_a_long_run_are_few(write: Write) -> None:
+    """One a minute for a day; not so for half a year, unless the scenario says so."""
+    assert Prepared(read([write("duration: 24h")])).sample == 60
+    assert Prepared(read([write("duration: 4320h")])).sample == 10_800
+    assert Prepared(read([write("duration: 4320h\nsample: 60s")])).sample == 60
 
 
 def test_samples_are_written_as_parquet_too(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from kubestow.simulator.simulation import Simulation
 
 _RATIO = math.log(1.02)
 _HEAT_ROWS = 60
+_FATES = {"Succeeded": "succeeded", "Failed": "failed"}
 FIRST_TRY = "placed at once"
 
 
@@ -112,7 +113,11 @@ class Measures:
         """The rows of nodes by name, and for which layout of the table that is."""
         simulation.plane.listeners.append(self._changed)
         simulation.on_decision.append(self._decided)
-        simulation.at(simulation.time, self._sample)
+        for which, obj in simulation.plane.current.items():
+            if which[0] is Pod and not obj.spec.nodeName:
+                self._changed(which, None, obj, "")
+        # The first look is when the scheduler has heard of what there is.
+        simulation.at(simulation.time + simulation.settings.latencies.watch, self._sample)
 
     def _changed(self, which: tuple[type, str], old: Any, new: Any, phase: str) -> None:
         if which[0] is not Pod:
@@ -124,7 +129,9 @@ class Measures:
         elif new is None:
             self._since.pop(old.metadata.uid, None)
             self._reasons.pop(old.metadata.uid, None)
-            self.counts[{"Succeeded": "succeeded", "Failed": "failed"}.get(phase, "deleted")] += 1
+            # What a kubelet stops because it is deleted ends as Failed, too.
+            is_deleted = old.metadata.deletionTimestamp is not None
+            self.counts["deleted" if is_deleted else _FATES.get(phase, "deleted")] += 1
         elif new.spec.nodeName and not old.spec.nodeName:
             self._bound(new)
 
@@ -171,7 +178,7 @@ class Measures:
     def _sample(self, simulation: Simulation) -> None:
         if simulation is self._simulation:
             self.take_sample()
-            simulation.at(simulation.time + self._every, self._sample)
+            simulation.at((simulation.time // self._every + 1) * self._every, self._sample)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Measures":
         """A fork is not measured."""

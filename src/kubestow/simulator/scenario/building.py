@@ -15,6 +15,8 @@ from kubestow.simulator.settings import Latencies
 from kubestow.simulator.simulation import Simulation
 
 _LONGEST_TAIL = 3600.0
+_MINUTE, _SAMPLES = 60.0, 1440
+"""How often is looked if the scenario does not say, and how many times at most."""
 
 
 def build(scenario: Scenario, *, seed: int | None = None, **settings: Any) -> Simulation:
@@ -53,13 +55,15 @@ class Prepared:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         spec = scenario.spec
-        self.sample = max(seconds(spec.sample), 0.001)
         self.duration = None if spec.duration is None else seconds(spec.duration)
         ends = [seconds(event.at) + seconds(event.lasts or 0) for event in spec.events]
         ends += [seconds(one) for arrival in spec.arrivals for one in (arrival.until or 0, *(arrival.times or ()))]
         ends += [change.time for change in scenario.changes]
         ends += [float(row["at"]) for rows in scenario.traces.values() for row in rows[-1:]]
         self.longest = max(ends, default=0.0) + _LONGEST_TAIL
+        length = self.longest if self.duration is None else self.duration
+        often = max(_MINUTE, length / _SAMPLES) if spec.sample is None else seconds(spec.sample)
+        self.sample = max(often, 0.001)
 
     def simulation(self, **settings: Any) -> Simulation:
         """At time zero; raises ObjectsError."""
