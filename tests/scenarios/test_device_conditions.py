@@ -40,7 +40,7 @@ def report(harness: SchedulerHarness, condition: str, status: str = "True") -> N
     assert current.status.allocation is not None
     result = current.status.allocation.devices.results[0]
     manifest = msgspec.json.decode(current.source)
-    said = {"type": condition, "status": status, "reason": "Because", "message": "it is so"}
+    said = {"type": condition, "status": status, "reason": "Because", "message": 'it is "so"'}
     manifest["status"]["devices"] = [
         {"driver": DRIVER, "pool": result.pool, "device": result.device, "conditions": [said]}
     ]
@@ -79,7 +79,7 @@ def test_a_device_that_cannot_be_made_ready(start: Start) -> None:
     harness.run_until_idle()
     assert list(harness.bindings) == ["default/p"]
     notes = harness.events.notes("FailedScheduling")
-    wanted = 'device binding failed: claim=c, reason=Because, message="it is so"'
+    wanted = 'device binding failed: claim=c, reason=Because, message="it is \\"so\\""'
     assert notes[0] == f'running PreBind plugin "DynamicResources": {wanted}'
     assert "2 resourceclaim not available on the node. deallocation of ResourceClaim completed" in notes[1]
 

@@ -2,6 +2,7 @@
 
 from kubestow.model.devices import AllocatedDeviceStatus, DeviceCondition, DeviceRequestAllocationResult, ResourceClaim
 from kubestow.model.timestamps import parse_time
+from kubestow.reporting.log_messages import quote
 
 
 class DeviceBindingError(Exception):
@@ -34,7 +35,7 @@ def is_ready(claim: ResourceClaim) -> bool:
 
 
 def _failure(claim: ResourceClaim, failed: DeviceCondition) -> str:
-    what = f'claim={claim.metadata.name}, reason={failed.reason}, message="{failed.message}"'
+    what = f"claim={claim.metadata.name}, reason={failed.reason}, message={quote(failed.message)}"
     return f"device binding failed: {what}"
 
 
