@@ -40,6 +40,12 @@ def failure(source: str, **variables: Any) -> str:
     return str(raised.value)
 
 
+def late(conversion: str) -> str:
+    """A conversion that is not evaluated before it has to be."""
+    function, _, value = conversion.removesuffix(")").partition("(")
+    return f"{function}(true ? {value} : {value})"
+
+
 def complaint(source: str) -> str:
     """The message of the error that compiling an expression ends with."""
     with pytest.raises(CompileError) as raised:

@@ -248,6 +248,7 @@ def test_an_error_that_matters_is_the_first(source: str, message: str) -> None:
         ("has({'a': 1}.a)", True),
         ("has({'a': 1}.b)", False),
         ("has({'a': {'b': 1}}.a.b)", True),
+        ("1 / 0 in []", False),
     ],
 )
 def test_indexes_fields_and_membership(source: str, value: object) -> None:

@@ -157,6 +157,9 @@ def test_an_expression_without_answer(source: str, message: str) -> None:
         ("device.capacity['a'].b > 1", "found no matching overload for '_>_' applied to '(kubernetes.Quantity, int)'"),
         ("device.attributes[1].a", "found no matching overload for '_[_]' applied to"),
         ("?!", "compilation failed: ERROR: <input>:1:1: Syntax error: mismatched input '?'"),
+        ("true || bool('x')", "program instantiation failed: type conversion error from 'string' to 'bool'"),
+        ("int(string(1.5)) == 1", "program instantiation failed: type conversion error from 'string' to 'int'"),
+        ("uint(-1) == 1u", "program instantiation failed: unsigned integer overflow"),
     ],
 )
 def test_an_expression_that_is_no_selector(source: str, message: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cel.expressions import evaluate, failure
+from cel.expressions import complaint, evaluate, failure, late
 from kubestow.cel.values import Uint
 
 
@@ -90,8 +90,9 @@ def test_conversions(source: str, value: object) -> None:
     ],
 )
 def test_conversions_that_fail(source: str, message: str) -> None:
-    """What is no number, and what does not fit."""
-    assert failure(source) == message
+    """What is no number, and what does not fit; of a literal it is known beforehand."""
+    assert failure(late(source)) == message
+    assert complaint(source) == f"program instantiation failed: {message}"
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -280,8 +281,30 @@ def test_regular_expressions(source: str, value: object) -> None:
 def test_patterns_that_are_none(pattern: str) -> None:
     """RE2 has neither lookahead nor back-references; what is known only at run time is an error there."""
     assert failure("'a'.matches(p)", p=pattern.replace("\\\\", "\\")).startswith("error parsing regexp: ")
-    assert failure(f"'a'.find(dyn('{pattern}'))").startswith("Illegal regex: error parsing regexp: ")
-    assert failure(f"'a'.findAll(dyn('{pattern}'))").startswith("Illegal regex: error parsing regexp: ")
+    assert failure(f"'a'.find('{pattern}' + '')").startswith("Illegal regex: error parsing regexp: ")
+    assert failure(f"'a'.findAll('{pattern}' + '')").startswith("Illegal regex: error parsing regexp: ")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("a(", "missing closing ): `a(`"),
+        ("[", "missing closing ]: `[`"),
+        ("*", "missing argument to repetition operator: `*`"),
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("a{2,1}", "invalid repeat count: `{2,1}`"),
+        ("(?q)", "invalid or unsupported Perl syntax: `(?q`"),
+        ("(?P<n", "invalid named capture: `(?P<n`"),
+        ("a\\\\", "trailing backslash at end of expression: ``"),
+        ("[b-a]", "invalid character class range: `b-a`"),
+    ],
+)
+def test_patterns_that_never_work(pattern: str, problem: str) -> None:
+    """They are found when the expression is compiled, in Go's words."""
+    wanted = f"program instantiation failed: error parsing regexp: {problem}"
+    assert complaint(f"'a'.find('{pattern}')") == wanted
+    assert complaint(f"'a'.findAll('{pattern}', 1)") == wanted
+    assert complaint(f"'a'.matches(dyn('{pattern}'))") == wanted
 
 
 @pytest.mark.parametrize("pattern", ["(a*)*b", "(a+)+$", "(a|aa)+b", "(.*)*x"])

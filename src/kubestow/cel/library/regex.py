@@ -20,6 +20,16 @@ _CACHED = 1_024
 _SHORT = 128
 _BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 """Go has no escape for a byte inside a character."""
+_WORDS_OF_GO = {
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+}
 
 
 @lru_cache(maxsize=_CACHED)
@@ -32,7 +42,8 @@ def compiled(pattern: str) -> Any:
     except re2.error as error:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"error parsing regexp: {text}") from None
+        problem, _, part = text.partition(": ")
+        raise ValueError(f"error parsing regexp: {_WORDS_OF_GO.get(problem, problem)}: `{part}`") from None
 
 
 def cost(text: str, pattern: str, *_args: Any) -> float:
