@@ -1,6 +1,6 @@
 """IP addresses and networks in CIDR notation."""
 
-from ipaddress import IPv4Address, IPv6Address, IPv6Interface, ip_address, ip_interface
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 from typing import Any
 
 from kubestow.cel.errors import EvaluationError
@@ -38,11 +38,11 @@ TYPE_NAMES[CIDR] = CIDR.type_name
 
 @define("ip", "(string) -> ip", cost=reading)
 def to_ip(text: str) -> IP:
-    problem = f"IP Address {quote(text)} parse error during conversion from string"
     try:
-        address: IPv4Address | IPv6Address = ip_address(text)
-    except ValueError:
-        raise EvaluationError(f"{problem}: ParseAddr({quote(text)}): unable to parse IP") from None
+        address = _address(text)
+    except ValueError as error:
+        problem = f"IP Address {quote(text)} parse error during conversion from string"
+        raise EvaluationError(f"{problem}: {error}") from None
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
@@ -54,18 +54,53 @@ def to_ip(text: str) -> IP:
 @define("cidr", "(string) -> cidr", cost=reading)
 def to_cidr(text: str) -> CIDR:
     problem = "network address parse error during conversion from string"
-    address, slash, length = text.partition("/")
-    canonical = length.isascii() and length.isdigit() and (length == "0" or length[0] != "0")
     try:
-        if not slash or not canonical or "%" in address:
-            raise ValueError(text)
-        interface = ip_interface(text)
-    except ValueError:
-        reason = f"netip.ParsePrefix({quote(text)}): unable to parse prefix"
-        raise EvaluationError(f"{problem}: {problem}: {reason}") from None
+        interface = _interface(text)
+    except ValueError as error:
+        raise EvaluationError(f"{problem}: {problem}: netip.ParsePrefix({quote(text)}): {error}") from None
     if isinstance(interface, IPv6Interface) and interface.ip.ipv4_mapped is not None:
         raise EvaluationError(f"{problem}: IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return CIDR(interface)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    """Raises ValueError in Go's words, as far as the address is one of four numbers."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        first = next((letter for letter in text if letter in ".:%"), "")
+        problem = {".": _dotted_problem(text), "%": "missing IPv6 address"}.get(first, "unable to parse IP")
+        raise ValueError(f"ParseAddr({quote(text)}): {problem}") from None
+
+
+def _dotted_problem(text: str) -> str:
+    for position, letter in enumerate(text):
+        if letter not in ".0123456789":
+            return f"unexpected character (at {quote(text[position:])})"
+        if letter == "." and (position in (0, len(text) - 1) or text[position - 1] == "."):
+            return f"IPv4 field must have at least one digit (at {quote(text[position:])})"
+        field = text[: position + 1].rpartition(".")[2]
+        if len(field) > 1 and field[0] == "0":
+            return "IPv4 field has octet with leading zero"
+        if field and int(field) > 255:
+            return "IPv4 field has value >255"
+        if text[: position + 1].count(".") > 3:
+            return "IPv4 address too long"
+    return "IPv4 address too short"
+
+
+def _interface(text: str) -> IPv4Interface | IPv6Interface:
+    address, slash, length = text.rpartition("/")
+    if not slash:
+        raise ValueError("no '/'")
+    found = _address(address)
+    if "%" in address:
+        raise ValueError("IPv6 zones cannot be present in a prefix")
+    if not (length.isascii() and length.isdigit()) or (length != "0" and length[0] == "0"):
+        raise ValueError(f"bad bits after slash: {quote(length)}")
+    if int(length) > found.max_prefixlen:
+        raise ValueError("prefix length out of range")
+    return ip_interface(text)
 
 
 define("isIP", "(string) -> bool", cost=reading)(succeeds(to_ip))

@@ -15,6 +15,8 @@ define = LIBRARY.define
 
 _LONGEST = 1_000
 _FORM = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+_READABLE = re.compile(r"[+-]?[0-9]*(\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*")
+"""What Kubernetes takes apart; its suffix may still be none."""
 
 
 class Quantity(KubernetesValue):
@@ -46,9 +48,9 @@ def to_quantity(text: str) -> Quantity:
             raise EvaluationError("unable to parse numeric part of quantity")
         return Quantity.read(text)
     except quantities.QuantityError:
-        known = re.match(_FORM, text)
-        problem = f"quantities must match the regular expression '{_FORM}'"
-        raise EvaluationError("unable to parse quantity's suffix" if known else problem) from None
+        if text and _READABLE.fullmatch(text):
+            raise EvaluationError("unable to parse quantity's suffix") from None
+        raise EvaluationError(f"quantities must match the regular expression '{_FORM}'") from None
 
 
 define("isQuantity", "(string) -> bool", cost=reading)(succeeds(to_quantity))

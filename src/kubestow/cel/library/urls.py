@@ -23,9 +23,12 @@ _VALID_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@\[\]/%-]*")
 
 
 class Parts(NamedTuple):
-    """What a URL consists of; the path is as it was written."""
+    """What a URL consists of; the path is as it was written, the query with its question mark."""
 
     scheme: str
+    opaque: str
+    """What follows the scheme where that is neither a host nor a path from the root."""
+    user: str
     host: str
     path: str
     query: str
@@ -54,25 +57,30 @@ def _parse(text: str) -> Parts:
     if not text:
         raise ValueError("empty url")
     rest, _, fragment = text.partition("#")
-    rest, _, query = rest.partition("?")
-    scheme = _SCHEME.match(rest)
-    if scheme:
-        rest = rest[scheme.end() :]
+    rest, mark, query = rest.partition("?")
+    query = mark + query
+    found = _SCHEME.match(rest)
+    scheme = found[1].lower() if found else ""
+    if found:
+        rest = rest[found.end() :]
     elif rest.startswith(":"):
         raise ValueError("missing protocol scheme")
     if not rest.startswith("/"):
-        raise ValueError("invalid URI for request")
-    host = ""
+        if not scheme:
+            raise ValueError("invalid URI for request")
+        return Parts(scheme, rest, "", "", "", query, fragment)
+    user = host = ""
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, path = rest[2:].partition("/")
-        host, rest = _host(authority), slash + path
+        user, host = _user_and_host(authority)
+        rest = slash + path
     for part in (rest, fragment):
         if escape := _ESCAPE.search(part):
             raise ValueError(f"invalid URL escape {strings.quote(escape[0])}")
-    return Parts(scheme[1].lower() if scheme else "", host, rest, query, fragment)
+    return Parts(scheme, "", user, host, rest, query, fragment)
 
 
-def _host(authority: str) -> str:
+def _user_and_host(authority: str) -> tuple[str, str]:
     user, at, host = authority.rpartition("@")
     if at and not _USER.fullmatch(user):
         raise ValueError("net/url: invalid userinfo")
@@ -86,7 +94,7 @@ def _host(authority: str) -> str:
         port = host[host.rindex(":") :] if ":" in host else ""
     if not _PORT.fullmatch(port):
         raise ValueError(f"invalid port {strings.quote(port)} after host")
-    return host
+    return user + at, host
 
 
 @define("url", "(string) -> url", cost=reading)
@@ -121,7 +129,7 @@ def escaped_path_of(url: URL) -> str:
 @define("getQuery", "url.() -> map(string, list(string))")
 def query_of(url: URL) -> dict[str, list[str]]:
     query: dict[str, list[str]] = {}
-    for pair in url.parts.query.split("&"):
+    for pair in url.parts.query[1:].split("&"):
         if pair and ";" not in pair and not _ESCAPE.search(pair):
             key, _, value = pair.partition("=")
             query.setdefault(unquote_plus(key), []).append(unquote_plus(value))
