@@ -109,6 +109,11 @@ def refusal(client: Client, method: str, path: str, body: Any, **more: Any) -> d
             'Invalid value: "e/b": must be the name of a request',
         ),
         (requesting(REQUEST, constraints=[{"requests": ["r"]}]), "constraints[0].matchAttribute", "Required value"),
+        (
+            requesting(REQUEST, constraints=[{"distinctAttribute": "model"}]),
+            "constraints[0].distinctAttribute",
+            'Invalid value: "model": a fully qualified name must be a domain and a name separated by a slash',
+        ),
     ],
 )
 def test_a_claim_that_cannot_be_meant_is_refused(
@@ -138,6 +143,14 @@ def test_a_class_that_selects_nothing_is_refused(
     assert told[field].startswith(message)
 
 
+ATTRIBUTE = "spec.devices[0].attributes[model]"
+
+
+def with_attribute(value: dict[str, Any]) -> dict[str, Any]:
+    """The change that gives the slice a device with one attribute."""
+    return {"devices": [{"name": "a", "attributes": {"model": value}}]}
+
+
 @pytest.mark.parametrize(
     ("change", "field", "message"),
     [
@@ -149,6 +162,14 @@ def test_a_class_that_selects_nothing_is_refused(
         ({"allNodes": True}, "spec", 'Invalid value: "{`nodeName`, `allNodes`}": exactly one of'),
         ({"devices": [{"name": "a"}, {"name": "a"}]}, "spec.devices[1].name", 'Duplicate value: "a"'),
         ({"devices": [{"name": "a.b"}]}, "spec.devices[0].name", 'Invalid value: "a.b": a lowercase RFC 1123 label'),
+        (with_attribute({}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
+        (with_attribute({"int": 1, "bool": True}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
+        (
+            with_attribute({"version": "1.2"}),
+            f"{ATTRIBUTE}.version",
+            'Invalid value: "1.2": must be a string compatible',
+        ),
+        (with_attribute({"string": "x" * 65}), f"{ATTRIBUTE}.string", "Too long: may not be more than 64 bytes"),
         (
             {"devices": [{"name": f"d{number}"} for number in range(129)]},
             "spec.devices",

@@ -22,6 +22,7 @@ from kubestow.apiserver.rules.names import (
 from kubestow.apiserver.rules.placement import wrong_node_selector
 from kubestow.cel import CompileError, Selector, compile_selector
 from kubestow.cel.estimates import Extent, most_expensive
+from kubestow.cel.library.semver import Semver
 
 _MAX_REQUESTS, _MAX_ALTERNATIVES, _MAX_SELECTORS = 32, 8, 32
 _MAX_RESULTS, _MAX_RESERVATIONS = 32, 256
@@ -150,6 +151,22 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
     advanced = any(one.get("taints") or one.get("consumesCounters") for one in devices or ())
     yield from _wrong_names(devices or (), _MAX_ADVANCED_DEVICES if advanced else _MAX_DEVICES, "spec.devices")
     yield from _wrong_names(counters or (), _MAX_COUNTER_SETS, "spec.sharedCounters")
+    for index, device in enumerate(devices or ()):
+        for name, attribute in device.get("attributes", {}).items():
+            yield from _wrong_attribute(attribute, f"spec.devices[{index}].attributes[{name}]")
+
+
+def _wrong_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
+    if len(attribute) != 1:
+        yield path, INVALID, 'Invalid value: "": exactly one value must be specified'
+    for kind in ("string", "version"):
+        if len(attribute.get(kind, "").encode()) > _LONGEST_VALUE:
+            yield f"{path}.{kind}", "FieldValueTooLong", f"Too long: may not be more than {_LONGEST_VALUE} bytes"
+    try:
+        Semver(attribute.get("version", "0.0.0"))
+    except ValueError:
+        message = f'Invalid value: "{attribute["version"]}": must be a string compatible with semver.org spec 2.0.0'
+        yield f"{path}.version", INVALID, message
 
 
 def keep_slice(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
@@ -183,8 +200,18 @@ def _wrong_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         for index, one in enumerate(devices.get(name, ())):
             where = f"{path}.{name}[{index}]"
             yield from _unknown_requests(one.get("requests", ()), known, f"{where}.requests")
-            if name == "constraints" and not (one.get("matchAttribute") or one.get("distinctAttribute")):
-                yield f"{where}.matchAttribute", REQUIRED, "Required value"
+            if name == "constraints":
+                yield from _wrong_constraint(one, where)
+
+
+def _wrong_constraint(constraint: dict[str, Any], path: str) -> Iterator[Cause]:
+    given = [kind for kind in ("matchAttribute", "distinctAttribute") if constraint.get(kind)]
+    if not given:
+        yield f"{path}.matchAttribute", REQUIRED, "Required value"
+    for kind in given:
+        if "/" not in constraint[kind]:
+            problem = "a fully qualified name must be a domain and a name separated by a slash"
+            yield f"{path}.{kind}", INVALID, f'Invalid value: "{constraint[kind]}": {problem}'
 
 
 def _wrong_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
