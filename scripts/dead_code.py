@@ -28,6 +28,7 @@ CALLED_BY_OTHERS = {
     "rich": ("no_wrap",),
     "yaml": ("ignore_aliases",),
     "enum": ("_value_",),
+    "Python, for a name that a package lacks": ("__getattr__",),
     "the framework, where a plugin has it": ("join_score_states", "join_states", "with_changes"),
     "plugins": ("allow", "POD_GROUP"),
     "users of kubestow.model": ("parse_selector",),

@@ -1,7 +1,9 @@
 """Starting the command: help and version are quick, because nothing else is loaded."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -15,7 +17,16 @@ BEFORE_THE_FIRST_LIST = {
     *("cluster", "extenders", "framework", "plugin"),
 }
 """The packages of ours that are loaded by then."""
-HEAVY = ("msgspec", "numpy", "yaml", "asyncio", "prometheus_client", "cryptography", "rich")
+HEAVY = (
+    "msgspec",
+    "numpy",
+    "yaml",
+    "asyncio",
+    "prometheus_client",
+    "cryptography",
+    "rich",
+    "kubestow.apiserver.controlplane",
+)
 
 
 def loaded_by(*arguments: str) -> list[str]:
@@ -43,6 +54,16 @@ def test_help_and_version_load_nothing_heavy(option: str) -> None:
 def test_no_array_is_needed_to_tell_how_to_use_it(arguments: tuple[str, ...]) -> None:
     """Help, and the default configuration, need neither the framework nor an event loop."""
     assert not {"numpy", "asyncio", "cryptography"} & set(loaded_by(*arguments))
+
+
+def test_explaining_from_files_needs_no_control_plane(tmp_path: Path) -> None:
+    """The rules for pods are the control plane's, which is not loaded for that, nor what makes its certificates."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    (tmp_path / "cluster.json").write_text(json.dumps(node))
+    (tmp_path / "pod.json").write_text(json.dumps({**pod, "spec": {"containers": [{"name": "c", "image": "i"}]}}))
+    loaded = loaded_by("explain", "-f", str(tmp_path / "pod.json"), "--cluster", str(tmp_path / "cluster.json"))
+    assert not {"cryptography", "kubestow.apiserver.controlplane"} & set(loaded)
 
 
 def test_the_api_server_is_asked_before_the_scheduler_is_loaded() -> None:
