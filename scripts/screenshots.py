@@ -59,6 +59,8 @@ profiles:
 """
 PAUSE = 1.5
 """Seconds in which a view has drawn itself."""
+PATIENCE = 120_000
+"""Milliseconds that a busy machine may take."""
 TALL = 930
 """A window in which the matrix is in sight, too."""
 
@@ -110,6 +112,7 @@ def take(folder: Path, address: str) -> None:
     with chromium() as browser:
         for setting, (scheme, width, height) in settings.items():
             page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": height})
+            page.set_default_timeout(PATIENCE)
             page.goto(address)
             page.locator(".tile").first.wait_for()
             for name, place in views(page).items():

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -80,6 +81,27 @@ def test_a_look_that_takes_long_is_not_repeated_soon(monkeypatch: pytest.MonkeyP
         page.looking.events._readers.clear()
         assert page.looking.look() == LONGEST_SECONDS
         monkeypatch.undo()
+
+    during(do)
+
+
+def test_a_reader_who_comes_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the page would have waited for the next look while nobody listened."""
+    looks = 0
+
+    def look() -> float:
+        nonlocal looks
+        looks += 1
+        return LONGEST_SECONDS
+
+    async def do(page: LivePage) -> None:
+        monkeypatch.setattr(page.looking, "look", look)
+        async with page:
+            await asyncio.sleep(LONGEST_SECONDS / 2)
+            assert looks == 1
+            page.looking.events.follow(None, b"{}")(Mock())
+            await asyncio.sleep(1.0)
+            assert looks == 2
 
     during(do)
 

@@ -1,5 +1,6 @@
 """Moments as they come, as server-sent events: one message for all readers; who was away is told what it missed."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -23,6 +24,8 @@ class Events:
     def __init__(self, history: History) -> None:
         self._history = history
         self._readers: set[Connection] = set()
+        self.came = asyncio.Event()
+        """Set when there is one more reader."""
 
     def __len__(self) -> int:
         """How many listen."""
@@ -50,6 +53,7 @@ class Events:
             elif since != number:
                 first = self._change(missed)
             self._readers.add(connection)
+            self.came.set()
             connection.open_stream(_TYPE, lambda: self._readers.discard(connection), first, SAFE)
 
         return begin

@@ -6,6 +6,7 @@ A look may take no more than a small share of the CPU: after a long one, the nex
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from kubestow.decisions.reading import read_groups
 from kubestow.decisions.recorder import Recorder
@@ -53,7 +54,10 @@ class Looking:
             except Exception as error:
                 log.unexpected("The page cannot be told what is new", err=error)
                 pause = _AFTER_FAILURE
-            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self.events.came.wait()
+            self.events.came.clear()
 
     def look(self) -> float:
         """For how long to wait until the next look."""

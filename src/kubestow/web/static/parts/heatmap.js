@@ -26,7 +26,7 @@ function shelve(sizes, width, cell, shape) {
 /** Where blocks of so many cells go, with the largest cells that let all of them fit. */
 function arrange(sizes, width, height) {
 	let plan;
-	for (let cell = 44; cell >= 4; cell -= cell > 16 ? 2 : 1) {
+	for (let cell = 60; cell >= 4; cell -= cell > 16 ? 2 : 1) {
 		for (const shape of [2, 1.4, 1, 0.7, 3, 5]) {
 			plan = shelve(sizes, width, cell, shape);
 			if (plan.height <= height) return plan;

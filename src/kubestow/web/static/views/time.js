@@ -18,7 +18,7 @@ function charts(data, colours) {
 	const plugins = Object.entries(data.plugins).sort((one, other) => total(other[1]) - total(one[1])).slice(0, 6);
 	return [
 		{ title: "Pods a second", lines: [line("bound", rate(data.bound, data.seconds), 0), line("attempts", rate(data.attempts, data.seconds), 7)] },
-		{ title: "Pending pods", lines: Object.entries(data.pending).map(([name, values], place) => line(STATES[name]?.title || name, values, [0, 4, 1, 7][place] ?? place)), format: count },
+		{ title: "Pending pods", lines: Object.entries(data.pending).map(([name, values], place) => line(STATES[name]?.title || name, values, [0, 4, 1, 7, 2, 5][place])), format: count },
 		{ title: "Choosing a node", lines: [line("median", data.cycle.p50, 0), line("99 %", data.cycle.p99, 5)], format: duration },
 		{ title: "From first attempt to bound", lines: [line("median", data.wait.p50, 0), line("90 %", data.wait.p90, 3), line("99 %", data.wait.p99, 5)], format: duration },
 		{ title: "Preemptions", lines: [line("preemptions", data.preemptions, 1), line("victims", data.victims, 5)], format: count },
