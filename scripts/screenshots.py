@@ -100,6 +100,7 @@ def prepare(page: Page, name: str) -> None:
         page.locator("button.primary").click()
         page.locator("main [aria-live] .panel").first.wait_for()
         page.locator("main [aria-live]").first.evaluate("element => element.scrollIntoView()")
+        page.mouse.move(0, 0)
 
 
 def take(folder: Path, address: str) -> None:

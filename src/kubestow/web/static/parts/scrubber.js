@@ -6,9 +6,10 @@ import { moment, route, setOptions } from "../lib/route.js";
 import { clock } from "../lib/format.js";
 import { Canvas, useSize } from "./canvas.js";
 
-/** Figures over all the time that is kept. */
+/** Figures over all the time that is kept; the longer that is, the more seldom there is anything new to see. */
 export function useTimes(points = 300, every = 5) {
-	const again = about.value.live ? Math.floor(seconds.value / every) : 0;
+	const pause = every * 2 ** Math.floor(Math.log2(Math.max(1, (seconds.value - about.value.from) / points / every)));
+	const again = about.value.live ? Math.floor(seconds.value / pause) : 0;
 	return useAnswer("times", { points, run: route.value.options.run }, again);
 }
 

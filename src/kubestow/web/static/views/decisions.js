@@ -11,7 +11,7 @@ import { Node, Outcome, POD_COLUMN, Title, brief } from "../parts/words.js";
 const COLUMNS = [
 	{ key: "time", title: "Time", width: "110px", small: "76px", narrow: true, sort: ({ id }) => id, cell: ({ time }) => clock(time) },
 	POD_COLUMN,
-	{ key: "outcome", title: "Outcome", width: "130px", small: "120px", narrow: true, sort: true, cell: ({ outcome }) => html`<${Outcome} of=${outcome} />` },
+	{ key: "outcome", title: "Outcome", width: "130px", narrow: true, sort: true, cell: ({ outcome }) => html`<${Outcome} of=${outcome} />` },
 	{ key: "where", title: "Node, or why not", width: "minmax(200px,3fr)", sort: ({ chosen, message }) => chosen || message, cell: ({ chosen, message }) => (chosen ? html`<${Node} name=${chosen} quiet />` : html`<span title=${message}>${brief(message)}</span>`) },
 	{ key: "took", title: "Deciding", width: "90px", end: true, sort: (row) => row.seconds, cell: (row) => duration(row.seconds) },
 	{ key: "waited", title: "Waited", width: "90px", end: true, sort: ({ queue }) => queue?.waited, cell: ({ queue }) => duration(queue?.waited) },

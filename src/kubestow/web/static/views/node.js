@@ -10,8 +10,8 @@ import { POD_COLUMN, Pod, Side, numbers } from "../parts/words.js";
 
 const COLUMNS = [
 	{ ...POD_COLUMN, width: "minmax(120px,1fr)" },
-	numbers("priority", "Priority", "84px", { narrow: true }),
-	...["cpu", "memory"].map((key) => numbers(key, key, "76px", { narrow: true, sort: ({ requests }) => requests[key] || 0, cell: ({ requests }) => (requests[key] ? quantity(key, requests[key]) : "–") })),
+	numbers("priority", "Priority", "94px", { narrow: true }),
+	...["cpu", "memory"].map((key) => numbers(key, key, "84px", { narrow: true, sort: ({ requests }) => requests[key] || 0, cell: ({ requests }) => (requests[key] ? quantity(key, requests[key]) : "–") })),
 ];
 
 function Usage({ node }) {

@@ -13,12 +13,12 @@ import { Moves } from "../parts/strip.js";
 const until = (moment) => (moment == null ? "–" : moment <= now() ? "due" : `in ${duration(moment - now())}`);
 const woken = ({ event, hint }) => (event ? `${event}${hint ? ` (${hint})` : ""}` : "–");
 const COLUMNS = [
-	{ ...POD_COLUMN, width: "minmax(232px,2fr)" },
-	{ key: "state", title: "State", width: "144px", small: "120px", narrow: true, sort: true, cell: ({ state }) => html`<${State} of=${state} />` },
-	{ key: "reason", title: "Reason", width: "minmax(160px,2.4fr)", sort: true, cell: ({ reason }) => html`<span title=${reason}>${brief(reason) || "–"}</span>` },
+	{ ...POD_COLUMN, width: "minmax(250px,2fr)" },
+	{ key: "state", title: "State", width: "144px", small: "130px", narrow: true, sort: true, cell: ({ state }) => html`<${State} of=${state} />` },
+	{ key: "reason", title: "Reason", width: "minmax(150px,2.4fr)", sort: true, cell: ({ reason }) => html`<span title=${reason}>${brief(reason) || "–"}</span>` },
 	numbers("priority", "Priority", "80px"),
 	numbers("attempts", "Attempts", "92px"),
-	{ key: "age", title: "Age", width: "76px", small: "76px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
+	{ key: "age", title: "Age", width: "92px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
 	{ key: "retry", title: "Next retry", width: "106px", end: true, sort: true, cell: ({ retry }) => until(retry) },
 	{ key: "event", title: "Woken by", width: "minmax(110px,1fr)", sort: woken, cell: woken },
 ];
