@@ -11,6 +11,7 @@ from client.doubles import SkewedClock
 from client.virtualtime import run
 from integration.cluster import (
     TOKEN,
+    Application,
     Cluster,
     Instance,
     eventually,
@@ -20,10 +21,12 @@ from integration.cluster import (
     running_scheduler,
     settings,
 )
-from integration.misbehaviour import OF_WATCHES, Misbehaving, refuse
+from integration.misbehaviour import OF_WATCHES, Misbehaving, lose_the_answer, refuse
 from kubestow.apiserver import ControlPlane, Options
 from kubestow.client.access import Access, Identity
 from kubestow.client.tls import TlsSettings
+from kubestow.http.connection import Connection
+from kubestow.http.messages import Request
 from kubestow.wiring.live import LiveOptions, LiveScheduler
 
 
@@ -50,6 +53,31 @@ def test_no_pod_is_lost(seed: int) -> None:
 
     run(main())
     assert any(fault.__name__ in chaos.happened for fault in OF_WATCHES)
+
+
+def test_a_pod_that_was_bound_without_an_answer_is_not_said_to_have_failed() -> None:
+    """The binding has landed, and its condition says so; nobody writes over it."""
+
+    def losing(application: Application) -> Application:
+        def answer(request: Request, connection: Connection) -> None:
+            lost = request.method == "POST" and request.path.endswith("/binding")
+            lose_the_answer(application, request, connection) if lost else application(request, connection)
+
+        return answer
+
+    async def main() -> None:
+        async with running_cluster() as cluster:
+            await cluster.add(node("n1"))
+            async with running_scheduler(cluster, wrap=losing) as instance:
+                await cluster.add(*(pod(f"p{i}") for i in range(10)))
+                await eventually(cluster.all_bound)
+                await eventually(lambda: _knows_the_truth(instance))
+                await asyncio.sleep(30.0)
+                for found in (await cluster.pods()).values():
+                    conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
+                    assert conditions["PodScheduled"] == "True"
+
+    run(main())
 
 
 @pytest.mark.parametrize(

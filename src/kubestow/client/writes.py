@@ -5,17 +5,18 @@ Every write is preceded by the question whether this instance may act at all: af
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from kubestow.client.requests import Requests
 from kubestow.model.devices import ResourceClaim
-from kubestow.model.failures import LeaseLostError
+from kubestow.model.failures import ConflictError, LeaseLostError
 from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.reporting.conditions import group_status_patch, status_patch
+from kubestow.reporting.conditions import SCHEDULER_ERROR, group_status_patch, status_patch
 from kubestow.reporting.logs import get_logger
 
 log = get_logger(__name__)
@@ -73,7 +74,12 @@ class LiveApi:
         patch = status_patch(pod, condition, nominated_node)
         if patch:
             self._check()
-            await self._requests.patch_pod_status(pod.metadata.namespace, pod.metadata.name, patch)
+            meta, is_error = pod.metadata, condition is not None and condition.reason == SCHEDULER_ERROR
+            if is_error:
+                # What failed may have been the answer alone: of a pod that has changed since, nothing is said.
+                patch["metadata"] = {"resourceVersion": meta.resourceVersion}
+            with suppress(*((ConflictError,) if is_error else ())):
+                await self._requests.patch_pod_status(meta.namespace, meta.name, patch)
 
     async def annotate_pod(self, pod: Pod, annotations: Mapping[str, str | None]) -> None:
         """Set annotations, or remove those that are None. By way of the status, which is what a scheduler may patch."""
