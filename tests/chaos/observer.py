@@ -20,6 +20,7 @@ KINDS = {
     "pods": "/api/v1/pods",
     "nodes": "/api/v1/nodes",
     "claims": "/apis/resource.k8s.io/v1/resourceclaims",
+    "volumes": "/api/v1/persistentvolumes",
 }
 _LIST_AGAIN = 20.0
 
@@ -29,7 +30,7 @@ class Observed:
     """What is wrong, each in words."""
 
     double: list[str] = field(default_factory=list)
-    """Bound twice or to two nodes; a device given out twice."""
+    """Bound twice or to two nodes; a device or a volume given out twice."""
     overcommitted: list[str] = field(default_factory=list)
     fencing: list[str] = field(default_factory=list)
     """Writes of a leader that had been deposed."""
@@ -44,6 +45,8 @@ class Observer:
         self._objects: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in KINDS}
         self._node_of: dict[str, str] = {}
         """By the pod's uid, where it was first seen bound."""
+        self._claim_of: dict[str, str] = {}
+        """By the volume's uid, the claim it was first given to."""
         self._pods_on: dict[str, set[str]] = defaultdict(set)
         self._most_room: dict[str, dict[str, int]] = {}
         self.wrong = Observed()
@@ -119,6 +122,8 @@ class Observer:
             room = self._most_room.setdefault(obj["metadata"]["name"], {})
             for name, value in _room(obj).items():
                 room[name] = max(room.get(name, 0), value)
+        elif kind == "volumes":
+            self._judge_volume(obj)
         else:
             self._judge_devices()
 
@@ -156,6 +161,14 @@ class Observer:
                     device = (result["driver"], result["pool"], result["device"])
                     holders[device].append(claim["metadata"]["name"])
         self.wrong.double += [f"{'/'.join(d)} belongs to {names}" for d, names in holders.items() if len(names) > 1]
+
+    def _judge_volume(self, volume: dict[str, Any]) -> None:
+        """A claim that has a volume keeps it, and no other has the same."""
+        claim = volume["spec"].get("claimRef")
+        if claim is not None:
+            first = self._claim_of.setdefault(_uid(volume), claim["name"])
+            if first != claim["name"]:
+                self.wrong.double.append(f"{volume['metadata']['name']} was {first}'s and is {claim['name']}'s")
 
     # What is there in the end
 

@@ -3,19 +3,16 @@
 import http.client
 import json
 import os
-import resource
 import signal
 import ssl
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
 
+from chaos.nursery import Birth, Forked, nursery
 from integration.real_control_plane import RealControlPlane, free_port, token_of, until
 
 SCHEDULERS = ("s1", "s2", "s3")
@@ -56,7 +53,7 @@ class Embedded:
         self.file_size = file_size
         self._flags = flags
         self._log = folder / "apiserver.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
         tokens = folder / "tokens.csv"
         tokens.write_text("".join(f'{self.token(user)},{user},{user},"system:masters"\n' for user in SCHEDULERS))
 
@@ -64,19 +61,14 @@ class Embedded:
         return f"token-of-{user}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "kubestow", "apiserver", f"--port={self.port}"]
+        command = ["apiserver", f"--port={self.port}"]
         command += [f"--data-dir={self.folder / 'data'}", f"--token={self.token('admin')}"]
         command += [f"--token-file={self.folder / 'tokens.csv'}", f"--audit-log={self.audit_log}"]
         command += ["--no-kubelets", "--controllers=none", *self._flags]
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, preexec_fn=self._limit)
+        limits = {"RLIMIT_FSIZE": self.file_size} if self.file_size else {}
+        self.process = nursery().fork(Birth(command, str(self._log), limits))
         self.starts += 1
         until(self._is_ready, lambda: self.said()[-2000:])
-
-    def _limit(self) -> None:
-        if self.file_size:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (self.file_size, resource.RLIM_INFINITY))
 
     def _is_ready(self) -> bool:
         assert self.process is not None
@@ -198,18 +190,12 @@ def kubeconfig(plane: Plane, user: str, server: str, file: Path) -> Path:
 class Scheduler:
     """`kubestow scheduler` as a process."""
 
-    def __init__(self, folder: Path, name: str, config: Path, *flags: str, files: int = 0) -> None:
-        """`files` is how many descriptors it may have; 0 for as many as usual."""
+    def __init__(self, folder: Path, name: str, config: Path, *flags: str, skew: float = 0.0) -> None:
+        """`skew` is by how many seconds its clock is wrong."""
         self.name = name
         self._log = folder / f"{name}.log"
-        command = [sys.executable, "-m", "kubestow", "scheduler", f"--kubeconfig={config}", "--secure-port=0", *flags]
-
-        def limit() -> None:
-            if files:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, preexec_fn=limit)
+        command = ["scheduler", f"--kubeconfig={config}", "--secure-port=0", *flags]
+        self.process = nursery().fork(Birth(command, str(self._log), skew=skew))
 
     @property
     def runs(self) -> bool:
@@ -227,11 +213,14 @@ class Scheduler:
             self.process.kill()
         self.process.wait()
 
+    def data_bytes(self) -> int:
+        """What RLIMIT_DATA limits."""
+        return self._kibibytes("VmData") << 10
+
     def memory_and_files(self) -> tuple[int, int]:
         """Resident KiB, and how many descriptors are open."""
+        return self._kibibytes("VmRSS"), len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def _kibibytes(self, name: str) -> int:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
-        return resident, len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
-
-
-Begin = Callable[..., Scheduler]
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name))

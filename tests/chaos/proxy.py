@@ -7,6 +7,7 @@ it is passed on, and after the answer has arrived), which is how a scheduler is 
 
 import asyncio
 import json
+import logging
 import random
 import ssl
 import threading
@@ -74,7 +75,11 @@ class Proxy:
         )
         application = web.Application(client_max_size=1 << 26)
         application.router.add_route("*", "/{path:.*}", self._pass_on)
-        self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        quiet = logging.getLogger("chaos.proxy")
+        quiet.setLevel(logging.CRITICAL)
+        self._runner = web.AppRunner(
+            application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1, logger=quiet
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await site.start()

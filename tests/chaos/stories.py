@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from chaos.claims import devices_and_volumes
+from chaos.hardships import killed_while_writing, little_memory
 from chaos.observer import last_lease_writer
 from chaos.planes import Embedded, Scheduler
 from chaos.proxy import AFTER, BEFORE
-from chaos.world import ELECTION, Planes, Row, World, a_world
+from chaos.world import ALONE, ELECTION, Planes, Row, World, a_world
 from integration.cluster import PODS, pod
 
 Story = Callable[[Row, Path, Planes, int], None]
@@ -37,13 +39,17 @@ def faulty_network(row: Row, folder: Path, planes: Planes, faults: int) -> None:
 
 
 def api_server_restarts(row: Row, folder: Path, planes: Planes, restarts: int) -> None:
-    """The API server is killed in the middle of writes, and comes back a moment later."""
+    """The API server is killed every few seconds, and comes back a moment later."""
     with a_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
         world.schedule(proxied=False)
         for _ in range(restarts):
+            until = time.monotonic() + world.chance.uniform(0.0, 3.0)
             world.churn(20)
+            while time.monotonic() < until:
+                world.churn(2)
+                time.sleep(0.1)
             world.plane.kill()
             time.sleep(world.chance.random())
             world.plane.start()
@@ -76,9 +82,11 @@ def scheduler_kills(row: Row, folder: Path, planes: Planes, kills: int) -> None:
         for number in range(kills):
             stage = STAGES[number % len(STAGES)]
             world.churn(5)
+            if stage[1] == "PATCH":
+                world.renew_impossible_pod()
             elected = "leases" in stage[2]
             scheduler = world.schedule("s1", *(ELECTION if elected else ()))
-            proxy.hook = _Killer(scheduler, stage, world.chance.randrange(1, 4))
+            proxy.hook = _Killer(scheduler, stage, 1 if stage[1] in ("GET", "PATCH") else world.chance.randrange(1, 4))
             _until_dead(world, scheduler)
             row.faults[f"killed {stage[0]} {stage[1]} {stage[2]}"] += 1
         proxy.hook = None
@@ -106,7 +114,7 @@ def _until_dead(world: World, scheduler: Scheduler) -> None:
     end = time.monotonic() + 5.0
     while scheduler.runs and time.monotonic() < end:
         world.churn(1)
-        time.sleep(0.02)
+        time.sleep(0.1)
     scheduler.kill()
 
 
@@ -321,16 +329,17 @@ def soak(row: Row, folder: Path, planes: Planes, seconds: int) -> None:
     with a_world(row, folder, planes) as world:
         world.add_nodes(20)
         world.add_impossible_pod()
-        scheduler = world.schedule()
+        # Records of decisions may fill 128 MiB, which takes longer than this.
+        scheduler = world.schedule("s1", *ALONE, "--decision-records-bytes=4Mi")
         for _ in range(5):
             world.add_pods(100)
             world.settle()
             world.delete_pods(500)
         began, early = time.monotonic(), scheduler.memory_and_files()
         while (passed := time.monotonic() - began) < seconds:
-            world.churn(20)
-            time.sleep(0.2)
-            if world.chance.random() < 0.02:
+            world.churn(5)
+            time.sleep(0.5)
+            if world.chance.random() < 0.05:
                 world.proxy("s1").cut_all()
             if passed < seconds / 3:
                 early = scheduler.memory_and_files()
@@ -354,15 +363,18 @@ def _note_death(world: World) -> None:
 
 STORIES: dict[str, tuple[Story, int, int]] = {
     "faulty network": (faulty_network, 2000, 150),
-    "API server restarts": (api_server_restarts, 100, 3),
+    "API server restarts": (api_server_restarts, 200, 3),
+    "killed while writing": (killed_while_writing, 20, 2),
     "scheduler kills": (scheduler_kills, 500, 10),
     "failovers": (failovers, 50, 4),
     "flapping nodes": (flapping_nodes, 2000, 100),
+    "devices and volumes": (devices_and_volumes, 400, 20),
+    "little memory": (little_memory, 20, 2),
     "few descriptors": (few_descriptors, 20, 1),
     "full disk": (full_disk, 20, 1),
     "large and absurd": (large_and_absurd, 300, 16),
     "many pods": (many_pods, 100_000, 300),
     "soak": (soak, 1800, 5),
 }
-EMBEDDED_ONLY = {"full disk"}
+EMBEDDED_ONLY = {"full disk", "killed while writing"}
 """The story, how much of it `make chaos` runs, and how much CI."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chaos.observer import Observer, reason_for_waiting
 from chaos.planes import Api, Plane, Scheduler, kubeconfig
@@ -15,6 +15,7 @@ from chaos.proxy import Proxy
 from integration.cluster import PODS, node, pod
 
 NODES = "/api/v1/nodes"
+EVENTS = "/api/v1/namespaces/default/events"
 TOO_BIG = "too-big"
 SETTLE = 90.0
 """Within this many seconds after the last fault every pod is bound, or waits with a true reason."""
@@ -23,6 +24,8 @@ ELECTION = (
     "--leader-elect-renew-deadline=2s",
     "--leader-elect-retry-period=300ms",
 )
+SKEWS = {"s1": 0.0, "s2": 300.0, "s3": -300.0}
+"""Seconds by which their clocks are wrong."""
 ALONE = ("--leader-elect=false",)
 UNLIMITED = ("--kube-api-qps=1000", "--kube-api-burst=1000")
 
@@ -49,6 +52,15 @@ class Row:
         return [*self.lost, *self.double, *self.overcommitted, *self.fencing, *self.other]
 
 
+class Event(NamedTuple):
+    """What was said of a pod."""
+
+    pod: str
+    uid: str
+    reason: str
+    message: str
+
+
 class World:
     """Where a story happens."""
 
@@ -62,8 +74,10 @@ class World:
         self.proxies: dict[str, Proxy] = {}
         self.schedulers: dict[str, Scheduler] = {}
         self._room = 0
+        self._taken = 0
         self._asked: dict[str, int] = {}
         """Milli CPUs by pod, of those that are to be bound."""
+        self._probes = 0
 
     # Schedulers
 
@@ -72,19 +86,19 @@ class World:
             self.proxies[name] = Proxy(self.plane, self.row.seed).start()
         return self.proxies[name]
 
-    def schedule(self, name: str = "s1", *flags: str, proxied: bool = True, **limits: int) -> Scheduler:
+    def schedule(self, name: str = "s1", *flags: str, proxied: bool = True) -> Scheduler:
         """Start a scheduler, or start it again."""
         server = self.proxy(name).url if proxied else f"https://127.0.0.1:{self.plane.port}"
         config = kubeconfig(self.plane, name, server, self.folder / f"{name}.kubeconfig")
         chosen = (*(flags or ALONE), *UNLIMITED)
-        self.schedulers[name] = Scheduler(self.folder, name, config, *chosen, **limits)
+        self.schedulers[name] = Scheduler(self.folder, name, config, *chosen, skew=SKEWS[name])
         return self.schedulers[name]
 
     # Load
 
     def add_nodes(self, count: int, cpus: int = 4) -> None:
         for number in range(count):
-            self._create(NODES, node(f"n{number}", cpu=str(cpus)))
+            self.create(NODES, node(f"n{number}", cpu=str(cpus)))
         self._room = count * cpus * 1000
 
     def add_pods(self, count: int, prefix: str = "p", **spec: Any) -> list[str]:
@@ -92,18 +106,26 @@ class World:
         names = []
         for _ in range(count):
             milli = self.chance.choice((50, 100, 150))
-            if sum(self._asked.values()) + milli > self._room * 0.7:
+            if self._taken + milli > self._room * 0.7:
                 break
-            name = f"{prefix}{self.row.pods}"
-            self.row.pods += 1
-            self._create(PODS, pod(name, cpu=f"{milli}m", **spec))
-            self._asked[name] = milli
-            names.append(name)
+            names.append(self.add_pod(f"{prefix}{self.row.pods}", milli, **spec))
         return names
 
-    def add_impossible_pod(self) -> None:
-        self._create(PODS, pod(TOO_BIG, cpu="64"))
+    def add_pod(self, name: str, milli: int = 10, **spec: Any) -> str:
         self.row.pods += 1
+        self.create(PODS, pod(name, cpu=f"{milli}m", **spec))
+        self._asked[name] = milli
+        self._taken += milli
+        return name
+
+    def add_impossible_pod(self) -> None:
+        self.create(PODS, pod(TOO_BIG, cpu="64"))
+        self.row.pods += 1
+
+    def renew_impossible_pod(self) -> None:
+        """Another one, of which nothing has been said yet."""
+        self.api.insist("DELETE", f"{PODS}/{TOO_BIG}")
+        self.add_impossible_pod()
 
     def delete_pods(self, count: int) -> None:
         for name in self.chance.sample(sorted(self._asked), min(count, len(self._asked))):
@@ -113,14 +135,14 @@ class World:
         status, answer = self.api.insist("DELETE", f"{PODS}/{name}")
         if status not in (200, 202, 404):
             self.row.other.append(f"deleting {name}: {status} {answer}")
-        del self._asked[name]
+        self._taken -= self._asked.pop(name)
 
     def churn(self, count: int = 10) -> None:
         """Pods come, and as many go when it gets crowded."""
         if not self.add_pods(count):
             self.delete_pods(3 * count)
 
-    def _create(self, path: str, body: dict[str, Any]) -> None:
+    def create(self, path: str, body: dict[str, Any]) -> None:
         status, answer = self.api.insist("POST", path, body)
         # The server may have been killed after it had stored the object.
         if status not in (200, 201, 409):
@@ -135,13 +157,20 @@ class World:
     def settle(self, seconds: float = SETTLE) -> None:
         """Faults have ended: wait until all is as it should be, and note what is not."""
         started = time.monotonic()
-        while (open_points := self._open_points()) and time.monotonic() < started + seconds:
-            time.sleep(0.1)
-        self.row.settled = time.monotonic() - started
+        self._probes += 1
+        probe = self.add_pod(f"probe{self._probes}")
+        while True:
+            asked = time.monotonic()
+            open_points = self._open_points(probe)
+            now = time.monotonic()
+            if not open_points or now > started + seconds:
+                break
+            time.sleep(max(0.1, 2 * (now - asked)))
+        self.row.settled = now - started
         self.row.lost += open_points
 
-    def _open_points(self) -> list[str]:
-        pods = self.pods()
+    def _open_points(self, probe: str) -> list[str]:
+        pods, events = self.pods(), self._events()
         missing = [f"{name} is gone" for name in self._asked if name not in pods]
         waiting = [
             f"{name} waits: {reason_for_waiting(pods[name]) or 'no reason'}"
@@ -150,7 +179,20 @@ class World:
         ]
         if TOO_BIG in pods and "Insufficient cpu" not in reason_for_waiting(pods[TOO_BIG]):
             waiting.append(f"{TOO_BIG} waits without its reason")
-        return missing + waiting
+        if TOO_BIG in pods and not any(
+            event.pod == TOO_BIG and "Insufficient cpu" in event.message for event in events
+        ):
+            waiting.append(f"no event tells why {TOO_BIG} waits")
+        if not any(event.pod == probe and event.reason == "Scheduled" for event in events):
+            waiting.append(f"no event tells where {probe} went")
+        return missing + waiting + _untrue(pods, events)
+
+    def _events(self) -> list[Event]:
+        _, answer = self.api.insist("GET", EVENTS)
+        return [
+            Event(item["involvedObject"]["name"], item["involvedObject"]["uid"], item["reason"], item["message"])
+            for item in answer["items"]
+        ]
 
     def close(self) -> None:
         for scheduler in self.schedulers.values():
@@ -165,6 +207,22 @@ class World:
             proxy.close()
         self.api.close()
         self.plane.close()
+
+
+def _untrue(pods: dict[str, dict[str, Any]], events: list[Event]) -> list[str]:
+    """Conditions and events that say what is not so."""
+    wrong = [
+        f"{name} is bound, and its condition says otherwise: {reason_for_waiting(found)}"
+        for name, found in pods.items()
+        if found["spec"].get("nodeName") and reason_for_waiting(found)
+    ]
+    for event in events:
+        found = pods.get(event.pod)
+        if found is not None and found["metadata"]["uid"] == event.uid and event.reason == "Scheduled":
+            node = found["spec"].get("nodeName", "nowhere")
+            if event.message.split()[-1] != node:
+                wrong.append(f"{event.pod} is on {node}, and an event says: {event.message}")
+    return wrong
 
 
 Planes = Callable[[Path], Plane]

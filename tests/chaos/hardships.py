@@ -1,0 +1,109 @@
+"""Memory that is short, and a server that is killed while it writes."""
+
+import http.client
+import json
+import resource
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from chaos.planes import Api, Embedded, Plane
+from chaos.world import Planes, Row, a_world
+from integration.cluster import PODS, pod
+
+_WRITERS = 4
+
+
+def little_memory(row: Row, folder: Path, planes: Planes, times: int) -> None:
+    """The scheduler gets no more memory for a while: it goes on, or ends and is started again; nothing is lost."""
+    with a_world(row, folder, planes) as world:
+        world.add_nodes(20)
+        world.add_impossible_pod()
+        scheduler = world.schedule()
+        world.settle()
+        for number in range(times):
+            now = resource.RLIM_INFINITY
+            room = scheduler.data_bytes() + world.chance.choice((0, 1 << 20, 4 << 20))
+            resource.prlimit(scheduler.process.pid, resource.RLIMIT_DATA, (room, now))
+            row.faults["memory limited"] += 1
+            large = {"env": [{"name": "A", "value": "x" * 400_000}]}
+            for index in range(20):
+                body = pod(f"large-{number}-{index}", cpu="1m")
+                body["spec"]["containers"][0] |= large
+                world.create(PODS, body)
+            world.proxy("s1").cut_all()
+            world.churn(10)
+            time.sleep(1.0)
+            if scheduler.runs:
+                resource.prlimit(scheduler.process.pid, resource.RLIMIT_DATA, (now, now))
+            else:
+                row.faults["ended for want of memory"] += 1
+                scheduler = world.schedule()
+            for index in range(20):
+                world.api.insist("DELETE", f"{PODS}/large-{number}-{index}")
+            world.settle()
+
+
+def killed_while_writing(row: Row, folder: Path, _: Planes, times: int) -> None:
+    """kill -9 for the API server while several write: what it had acknowledged is there, in the version it had told."""
+    with a_world(row, folder, Embedded) as world:
+        world.add_nodes(20)
+        acknowledged: dict[str, str] = {}
+        for number in range(times):
+            writers = [_Writer(world.plane, f"w{number}-{index}") for index in range(_WRITERS)]
+            for writer in writers:
+                writer.start()
+            time.sleep(world.chance.uniform(0.05, 0.6))
+            world.plane.kill()
+            row.faults["killed while writing"] += 1
+            for writer in writers:
+                writer.join(60)
+                acknowledged |= writer.acknowledged
+            world.plane.start()
+            there = {name: found["metadata"]["resourceVersion"] for name, found in world.pods().items()}
+            row.lost += [
+                f"{name} was acknowledged as of {version} and is {there.get(name, 'gone')}"
+                for name, version in acknowledged.items()
+                if there.get(name) != version
+            ]
+            acknowledged = there
+        row.faults["writes acknowledged"] = len(acknowledged)
+        for name in acknowledged:
+            world.api.insist("DELETE", f"{PODS}/{name}")
+        world.schedule(proxied=False)
+        world.add_pods(20)
+        world.settle()
+
+
+class _Writer(threading.Thread):
+    """Creates pods, and labels them, until nobody answers."""
+
+    def __init__(self, plane: Plane, prefix: str) -> None:
+        super().__init__(daemon=True)
+        self._api = Api(plane)
+        self._prefix = prefix
+        self.acknowledged: dict[str, str] = {}
+        """Versions by name."""
+
+    def run(self) -> None:
+        number = 0
+        try:
+            while True:
+                name = f"{self._prefix}-{number}"
+                # Gated, so that nobody else changes it.
+                body = pod(name, cpu="1m", schedulingGates=[{"name": "example.com/wait"}])
+                self._write(name, "POST", PODS, body)
+                label = {"metadata": {"labels": {"number": str(number)}}}
+                self._write(name, "PATCH", f"{PODS}/{name}", label, "application/merge-patch+json")
+                number += 1
+        except (OSError, http.client.HTTPException, json.JSONDecodeError):
+            # The pod that was being written when the server was killed may have either version.
+            self.acknowledged.pop(f"{self._prefix}-{number}", None)
+        finally:
+            self._api.close()
+
+    def _write(self, name: str, *call: Any) -> None:
+        status, answer = self._api.call(*call)
+        if status in (200, 201):
+            self.acknowledged[name] = answer["metadata"]["resourceVersion"]
