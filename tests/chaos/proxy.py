@@ -227,8 +227,8 @@ async def _corrupt(proxy: Proxy, request: web.Request) -> web.StreamResponse:
 
 
 async def _empty(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    await proxy._answer(request)
-    return web.Response(status=200, body=b"")
+    response, _ = await proxy._answer(request)
+    return web.Response(status=response.status, body=b"")
 
 
 # Of watches
