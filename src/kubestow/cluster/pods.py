@@ -27,6 +27,7 @@ class PodInfo:
     """
 
     __slots__ = (
+        "_by_any_rules",
         "_claim_names",
         "_is_signed",
         "_ports",
@@ -52,6 +53,7 @@ class PodInfo:
         self.terminating = meta.deletionTimestamp is not None
         self.priority = pod_priority(pod)
         self._requests: PodRequests | None = None
+        self._by_any_rules: bool | None = None
         self._is_signed = False
         self._ports: tuple[HostPort, ...] | None = None
         self._terms: AffinityTerms | None = None
@@ -70,7 +72,10 @@ class PodInfo:
 
     def requests_by(self, rules: RequestRules) -> PodRequests:
         """What it asks for where other rules count."""
-        return self.requests if rules_make_no_difference(self.pod) else pod_requests(self.pod, rules)
+        by_any = self._by_any_rules
+        if by_any is None:
+            by_any = self._by_any_rules = rules_make_no_difference(self.pod)
+        return self.requests if by_any else pod_requests(self.pod, rules)
 
     @property
     def requests_signature(self) -> Hashable | None:

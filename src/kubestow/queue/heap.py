@@ -71,15 +71,17 @@ class PodHeap:
     def first(self, most: int) -> list[QueuedPod]:
         """The least pods in order, at most so many, which all stay."""
         found: list[QueuedPod] = []
+        heap, push, pop = self._heap, heapq.heappush, heapq.heappop
         # Whatever comes next is below something that came before.
-        frontier = [(self._heap[0], 0)] if self._heap else []
+        frontier = [(heap[0], 0)] if heap else []
         while frontier and len(found) < most:
-            (_, sequence, uid), place = heapq.heappop(frontier)
+            (_, sequence, uid), place = pop(frontier)
             live = self._live.get(uid)
             if live and live[0] == sequence:
                 found.append(live[1])
-            for below in range(2 * place + 1, min(2 * place + 3, len(self._heap))):
-                heapq.heappush(frontier, (self._heap[below], below))
+            for below in (2 * place + 1, 2 * place + 2):
+                if below < len(heap):
+                    push(frontier, (heap[below], below))
         return found
 
     def pop(self) -> QueuedPod | None:
