@@ -303,6 +303,14 @@ def test_nothing_is_written_for_a_file_that_is_wrong(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_nothing_is_left_of_a_run_that_fails(write: Write, tmp_path: Path) -> None:
+    """An event about a node that is not there is noticed only when it is due."""
+    spec = "duration: 5m\nevents: [{at: 1m, drain: {names: [missing]}}]"
+    ran = CliRunner().invoke(main, ["simulate", write(spec), "--out", str(tmp_path / "out")])
+    assert (ran.exit_code, list((tmp_path / "out").iterdir())) == (1, [])
+    assert "an event at 60 s is about a node that is not there: missing" in ran.output
+
+
 def test_an_interrupted_run_reports_what_ran(tmp_path: Path) -> None:
     """Ctrl-C: results until then, marked as incomplete."""
     (tmp_path / "s.yaml").write_text(EXAMPLE)

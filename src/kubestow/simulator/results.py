@@ -5,9 +5,10 @@ It holds nothing that depends on the machine, so the same inputs, seed and versi
 
 import csv
 import io
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -84,6 +85,8 @@ def summary(tree: dict[str, Any]) -> list[str]:
             f"Requested on average: {use['cpu']['mean']:.0%} of CPU, {use['memory']['mean']:.0%} of memory, "
             f"on {use['nodes']['mean']:.4g} nodes; fragmentation {use['fragmentation']['mean']:.0%}."
         )
+    if use and not use["nodes"]["max"]:
+        lines.append("There was no node at any time.")
     lines += [f"  {one['pod']}: {one['message'] or 'was not tried yet'}" for one in tree["pending"][:5]]
     if pods["pending"] > 5:
         lines.append(f"  ... and {pods['pending'] - 5} more that wait")
@@ -128,8 +131,19 @@ def as_parquet(samples: list[Sample]) -> bytes | None:
     return bytes(output.getvalue())
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is there completely or not at all."""
+@contextmanager
+def whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to be written that is there completely in the end, or not at all."""
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    os.replace(part, path)
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write all of a file."""
+    with whole(path) as file:
+        file.write(content)

@@ -11,7 +11,7 @@ from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.simulator import report
 from kubestow.simulator.decision_lines import NODES, RECORD_BYTES, DecisionLines
 from kubestow.simulator.measuring import Measures
-from kubestow.simulator.results import as_csv, as_json, as_parquet, results, write_whole
+from kubestow.simulator.results import as_csv, as_json, as_parquet, results, whole, write_whole
 from kubestow.simulator.simulation import Simulation
 
 Progress = Callable[[float, float, int], None]
@@ -71,12 +71,10 @@ def run(
     with source.simulation(**settings, record_bytes=RECORD_BYTES) as simulation, _seldom_collecting():
         assert simulation.decisions is not None
         out.mkdir(parents=True, exist_ok=True)
-        part = out / f".{DECISIONS}.part"
-        with part.open("wb") as file, nullcontext() if watching is None else watching(simulation):
+        with whole(out / DECISIONS) as file, nullcontext() if watching is None else watching(simulation):
             decisions = DecisionLines(simulation.decisions, file.write, decision_nodes)
             done = _run(source, simulation, progress)
             decisions.finish()
-        part.replace(part.with_name(DECISIONS))
     write(done, out, name)
     return done
 

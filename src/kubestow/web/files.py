@@ -27,6 +27,7 @@ from kubestow.explaining.world import Setup
 from kubestow.model.pod_groups import PodGroup
 from kubestow.model.timestamps import parse_time
 from kubestow.plugin.loading import PluginCollection
+from kubestow.simulator.results import whole
 from kubestow.simulator.running import DECISIONS
 from kubestow.simulator.simulation import Simulation
 from kubestow.web import scenes
@@ -65,16 +66,13 @@ class Header(msgspec.Struct):
 @contextmanager
 def kept(simulation: Simulation, folder: Path, every: float, configuration: dict[str, Any]) -> Iterator[None]:
     """Write the moments of a simulation to a folder, one every so many seconds and one at the end."""
-    path = folder / MOMENTS
-    part = path.with_name(f".{MOMENTS}.part")
     # Without a time in it, the same simulation gives the same bytes.
-    with part.open("wb") as raw, gzip.GzipFile("", "wb", _FAST, raw, mtime=0) as file:
+    with whole(folder / MOMENTS) as raw, gzip.GzipFile("", "wb", _FAST, raw, mtime=0) as file:
         moments = _Keeping(simulation, cast("BinaryIO", file), every)
         file.write(msgspec.json.encode(Header("moments", VERSION, configuration)) + b"\n")
         moments.look(simulation)
         yield
         moments.write(anyway=True)
-    part.replace(path)
     scenes.write(scenes.collected(simulation.core), folder)
 
 
