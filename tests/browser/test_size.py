@@ -89,7 +89,7 @@ def test_5000_nodes_fit_on_one_screen(browser: Browser, cluster: Up) -> None:
 
 
 def test_10000_pending_pods_scroll(browser: Browser, cluster: Up) -> None:
-    """Only rows in sight are in the document; the end is one key away, and a filter finds one of them."""
+    """Only rows in sight are in the document, and they are reused; the end is one key away, and a filter finds one."""
     with told(browser, cluster, queue=crowded) as page:
         go(page, "#/queue?sort=pod")
         table = page.get_by_role("grid")
@@ -102,6 +102,10 @@ def test_10000_pending_pods_scroll(browser: Browser, cluster: Up) -> None:
         page.mouse.move(700, 500)
         page.mouse.wheel(0, -36 * 5_000)
         expect(page.get_by_text("pod-04990")).to_be_visible()
+        page.evaluate("document.querySelectorAll('.lines .line').forEach((row) => { row.kept = true })")
+        page.mouse.wheel(0, 36 * 1_000)
+        expect(page.get_by_text("pod-05990")).to_be_visible()
+        assert page.evaluate("[...document.querySelectorAll('.lines .line')].every((row) => row.kept)")
         page.get_by_label("Filter the queue").fill("pod-07777")
         expect(table.get_by_role("row")).to_have_count(2)
 

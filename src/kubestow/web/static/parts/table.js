@@ -29,9 +29,9 @@ export function Table({ rows, columns, id, order, onOrder, onOpen, chosen, label
 	const slim = width > 0 && width < 640;
 	const shown = useMemo(() => (slim ? columns.filter((column) => column.narrow) : columns), [columns, slim]);
 	const lines = useMemo(() => sorted(rows, columns, order), [rows, columns, order]);
-	const first = Math.max(0, Math.floor(top / ROW) - 6);
-	const last = Math.min(lines.length, Math.ceil((top + height) / ROW) + 6);
-	const places = Math.ceil(height / ROW) + 14;
+	const places = Math.ceil(height / ROW) + 12;
+	const first = Math.max(0, Math.min(lines.length - places, Math.floor(top / ROW) - 6));
+	const last = Math.min(lines.length, first + places);
 	const template = { gridTemplateColumns: shown.map((column) => (slim && column.small) || column.width || "1fr").join(" ") };
 
 	useEffect(() => setActive((was) => Math.min(was, lines.length - 1)), [lines.length]);
