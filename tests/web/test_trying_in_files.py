@@ -128,6 +128,8 @@ def test_broken_objects_are_named(folder: Path, tmp_path: Path, text: str) -> No
     status, tree = post(tmp_path, "/try", POD)
     assert status == 400
     assert f"{tmp_path / OBJECTS}: the objects cannot be read" in tree["message"]
+    (groups,) = ask(Site(Api([read(tmp_path)])), "/groups")
+    assert groups["rows"] == []
 
 
 def test_a_plugin_that_is_missing_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ A file that is not complete is not there: it gets its name when the simulation i
 import gzip
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from kubestow.config import ConfigError, Features
 from kubestow.config.features import SCHEDULING_GATES, FeatureGateError
 from kubestow.decisions.reading import Query
 from kubestow.decisions.schema import Decision
-from kubestow.explaining.world import Setup
+from kubestow.explaining.world import ExplainError, Setup
 from kubestow.model.pod_groups import PodGroup
 from kubestow.model.timestamps import parse_time
 from kubestow.plugin.loading import PluginCollection
@@ -143,7 +143,14 @@ def _bench(objects: Path, told: dict[str, Any], run: Run, plugins: PluginCollect
     configuration = config.load(told.get("yaml", ""), features, plugins)
     setup = Setup(configuration, features, plugins.register(in_tree_registry()))
     scene = Scene(setup, cache(partial(scenes.read, objects)), run.history.end)
-    run.groups = lambda: (obj for obj in scene.objects() if isinstance(obj, PodGroup))
+
+    def groups() -> list[PodGroup]:
+        # Objects that cannot be read are told of where something is tried.
+        with suppress(ExplainError):
+            return [obj for obj in scene.objects() if isinstance(obj, PodGroup)]
+        return []
+
+    run.groups = groups
     return Bench(lambda: scene, run.decisions, lambda: plugins)
 
 
