@@ -243,6 +243,8 @@ def test_partitions_share_counters() -> None:
     assert got(offered, claim("c")) == []
     off = Features(dra_partitionable_devices=False)
     assert got(device_slice("n", partitions(1)), claim("c"), features=off) == []
+    mixed = device_slice("n", [*partitions(1), device("whole")], pool="p", name="b", slices=2)
+    assert names(got(mixed, counters, claim("c"), features=off)) == ["p/whole"]
 
 
 def test_counters_that_do_not_exist() -> None:

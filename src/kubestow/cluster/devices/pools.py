@@ -116,11 +116,11 @@ class Pool:
 
     def set(self, entry: SliceEntry) -> None:
         self.remove(entry.name)
-        if entry.uses_partitions and not self._partitions:
-            # It may mean something else than it says.
-            return
         self.slices[entry.name] = entry
         self._generations[entry.generation] += 1
+        if entry.uses_partitions and not self._partitions:
+            # It may mean something else than it says; but the pool is not complete without it.
+            return
         if entry.shared_counters:
             self.counters[entry.name] = entry
         elif entry.node_name:
