@@ -217,6 +217,15 @@ def test_capacity_requests_need_their_feature() -> None:
     assert why(plugin, cluster, claiming("p", "d")).endswith(f"claim default/d, subrequest o: {problem}")
 
 
+def test_distinct_attributes_need_one_of_two_features() -> None:
+    """With shares or binding conditions kube-scheduler has an allocator that knows them."""
+    wanted = claim("c", exactly(1), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}])
+    shares_off = Features(dra_consumable_capacity=False)
+    both_off = Features(dra_consumable_capacity=False, dra_device_binding_conditions=False)
+    assert why(*world(wanted, features=shares_off), claiming("p", "c")) == "cannot allocate all claims"
+    assert "constraint #0: empty constraint" in why(*world(wanted, features=both_off), claiming("p", "c"))
+
+
 @pytest.mark.parametrize("kind", [ResourceClaim, ResourceSlice, DeviceClass])
 def test_devices_that_cannot_be_seen(kind: type) -> None:
     """Where the API server does not serve claims, classes or slices, pods with claims are tried, and told."""

@@ -94,15 +94,16 @@ class Compiler:
         self._classes = classes
         self._selectors = selectors
         self._features = features
+        ready = features.dra_device_binding_conditions and features.dra_resource_claim_device_status
+        # kube-scheduler's oldest allocator, which serves where both are off, does not.
+        self._knows_distinct = features.dra_consumable_capacity or ready
 
     def compile(self, claim: ResourceClaim) -> WantedClaim:
         spec = claim.spec.devices
         requests = tuple(self._request(request, claim) for request in spec.requests)
         constraints = []
         for number, constraint in enumerate(spec.constraints):
-            if constraint.matchAttribute is None and (
-                constraint.distinctAttribute is None or not self._features.dra_consumable_capacity
-            ):
+            if constraint.matchAttribute is None and (constraint.distinctAttribute is None or not self._knows_distinct):
                 problem = f"constraint #{number}: empty constraint (unsupported constraint type?)"
                 raise AllocationError(f"claim {key_of(claim)}, {problem}")
             constraints.append(Constraint(constraint))
