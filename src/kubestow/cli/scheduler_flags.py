@@ -55,7 +55,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("config", types.STRING, "", "The configuration file (KubeSchedulerConfiguration, YAML or JSON).",
              differs="a changed file is taken over without a restart, unless --reload=off"),
         Flag("master", types.STRING, "", "The address of the API server; wins over the one in the kubeconfig."),
-        Flag("write-config-to", types.STRING, "", "Write the configuration to this file, complete, and exit."),
+        Flag("write-config-to", types.STRING, "", "Write the configuration to this file, complete, and exit.",
+             differs="needs no cluster, and does not look at flags about serving"),
     ),
     "Plugin": (
         Flag("plugin", types.STRINGS, (), "Plugins of your own: a Python file, or a module. The configuration enables "
