@@ -76,6 +76,12 @@ def test_what_is_wrong_is_told_with_file_line_and_field(write: Write, spec: str,
         read([write(spec)])
 
 
+def test_a_list_that_is_not_a_list_of_kubectl_is_told_as_such(write: Write) -> None:
+    """As jq makes it of kubectl's items."""
+    with pytest.raises(ObjectsError, match=r"s\.json.*: is a list; write what is in it as the items of a List"):
+        read([write("", "s.json", head='[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]')])
+
+
 def test_another_version_is_refused(write: Write) -> None:
     """The message says which one is read."""
     with pytest.raises(ObjectsError, match=r"line 1: apiVersion: is 'kubestow.dev/v9'; this program reads"):

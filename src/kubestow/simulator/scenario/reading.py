@@ -120,7 +120,9 @@ def _read_source(source: Source, scenario: Scenario, problems: list[str], found:
             except (AttributeError, KeyError, TypeError) as error:
                 problems.append(f"{document.place}: a document of another tool, but not shaped as its are: {error}")
                 continue
-            if not isinstance(tree, dict) or not tree.get("kind") or not tree.get("apiVersion"):
+            if isinstance(tree, list):
+                problems.append(f"{document.place}: is a list; write what is in it as the items of a List (kind: List)")
+            elif not isinstance(tree, dict) or not tree.get("kind") or not tree.get("apiVersion"):
                 problems.append(f"{document.place}: needs apiVersion and kind, such as {API_VERSION} and {KIND}")
             elif tree["kind"] == KIND and str(tree.get("apiVersion", "")).startswith("kubestow.dev/"):
                 if found:
