@@ -250,10 +250,13 @@ def full_disk(row: Row, folder: Path, _: Planes, times: int) -> None:
                 try:
                     status, _ = world.api.call("POST", PODS, pod(name, cpu="1m"))
                 except (OSError, http.client.HTTPException):
-                    break
+                    continue  # the connection to the server that was killed
                 if status == 201:
                     kept.append(name)
+            row.faults["writes acknowledged"] += len(kept)
             row.faults["writes refused"] += 200 - len(kept)
+            if not 0 < len(kept) < 200:
+                row.other.append(f"{len(kept)} of 200 writes were acknowledged on a disk that fills up")
             row.faults["disk full"] += 1
             plane.kill()
             plane.file_size = 0
