@@ -222,8 +222,10 @@ def test_distinct_attributes_need_one_of_two_features() -> None:
     wanted = claim("c", exactly(1), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}])
     shares_off = Features(dra_consumable_capacity=False)
     both_off = Features(dra_consumable_capacity=False, dra_device_binding_conditions=False)
-    assert why(*world(wanted, features=shares_off), claiming("p", "c")) == "cannot allocate all claims"
-    assert "constraint #0: empty constraint" in why(*world(wanted, features=both_off), claiming("p", "c"))
+    plugin, cluster = world(wanted, features=shares_off)
+    assert why(plugin, cluster, claiming("p", "c")) == "cannot allocate all claims"
+    plugin, cluster = world(wanted, features=both_off)
+    assert "constraint #0: empty constraint" in why(plugin, cluster, claiming("p", "c"))
 
 
 @pytest.mark.parametrize("kind", [ResourceClaim, ResourceSlice, DeviceClass])
