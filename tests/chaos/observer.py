@@ -63,7 +63,7 @@ class Observer:
         """Looks once more at everything, and at the audit log."""
         self._stopped.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(120)
         for kind in KINDS:
             self._list(kind)
         self._api.close()

@@ -154,8 +154,9 @@ class Api:
         return response.status, json.loads(text) if text.startswith(b"{") else text.decode()
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
 
     def insist(self, method: str, path: str, body: Any = None, seconds: float = 60.0) -> tuple[int, Any]:
         """Asks again while the server is away or too busy."""
