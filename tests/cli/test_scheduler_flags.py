@@ -167,6 +167,10 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
         (("--config=/no/such/file",), "/no/such/file: cannot be read"),
         (("--kubeconfig=/no/such/file",), "/no/such/file: no such file"),
         (("--leader-elect-renew-deadline=20s",), "leaderElection.leaseDuration"),
+        (
+            ("--leader-elect-retry-period=9s",),
+            "leaderElection.renewDeadline: must be longer than 1.2 times retryPeriod",
+        ),
         (("--leader-elect-resource-name=",), "leaderElection.resourceName: must not be empty"),
         (("--secure-port=70000", "--master=http://127.0.0.1:1"), "--secure-port: 70000 is not a port"),
         (

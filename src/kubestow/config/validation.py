@@ -53,6 +53,13 @@ def _percentage_problems(percentage: int | None, path: str) -> Iterator[Problem]
         yield Problem(path, f"must be from 0 to 100, not {percentage}")
 
 
+def unrenewable(election: LeaderElection) -> Iterator[Problem]:
+    """A lease that could not be renewed: kube-scheduler takes such a configuration for valid, and ends at its start."""
+    if election.leaderElect and election.renewDeadline <= _RETRY_JITTER * election.retryPeriod:
+        message = f"must be longer than {_RETRY_JITTER} times retryPeriod ({election.retryPeriod})"
+        yield Problem("leaderElection.renewDeadline", f"{message}, not {election.renewDeadline}")
+
+
 def _leader_election_problems(election: LeaderElection) -> Iterator[Problem]:
     if not election.leaderElect:
         return
@@ -63,9 +70,6 @@ def _leader_election_problems(election: LeaderElection) -> Iterator[Problem]:
     if election.leaseDuration <= election.renewDeadline:
         message = f"must be longer than renewDeadline ({election.renewDeadline}), not {election.leaseDuration}"
         yield Problem("leaderElection.leaseDuration", message)
-    if election.renewDeadline <= _RETRY_JITTER * election.retryPeriod:
-        message = f"must be longer than {_RETRY_JITTER} times retryPeriod ({election.retryPeriod})"
-        yield Problem("leaderElection.renewDeadline", f"{message}, not {election.renewDeadline}")
     for name in ("resourceName", "resourceNamespace"):
         if not getattr(election, name):
             yield Problem(f"leaderElection.{name}", "must not be empty")
