@@ -323,6 +323,11 @@ def many_pods(row: Row, folder: Path, planes: Planes, count: int) -> None:
         world.add_pods(count)
         row.faults["pods at once"] += row.pods
         world.schedule(proxied=False)
+        # While more events wait than there is room for, new ones are dropped: what is told comes after the crowd.
+        end = time.monotonic() + 600.0
+        while world.observer.bound < row.pods - 1 and time.monotonic() < end:
+            time.sleep(0.2)
+        time.sleep(min(60.0, count / 1000))
         world.settle(600.0)
         _note_death(world)
 
