@@ -9,11 +9,11 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import asdict
 
 from kubestow.cli.policy_source import WARNING, policy_source
 from kubestow.cli.scheduler_flags import FLAGS

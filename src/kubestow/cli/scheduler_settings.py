@@ -4,10 +4,10 @@ A configuration file wins over the deprecated flags; the flags about leader elec
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kubestow import config
@@ -45,8 +45,7 @@ class Flags:
         return sorted(self._values.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """What a scheduler is run with."""
 
     flags: Flags

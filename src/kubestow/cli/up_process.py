@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import click
+import msgspec
 import uvloop
 from msgspec.structs import replace
 from rich.console import Console
@@ -99,7 +100,7 @@ def run(settings: Settings) -> None:
     full_screen = console.is_terminal and not console.is_dumb_terminal and settings.logs.verbosity == NO_NEWS
     warnings = _Warnings(passed_on=not full_screen)
     # Without -v only what goes wrong is logged; but whoever changes a file wants to know that it was taken.
-    logs = dataclasses.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reloading", 0)))
+    logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reloading", 0)))
     output = LogOutput(logs, err=warnings)
     output.open()
     try:

@@ -5,12 +5,12 @@ Order: an explicit --kubeconfig; else $KUBECONFIG; else the service account of t
 """
 
 import asyncio
-import dataclasses
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from kubestow.client import auth as auths
 from kubestow.client.api import Channel
@@ -20,6 +20,7 @@ from kubestow.client.execplugin import ExecAuth, ExecPlugin
 from kubestow.client.oidc import OidcAuth, OidcSettings
 from kubestow.client.pool import Pool
 from kubestow.client.proxies import parse_proxy, proxy_from_environment
+from kubestow.client.secretive import Secretive
 from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.model.clock import Clock
 from kubestow.reporting.metrics.client import ClientMetrics
@@ -31,27 +32,25 @@ More bind no more pods a second, but a burst of writes makes an API server drop 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Secretive, frozen=True):
     """One user's credentials as written down; at most one kind is set, a certificate aside."""
 
-    token: str = field(default="", repr=False)
+    token: str = ""
     token_file: str = ""
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     plugin: ExecPlugin | None = None
     oidc: OidcSettings | None = None
     impersonation: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """A server and an identity; `source` names where they were found, for error messages."""
 
     source: str
     server: str
-    tls: TlsSettings = field(default_factory=TlsSettings)
-    identity: Identity = field(default_factory=Identity)
+    tls: TlsSettings = msgspec.field(default_factory=TlsSettings)
+    identity: Identity = msgspec.field(default_factory=Identity)
     proxy_url: str = ""
     server_field: str = "server"
     namespace: str = ""
@@ -64,7 +63,7 @@ def override_server(access: Access | None, master: str) -> Access:
     """The same identity at another address."""
     if access is None:
         return Access(source="flags", server=master, server_field="--master")
-    return dataclasses.replace(access, server=master, server_field="--master")
+    return msgspec.structs.replace(access, server=master, server_field="--master")
 
 
 def open_channel(

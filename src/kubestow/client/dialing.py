@@ -4,8 +4,9 @@ import asyncio
 import math
 import socket
 import ssl
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+import msgspec
 
 from kubestow.client.connection import Connection
 from kubestow.client.errors import CredentialsError
@@ -18,8 +19,7 @@ CONNECT_SECONDS = 10.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """A server URL taken apart; `prefix` is the path in front of every API path."""
 
     scheme: str

@@ -12,8 +12,9 @@ is named renews it, until the server names another as the one to come.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubestow.client.leases import LeaseLock, Record
 from kubestow.model.clock import Clock
@@ -27,8 +28,7 @@ log = get_logger(__name__)
 JITTER = 1.2
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """How long a lease lasts, how long the leader tries to renew it, how often anyone tries; in seconds."""
 
     lease: float = 15.0

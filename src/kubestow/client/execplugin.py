@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ import msgspec
 from kubestow.client.auth import Expiring, bearer
 from kubestow.client.errors import CredentialsError
 from kubestow.client.pool import Pool
+from kubestow.client.secretive import Secretive
 from kubestow.client.tls import Certificate, TlsContexts
 from kubestow.model.clock import Clock
 from kubestow.reporting.metrics.client import ClientMetrics
@@ -25,14 +25,13 @@ from kubestow.reporting.metrics.client import ClientMetrics
 PLUGIN_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class ExecPlugin:
+class ExecPlugin(Secretive, frozen=True):
     """How to run it; `place` is where the kubeconfig has it."""
 
     command: str
     api_version: str
     args: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    env: tuple[tuple[str, str], ...] = ()
     install_hint: str = ""
     interactive_mode: str = "IfAvailable"
     cluster: Mapping[str, Any] | None = None

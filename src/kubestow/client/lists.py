@@ -4,7 +4,6 @@ From the API server's cache (resourceVersion=0 or a known version) a list comes 
 of 500. When a continue token expires midway, the whole is asked for once more without pages.
 """
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
@@ -27,8 +26,7 @@ class _Page(Base, Generic[T], frozen=True):
     items: list[T]
 
 
-@dataclass(frozen=True, slots=True)
-class Listed(Generic[T]):
+class Listed(msgspec.Struct, Generic[T], frozen=True):
     """All objects of a resource at one version; `in_pages` tells that the server cut the list."""
 
     objects: list[T]

@@ -9,7 +9,6 @@ import base64
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -23,6 +22,7 @@ from kubestow.client.dialing import Dialer, parse_server
 from kubestow.client.errors import CredentialsError
 from kubestow.client.pool import Pool
 from kubestow.client.proxies import proxy_from_environment
+from kubestow.client.secretive import Secretive
 from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.model.clock import Clock
 from kubestow.model.failures import ApiError, TransportError
@@ -36,14 +36,13 @@ PROVIDER_SECONDS = 30.0
 _LEEWAY = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class OidcSettings:
+class OidcSettings(Secretive, frozen=True):
     """The `auth-provider` entry of a user: its kubeconfig, its place there, its settings."""
 
     kubeconfig: str
     user: str
     place: str
-    config: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    config: tuple[tuple[str, str], ...] = ()
 
 
 class _Discovery(msgspec.Struct):

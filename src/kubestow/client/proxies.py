@@ -8,24 +8,23 @@ import asyncio
 import base64
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from kubestow.client.errors import CredentialsError
+from kubestow.client.secretive import Secretive
 from kubestow.model.failures import ConnectError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 _LONGEST_ANSWER = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(Secretive, frozen=True):
     scheme: str
     host: str
     port: int
     user: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
 
 
 def parse_proxy(url: str, source: str, named: str) -> Proxy:

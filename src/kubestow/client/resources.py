@@ -1,9 +1,10 @@
 """What can be listed and watched: where it is, the Struct its objects decode to, and how much it is needed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlencode
+
+import msgspec
 
 from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.model.node import Namespace, Node
@@ -43,8 +44,7 @@ class ApiObject(Protocol):
 T = TypeVar("T", bound=ApiObject)
 
 
-@dataclass(frozen=True, slots=True)
-class Resource(Generic[T]):
+class Resource(msgspec.Struct, Generic[T], frozen=True):
     """A resource across all namespaces.
 
     Where the server lacks it there are no such objects, and the scheduler goes on, unless it is part of the core API,

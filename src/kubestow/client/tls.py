@@ -7,23 +7,23 @@ certificates are picked up by the next connection.
 import os
 import ssl
 import tempfile
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kubestow.client.errors import CredentialsError
+from kubestow.client.secretive import Secretive
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Secretive, frozen=True):
     """A certificate and its key, each as PEM or as the path of a PEM file; data wins."""
 
     cert_data: bytes | None = None
-    key_data: bytes | None = field(default=None, repr=False)
+    key_data: bytes | None = None
     cert_file: str = ""
     key_file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TlsSettings:
+class TlsSettings(msgspec.Struct, frozen=True):
     """As written in a kubeconfig; `source` names it in errors."""
 
     source: str = ""

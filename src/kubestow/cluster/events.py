@@ -9,9 +9,10 @@ narrower one; a registration for UPDATE_NODE_LABEL does not hear an UPDATE that 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
 from typing import Any
+
+import msgspec
 
 from kubestow.model.pod import Pod
 
@@ -62,8 +63,7 @@ def _action_label(action: Action) -> str:
     return "|".join("".join(word.title() for word in part.split("_")) for part in name.split("|"))
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(msgspec.Struct, frozen=True):
     """Something that happened, or, in a registration, a set of things that may happen."""
 
     resource: str
@@ -73,7 +73,7 @@ class ClusterEvent:
 
     def __post_init__(self) -> None:
         if not self.label:
-            object.__setattr__(self, "label", f"{self.resource}{_action_label(self.action)}")
+            msgspec.structs.force_setattr(self, "label", f"{self.resource}{_action_label(self.action)}")
 
     def __hash__(self) -> int:
         return hash(self.label)
@@ -113,13 +113,12 @@ An exception counts as yes: a pod must not be stranded by a faulty hint.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(msgspec.Struct, frozen=True):
     """A plugin's wish to hear of an event; without a hint, every such event is worth another attempt."""
 
     event: ClusterEvent
-    hint: Hint | None = field(default=None, compare=False)
-    alike: bool = field(default=False, compare=False)
+    hint: Hint | None = None
+    alike: bool = False
     """The hint looks at no more of a waiting pod than its namespace, labels, owners and spec, and whether it is the
     very pod that the event is about; so it is asked once for many pods that are alike."""
 

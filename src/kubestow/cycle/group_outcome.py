@@ -1,7 +1,9 @@
 """What the cycle of a pod group comes to, and what was tried on the way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.outcome import Failed, Outcome, Placed
@@ -15,8 +17,7 @@ WAITS_FOR_PREEMPTION = f"{UNSCHEDULABLE_GROUP}, pod group is waiting for preempt
 _ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(msgspec.Struct, frozen=True):
     """One placement that was tried, for those who want to know why it was not to be."""
 
     placement: str
@@ -28,8 +29,7 @@ class Tried:
     """What kept the others from it, each message once; empty if all fit, or nobody asks."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupOutcome:
+class GroupOutcome(msgspec.Struct, frozen=True):
     """How a group fared, and each of its pods."""
 
     code: Code
@@ -49,8 +49,7 @@ class GroupOutcome:
     """By pod, what its cycle left; of those that were not tried, nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """A group tried within one placement: what is Placed is taken, until it is given back."""
 
     code: Code
@@ -59,13 +58,13 @@ class Trial:
     placement: str = ""
     """Its name."""
     waits_for_preemption: bool = False
-    preempting: dict[int, Failed] = field(default_factory=dict)
+    preempting: dict[int, Failed] = msgspec.field(default_factory=dict)
     """By number, pods that are placed as if their victims were gone, and how they failed before."""
-    nominations: list[tuple[Pod, str]] = field(default_factory=list)
+    nominations: list[tuple[Pod, str]] = msgspec.field(default_factory=list)
     """Pods that were nominated to a node before they were placed."""
     other_plugins: frozenset[str] = frozenset()
     """Who rejected pods of the group in other trials."""
-    traces: list[Trace | None] = field(default_factory=list)
+    traces: list[Trace | None] = msgspec.field(default_factory=list)
     """What the cycles of the pods left."""
 
     @property

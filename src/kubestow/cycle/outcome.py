@@ -1,8 +1,9 @@
 """What a scheduling cycle comes to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.trace import Trace
@@ -17,8 +18,7 @@ def none_available(count: int, reasons: Mapping[str, int]) -> str:
     return f"0/{count} nodes are available: {counted}." if counted else f"0/{count} nodes are available:"
 
 
-@dataclass(slots=True)
-class Placed:
+class Placed(msgspec.Struct):
     """A node was found; the pod is assumed there, and what it needs is reserved. It may still have to wait."""
 
     pod: PodInfo
@@ -28,7 +28,7 @@ class Placed:
     evaluated: int
     """How many nodes had to be looked at until enough were found."""
     feasible: int
-    waits: dict[str, float] = field(default_factory=dict)
+    waits: dict[str, float] = msgspec.field(default_factory=dict)
     """Plugins whose permission is still missing, and how many seconds each may take."""
     waits_for: str = ""
     """In the words of the last of them."""
@@ -38,8 +38,7 @@ class Placed:
     """What whoever follows the binding has to remember."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """No node was found, or the one found could not be taken."""
 
     code: Code

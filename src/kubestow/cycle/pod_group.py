@@ -10,11 +10,11 @@ have a node. Pods that find none then are left over, and wait for room by themse
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo

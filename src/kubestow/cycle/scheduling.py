@@ -8,10 +8,10 @@ extenders are to be asked, it is whoever runs it that waits.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.order import enough_nodes, first_passing

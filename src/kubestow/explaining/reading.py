@@ -4,11 +4,11 @@ Every resource that the scheduler watches is listed once. What the caller may no
 a note says so; without nodes there is nothing to say.
 """
 
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient

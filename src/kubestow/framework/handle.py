@@ -1,8 +1,9 @@
 """What a plugin is given: the cluster to look at, and the few things it may do."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.nominated import NominatedPods
@@ -106,8 +107,7 @@ class Nominator(Protocol):
     def nominated_rows(self, table: NodeTable) -> NominatedPods: ...
 
 
-@dataclass(slots=True)
-class Handle:
+class Handle(msgspec.Struct):
     """Handed to every plugin when it is made."""
 
     cluster: Cluster

@@ -1,9 +1,10 @@
 """A profile: the plugins of one scheduler name, made from its configuration, at each point in order."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubestow.cluster.events import ANYTHING, Registration
 from kubestow.config import configuration, expansion

@@ -8,8 +8,9 @@ The conditions are open (`terms`), so that an evaluator can go through all nodes
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from kubestow.model.label_syntax import aggregate, invalid, unsupported
 from kubestow.model.labels import (
@@ -36,8 +37,7 @@ _LABEL_OPERATORS = {
 _FIELD_OPERATORS = {"In": Operator.EQUALS, "NotIn": Operator.NOT_EQUALS}
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTerm:
+class NodeTerm(msgspec.Struct, frozen=True):
     """Conditions on one node, all of which must hold."""
 
     labels: tuple[Requirement, ...] = ()
@@ -56,8 +56,7 @@ class NodeTerm:
         return not self.fields or not name or all(field.matches({NODE_NAME_FIELD: name}) for field in self.fields)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTerms:
+class NodeTerms(msgspec.Struct, frozen=True):
     """Terms of which one must match."""
 
     terms: tuple[NodeTerm, ...]
@@ -78,16 +77,14 @@ class NodeTerms:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredTerm:
+class PreferredTerm(msgspec.Struct, frozen=True):
     """A term worth so many points to nodes that meet it."""
 
     weight: int
     term: NodeTerm
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredNodeAffinity:
+class RequiredNodeAffinity(msgspec.Struct, frozen=True):
     """What a pod asks of its node: all labels of its nodeSelector, and one term of its required node affinity."""
 
     selector: Selector | None

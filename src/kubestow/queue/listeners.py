@@ -1,13 +1,13 @@
 """Which plugins of which profile listen to an event, with their hints."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubestow.cluster.events import Action, ClusterEvent, Hint, Registration, Resource, on
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(msgspec.Struct, frozen=True):
     """Who listens to one event."""
 
     hints: Mapping[str, Mapping[str, Sequence[Hint | None]]]

@@ -1,7 +1,6 @@
 """A pod in the queue, with what the queue remembers of its attempts."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,8 +12,7 @@ from kubestow.model.pod import Pod
 NOBODY: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True, eq=False)
-class QueuedPod:
+class QueuedPod(msgspec.Struct, eq=False):
     """A pod, and what its attempts came to."""
 
     pod: Pod

@@ -1,16 +1,16 @@
 """What the queue goes by: durations, and what the plugins of each profile have to say about waiting pods."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from kubestow.cluster.events import Registration
 from kubestow.framework.results import Rejection
 from kubestow.model.pod import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
+class QueueSettings(msgspec.Struct, frozen=True):
     """Durations in seconds."""
 
     initial_backoff: float = 1.0

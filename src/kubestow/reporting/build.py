@@ -2,7 +2,8 @@
 
 import platform
 import sys
-from dataclasses import dataclass
+
+import msgspec
 
 import kubestow
 
@@ -17,8 +18,7 @@ def _platform() -> str:
     return f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
 
 
-@dataclass(frozen=True)
-class BuildInfo:
+class BuildInfo(msgspec.Struct, frozen=True):
     """The version, in Kubernetes' terms; what Go says of its compiler, Python says of its interpreter."""
 
     git_version: str = f"v{KUBERNETES}+kubestow.{kubestow.__version__}"

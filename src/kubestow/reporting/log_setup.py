@@ -7,8 +7,9 @@ then news may be collected in a buffer, which is written when it is full, before
 
 import logging
 import sys
-from dataclasses import dataclass
 from typing import TextIO
+
+import msgspec
 
 from kubestow.reporting import logs
 from kubestow.reporting.log_formats import JsonFormatter, TextFormatter
@@ -20,8 +21,7 @@ LIBRARIES = 4
 """The verbosity from which on libraries may tell as much as the project's own modules; before, only warnings."""
 
 
-@dataclass(frozen=True)
-class LogOptions:
+class LogOptions(msgspec.Struct, frozen=True):
     """The flags about logs."""
 
     format: str = "text"

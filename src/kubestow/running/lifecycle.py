@@ -9,7 +9,8 @@ is left to write is written, the lease is released. A lost lease is the opposite
 
 import asyncio
 import gc
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.client.candidate import Candidate
@@ -29,8 +30,7 @@ WRITING_SECONDS = 5.0
 """How long what is left to write (conditions, evictions, events) may take then."""
 
 
-@dataclass(slots=True)
-class Permission:
+class Permission(msgspec.Struct):
     """Whether this instance may write: only while it leads, and never again once it has ended."""
 
     elector: Elector | None
@@ -40,8 +40,7 @@ class Permission:
         return not self.ended and (self.elector is None or self.elector.may_act)
 
 
-@dataclass(frozen=True, slots=True)
-class Lifecycle:
+class Lifecycle(msgspec.Struct, frozen=True):
     """What is run, in which order, and how it ends."""
 
     scheduler: Scheduler
@@ -57,7 +56,7 @@ class Lifecycle:
     """Where the API server chooses the leader."""
     delays_watching: bool
     """Whether nothing is watched before the lease is held."""
-    synced: asyncio.Event = field(default_factory=asyncio.Event)
+    synced: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     """Set once everything there was at the start is known."""
 
     async def run(self) -> None:

@@ -5,7 +5,8 @@ Differences may be no mistake: changes that are still on their way. Those that s
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+
+import msgspec
 
 from kubestow.client.api import ApiClient
 from kubestow.client.lists import Lister
@@ -18,8 +19,7 @@ from kubestow.reporting.logs import get_logger
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(msgspec.Struct, frozen=True):
     """The parts that are looked at, and the client that asks the server."""
 
     cluster: Cluster

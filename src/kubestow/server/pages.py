@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
 import yaml
+from msgspec.structs import asdict
 
 from kubestow import config
 from kubestow.config import Features, SchedulerConfiguration

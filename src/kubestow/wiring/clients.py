@@ -5,7 +5,8 @@ The lease has its own connections, so that a server that is slow to bind pods ca
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient, Channel
@@ -21,8 +22,7 @@ _LEASE_REQUESTS = 4
 """Requests about the lease under way at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clients:
+class Clients(msgspec.Struct, frozen=True):
     """Who sends what; each has a rate limit of its own, as the configuration says."""
 
     watches: ApiClient

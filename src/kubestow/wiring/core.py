@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+
+import msgspec
 
 from kubestow.binding.conditions import Conditions
 from kubestow.binding.dispatcher import Dispatcher
@@ -36,8 +37,7 @@ from kubestow.scheduler import Decided, Observer, Scheduler
 from kubestow.wiring.profiles import build_profiles
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(msgspec.Struct, frozen=True):
     """What the core is given: time, chance, and somewhere to write."""
 
     clock: Clock
@@ -53,8 +53,7 @@ class Outside:
     """Who keeps what is decided, and why; None: nobody, and nothing is collected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(msgspec.Struct, frozen=True):
     """The parts of a scheduler, for those who drive or watch it."""
 
     cluster: Cluster

@@ -6,10 +6,11 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from kubestow.client.access import Access
 from kubestow.client.api import ApiClient
@@ -51,8 +52,7 @@ def _identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
-@dataclass(frozen=True)
-class ReloadOptions:
+class ReloadOptions(msgspec.Struct, frozen=True):
     """How configuration and plugins are reloaded."""
 
     plugins: PluginCollection
@@ -80,22 +80,21 @@ def _recorder(options: DecisionOptions, clock: Clock) -> "tuple[Recorder | None,
     return recorder, log
 
 
-@dataclass(frozen=True)
-class LiveOptions:
+class LiveOptions(msgspec.Struct, frozen=True):
     """What a live scheduler is made from."""
 
     configuration: SchedulerConfiguration
     access: Access
-    features: Features = field(default_factory=Features)
-    registry: Registry = field(default_factory=in_tree_registry)
+    features: Features = msgspec.field(default_factory=Features)
+    registry: Registry = msgspec.field(default_factory=in_tree_registry)
     longest_unschedulable: float = 300.0
     seed: int | None = None
     """Makes the choice among equally good nodes repeatable."""
-    identity: str = field(default_factory=_identity)
-    clock: Clock = field(default_factory=WallClock)
+    identity: str = msgspec.field(default_factory=_identity)
+    clock: Clock = msgspec.field(default_factory=WallClock)
     reload: ReloadOptions | None = None
     """None: everything stays as it is."""
-    decisions: DecisionOptions = field(default_factory=DecisionOptions)
+    decisions: DecisionOptions = msgspec.field(default_factory=DecisionOptions)
     tracing: "TracingOptions | None" = None
     """None: no spans are made."""
 

@@ -1,10 +1,9 @@
 """What flags say that a live scheduler is made from; light, so that flags are judged before the scheduler is loaded."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True)
-class DecisionOptions:
+class DecisionOptions(msgspec.Struct, frozen=True):
     """What is kept of decisions, and where it goes."""
 
     record_bytes: int = 0

@@ -2,8 +2,10 @@
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from kubestow.client.access import Access
 from kubestow.client.api import ApiClient
@@ -17,8 +19,7 @@ from kubestow.reporting.metrics.client import ClientMetrics
 from kubestow.wiring.clients import Clients, open_clients
 
 
-@dataclass(frozen=True, slots=True)
-class Watches:
+class Watches(msgspec.Struct, frozen=True):
     """The ways to the API server, and what is watched there."""
 
     clients: Clients

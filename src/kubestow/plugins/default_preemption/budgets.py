@@ -1,8 +1,9 @@
 """Disruption budgets: which pods of a node could not be evicted without breaking one."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.labels import Selector, SelectorError, compile_selector
@@ -17,8 +18,7 @@ class _Budget(NamedTuple):
     """Names of pods whose eviction is already counted."""
 
 
-@dataclass(slots=True)
-class Budgets:
+class Budgets(msgspec.Struct):
     """The budgets as they stand at some moment."""
 
     by_namespace: dict[str, list[_Budget]]

@@ -6,9 +6,9 @@ never will be.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kubestow.cluster.listers import Listers, Store, key_of
@@ -26,8 +26,7 @@ class BindingError(Exception):
     """The claims of a pod cannot be bound now; the message says why."""
 
 
-@dataclass(slots=True)
-class _Change:
+class _Change(msgspec.Struct):
     """An object as it is assumed to become, and the fields to write for that."""
 
     obj: Any
@@ -35,15 +34,14 @@ class _Change:
     written: bool = False
 
 
-@dataclass(slots=True)
-class Reservation:
+class Reservation(msgspec.Struct):
     """What is to be done about the claims of a pod on its node."""
 
     node: str
-    volumes: list[_Change] = field(default_factory=list)
+    volumes: list[_Change] = msgspec.field(default_factory=list)
     """Volumes that get a claim; each has its claim's key in `claim_keys`."""
-    claim_keys: list[str] = field(default_factory=list)
-    claims: list[_Change] = field(default_factory=list)
+    claim_keys: list[str] = msgspec.field(default_factory=list)
+    claims: list[_Change] = msgspec.field(default_factory=list)
     """Claims that get a node."""
 
     @property

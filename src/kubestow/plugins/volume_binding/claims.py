@@ -1,7 +1,8 @@
 """A pod's claims, sorted by what remains to be done about them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kubestow.cluster.listers import Listers, key_of
 from kubestow.model.claims import (
@@ -25,8 +26,7 @@ class UnusableClaimError(Exception):
     """A claim with which the pod can be scheduled nowhere; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class DelayedClaim:
+class DelayedClaim(msgspec.Struct, frozen=True):
     """A claim without a volume, whose class leaves it to the scheduler where that will be."""
 
     claim: PersistentVolumeClaim
@@ -46,16 +46,15 @@ class DelayedClaim:
         return None if asked is None else value(asked)
 
 
-@dataclass(slots=True)
-class PodClaims:
+class PodClaims(msgspec.Struct):
     """All claims of a pod.
 
     Claims that should have a volume by now, but do not, are `late`; with one of these, the delayed ones are not listed.
     """
 
-    bound: list[PersistentVolumeClaim] = field(default_factory=list)
-    delayed: list[DelayedClaim] = field(default_factory=list)
-    late: list[PersistentVolumeClaim] = field(default_factory=list)
+    bound: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
+    delayed: list[DelayedClaim] = msgspec.field(default_factory=list)
+    late: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
     @property
     def being_provisioned(self) -> list[DelayedClaim]:

@@ -6,9 +6,9 @@ with drivers that report it, enough storage.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count, row_numbers
@@ -44,8 +44,7 @@ class Provision(NamedTuple):
     pool: CSIStorageCapacity | None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """What was found out about some rows; positions are positions in them."""
 
     problems: IntArray

@@ -2,8 +2,8 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray, Rows, row_count
@@ -27,8 +27,7 @@ from kubestow.plugins.volume_binding.scoring import CapacityScorer
 _LATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")
 
 
-@dataclass(slots=True)
-class State:
+class State(msgspec.Struct):
     """A pod's claims and, once a node is chosen, what is to be done about them."""
 
     claims: PodClaims

@@ -2,8 +2,8 @@
 the driver reports how much storage it has where, have enough within the node's reach."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
@@ -17,8 +17,7 @@ from kubestow.model.storage import CSIStorageCapacity, TopologySelectorTerm
 from kubestow.plugins.volume_binding.claims import DelayedClaim
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True):
     """What a class can do for a claim on some rows."""
 
     possible: BoolArray

@@ -1,6 +1,6 @@
 """What runs here: the version, and which features are on."""
 
-from dataclasses import fields
+from msgspec.structs import fields
 
 from kubestow.config.features import GA, GATES, SCHEDULING_GATES, Features
 from kubestow.reporting.build import BuildInfo

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import yaml
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -18,13 +18,12 @@ class MetricOptionsError(ValueError):
     """A flag about metrics that cannot be set so; the message names the flag."""
 
 
-@dataclass(frozen=True)
-class MetricOptions:
+class MetricOptions(msgspec.Struct, frozen=True):
     """What the flags say. `MetricOptions()` serves everything."""
 
     disabled: frozenset[str] = frozenset()
     """Full names of metrics that are not served."""
-    allowed: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    allowed: Mapping[tuple[str, str], frozenset[str]] = msgspec.field(default_factory=dict)
     """By metric and label, the values that are shown; others are counted together as `unexpected`."""
 
 

@@ -3,10 +3,10 @@
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
