@@ -188,12 +188,29 @@ def test_what_is_not_http(garbage: bytes) -> None:
     run(main())
 
 
+def test_headers_without_end() -> None:
+    """A peer that sends nothing but headers does not take all memory."""
+
+    async def babble(request: Request, answer: Answer) -> None:
+        answer.raw(b"HTTP/1.1 200 OK\r\n")
+        for _ in range(40):
+            answer.raw(b"X-More: yes\r\n" * 4_096)
+            await asyncio.sleep(0.001)
+
+    async def main() -> None:
+        async with serving(babble) as server:
+            with opened(server) as channel, pytest.raises(BadAnswerError, match="headers of the answer are larger"):
+                await client_of(channel).request("POST", "/a", b"{}")
+
+    run(main())
+
+
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_answer_cut_into_pieces(cut: int) -> None:
     """An answer is the same wherever the network cuts it."""
 
     async def pieces(request: Request, answer: Answer) -> None:
-        whole = b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n" + b'{"some":"json"}'[:14]
+        whole = b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\nLOCATION: /b\r\n\r\n" + b'{"some":"json"}'[:14]
         answer.raw(whole[:cut])
         await asyncio.sleep(0.001)
         answer.raw(whole[cut:])
@@ -201,7 +218,9 @@ def test_answer_cut_into_pieces(cut: int) -> None:
     async def main() -> None:
         async with serving(pieces) as server:
             with opened(server) as channel:
-                assert (await client_of(channel).request("GET", "/a")).body == b'{"some":"json"'
+                response = await client_of(channel).request("GET", "/a")
+                assert response.body == b'{"some":"json"'
+                assert (response.header("location"), response.header("retry-after")) == ("/b", "")
 
     run(main())
 
@@ -247,14 +266,14 @@ def test_interim_answers_are_passed_over() -> None:
     """A 1xx answer is not the answer."""
 
     async def interim(request: Request, answer: Answer) -> None:
-        answer.raw(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
-        answer.reply(201, {"a": 1})
+        answer.raw(b"HTTP/1.1 103 Early Hints\r\nLocation: x\r\n\r\n")
+        answer.reply(201, {"a": 1}, Location="y")
 
     async def main() -> None:
         async with serving(interim) as server:
             with opened(server) as channel:
                 client = client_of(channel)
-                assert (await client.request("POST", "/a", b"{}")).status == 201
+                assert (await client.request("POST", "/a", b"{}")).header("location") == "y"
                 assert (await client.request("POST", "/a", b"{}")).status == 201
             assert server.connections == 1
 

@@ -7,7 +7,7 @@ server is away, busy or failing) is tried again with growing pauses; what is ref
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from msgspec.structs import replace
@@ -87,9 +87,9 @@ class Dispatcher:
         """How many writes that nobody waits for are under way."""
         return len(self._tasks)
 
-    async def bind(self, pod: Pod, node: str) -> None:
+    def bind(self, pod: Pod, node: str) -> Coroutine[Any, Any, None]:
         """Bind a pod. Not tried again here: the pod goes back to the queue, and all is looked at anew."""
-        await self._in_order(BINDING, pod.metadata.uid, self._api.bind, pod, node)
+        return self._in_order(BINDING, pod.metadata.uid, self._api.bind, pod, node)
 
     def patch_status(self, pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> None:
         """Write into a pod's status some time soon."""

@@ -110,14 +110,19 @@ class ApiClient:
             if auth is None:
                 auth = await self._renew(None, deadline)
             message = self._message(method, path, auth, body, content_type)
+            started = self._loop.time()
+            code, received = "<error>", 0
             try:
-                response = await self._attempt(method, message, deadline)
+                response = await self._pool.exchange((message,), deadline, leisurely=self._leisurely)
+                status, received = response.status, len(response.body)
+                code = str(status)
             except ConnectionLostError:
                 if method != "GET" or resent:
                     raise
                 resent = True
                 continue
-            status = response.status
+            finally:
+                self._count(method, code, self._loop.time() - started, len(message), received)
             if status < 300:
                 return response
             if status == 401 and not renewed:
@@ -169,18 +174,6 @@ class ApiClient:
             return b"%b%b%b\r\n" % (start, self._static, auth)
         tail = f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         return b"%b%b%b%b%b" % (start, self._static, auth, tail, body)
-
-    async def _attempt(self, method: str, message: bytes, deadline: float) -> Response:
-        started = self._loop.time()
-        code = "<error>"
-        received = 0
-        try:
-            response = await self._pool.exchange((message,), deadline, leisurely=self._leisurely)
-            code = str(response.status)
-            received = len(response.body)
-            return response
-        finally:
-            self._count(method, code, self._loop.time() - started, len(message), received)
 
     async def _open_stream(
         self, path: str, auth: bytes, deadline: float, sink: Sink
@@ -234,9 +227,9 @@ class ApiClient:
 
 def _retry_delay(response: Response) -> float | None:
     """Seconds after which the server wants to be asked again; dates and nonsense count as not given."""
-    if response.retry_after is None or (response.status != 429 and response.status < 500):
+    if response.status != 429 and response.status < 500:
         return None
     try:
-        return max(0.0, float(int(response.retry_after)))
+        return max(0.0, float(int(response.header("retry-after"))))
     except ValueError:
         return None

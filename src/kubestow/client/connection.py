@@ -15,6 +15,9 @@ import httptools
 
 from kubestow.model.failures import BadAnswerError, ConnectionLostError, TimedOutError, TransportError
 
+_END_OF_HEADERS = b"\r\n\r\n"
+_LARGEST_HEAD = 1024 * 1024
+
 
 class Sink(Protocol):
     """Takes the body of a stream as it arrives; `silence` is how long the next piece may take to come."""
@@ -28,14 +31,17 @@ class Sink(Protocol):
 class Response:
     """A complete answer; the body of a stream has gone to its sink."""
 
-    __slots__ = ("body", "location", "retry_after", "status")
+    __slots__ = ("_head", "body", "status")
 
-    def __init__(self, status: int, body: bytes, retry_after: str | None, location: str) -> None:
+    def __init__(self, status: int, body: bytes, head: bytes) -> None:
         self.status = status
         self.body = body
-        self.retry_after = retry_after
-        self.location = location
-        """Where the server wants to be asked instead, if it says so."""
+        self._head = head
+        """Begins with the headers. Hardly anybody asks for one, so they are left as they came."""
+
+    def header(self, name: str) -> str:
+        """The value of a header, by its name in small letters; empty if it is not there."""
+        return _header(self._head, name)
 
 
 class Connection(asyncio.Protocol):
@@ -57,10 +63,10 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._status = 0
         self._pieces: list[bytes] = []
-        self._retry_after: str | None = None
-        self._location = ""
-        self._until_close = True
+        self._head = b""
+        """What has come of an answer until its headers were complete."""
         self._answering = False
+        self._has_headers = False
         self.opened_at = loop.time()
         self.idle_since = self.opened_at
         self.served = 0
@@ -110,6 +116,11 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        if not self._has_headers:
+            self._head += data
+            if len(self._head) > _LARGEST_HEAD + len(data):
+                self._break(BadAnswerError(f"the headers of the answer are larger than {_LARGEST_HEAD} bytes"))
+                return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -123,7 +134,7 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._answering and self._until_close and exc is None and self._status >= 200:
+        if self._has_headers and exc is None and not _has_length(self._head):
             self._complete()
             return
         what = "in the middle of the answer" if self._answering else "before an answer came"
@@ -133,30 +144,17 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._answering = True
-        self._until_close = True
-        self._retry_after = None
-        self._location = ""
         self._collected = 0
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # Only four headers matter and their lengths differ from those of most others: cheap to pass over the rest.
-        length = len(name)
-        if length == 14 or length == 17:
-            if name.lower() in (b"content-length", b"transfer-encoding"):
-                self._until_close = False
-        elif length == 11 and name.lower() == b"retry-after":
-            self._retry_after = value.decode("latin-1")
-        elif length == 8 and name.lower() == b"location":
-            self._location = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self._status = status = self._parser.get_status_code()
+        self._has_headers = status >= 200
         if self._answer is None and status >= 200:
             self._break(BadAnswerError("the server answered without being asked"))
         elif status > 200:
             self._sink = None
         elif status == 200 and self._sink is not None and self._answer is not None and not self._answer.done():
-            self._answer.set_result(Response(200, b"", self._retry_after, self._location))
+            self._answer.set_result(Response(200, b"", self._head))
 
     def on_body(self, piece: bytes) -> None:
         if self._sink is None:
@@ -175,6 +173,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._status < 200:
             self._answering = False
+            self._head = self._head.partition(_END_OF_HEADERS)[2]
             return
         if not self._parser.should_keep_alive():
             self.reusable = False
@@ -183,8 +182,9 @@ class Connection(asyncio.Protocol):
     # Endings.
 
     def _complete(self) -> None:
-        pieces, answer, ended = self._pieces, self._answer, self._ended
-        self._answering = False
+        pieces, answer, ended, head = self._pieces, self._answer, self._ended, self._head
+        self._answering = self._has_headers = False
+        self._head = b""
         self._deadline = math.inf
         self._answer = self._ended = self._sink = None
         if pieces:
@@ -192,7 +192,7 @@ class Connection(asyncio.Protocol):
         self.idle_since = self._loop.time()
         if answer is not None and not answer.done():
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            answer.set_result(Response(self._status, body, self._retry_after, self._location))
+            answer.set_result(Response(self._status, body, head))
         if ended is not None and not ended.done():
             ended.set_result(None)
 
@@ -238,3 +238,16 @@ class Connection(asyncio.Protocol):
         if self._sink is not None and self._answering:
             return TimedOutError(f"nothing came for {self._sink.silence:g} s")
         return TimedOutError("the server did not answer in time")
+
+
+def _header(head: bytes, name: str) -> str:
+    for line in head.partition(_END_OF_HEADERS)[0].decode("latin-1").split("\r\n")[1:]:
+        key, _, value = line.partition(":")
+        if key.strip().lower() == name:
+            return value.strip()
+    return ""
+
+
+def _has_length(head: bytes) -> bool:
+    """Whether the server says where the answer ends; if not, it ends with the connection."""
+    return bool(_header(head, "content-length") or _header(head, "transfer-encoding"))

@@ -33,7 +33,7 @@ class _Waiting:
         """On which it was sent."""
 
 
-_YOUR_TURN = Response(0, b"", None, "")
+_YOUR_TURN = Response(0, b"", b"")
 
 
 class Pool:

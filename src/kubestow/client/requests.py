@@ -4,12 +4,13 @@ A method knows its path, content type and the shape of its body; objects that ar
 leases) come as their JSON, so that fields unknown here survive.
 """
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 from kubestow.client.api import JSON, STRATEGIC_MERGE, ApiClient
+from kubestow.client.connection import Response
 from kubestow.client.reviews import (
     AccessReviewStatus,
     ReviewedUser,
@@ -24,6 +25,8 @@ from kubestow.model.failures import BadAnswerError
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 
 Body = bytes | Mapping[str, Any] | msgspec.Struct
+Sent = Coroutine[Any, Any, Response]
+"""A request to be awaited; most answers say nothing but that it succeeded."""
 
 T = TypeVar("T")
 
@@ -43,8 +46,8 @@ class Requests:
 
     # Pods.
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> None:
-        await self._send(
+    def bind_pod(self, namespace: str, name: str, uid: str, node: str) -> Sent:
+        return self._send(
             "POST",
             f"/api/v1/namespaces/{namespace}/pods/{name}/binding",
             {
@@ -55,18 +58,18 @@ class Requests:
             },
         )
 
-    async def patch_pod_status(self, namespace: str, name: str, patch: Body) -> None:
+    def patch_pod_status(self, namespace: str, name: str, patch: Body) -> Sent:
         """A strategic merge patch of the status subresource."""
-        await self._send("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", patch, STRATEGIC_MERGE)
+        return self._send("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", patch, STRATEGIC_MERGE)
 
-    async def delete_pod(self, namespace: str, name: str) -> None:
+    def delete_pod(self, namespace: str, name: str) -> Sent:
         options = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        await self._send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}", options)
+        return self._send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}", options)
 
-    async def patch_pod_group_status(self, namespace: str, name: str, patch: Body) -> None:
+    def patch_pod_group_status(self, namespace: str, name: str, patch: Body) -> Sent:
         """The same of a pod group."""
         path = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups/{name}/status"
-        await self._send("PATCH", path, patch, STRATEGIC_MERGE)
+        return self._send("PATCH", path, patch, STRATEGIC_MERGE)
 
     # Volumes and claims.
 
@@ -94,21 +97,21 @@ class Requests:
         path = _resource_claims(namespace, f"/{name}/status")
         return await self._object(ResourceClaim, "PATCH", path, patch, STRATEGIC_MERGE)
 
-    async def delete_resource_claim(self, namespace: str, name: str) -> None:
+    def delete_resource_claim(self, namespace: str, name: str) -> Sent:
         options = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        await self._send("DELETE", _resource_claims(namespace, f"/{name}"), options)
+        return self._send("DELETE", _resource_claims(namespace, f"/{name}"), options)
 
     # Events.
 
-    async def create_event(self, namespace: str, event: Body) -> None:
-        await self._send("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", event)
+    def create_event(self, namespace: str, event: Body) -> Sent:
+        return self._send("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", event)
 
-    async def patch_event(self, namespace: str, name: str, patch: Body) -> None:
+    def patch_event(self, namespace: str, name: str, patch: Body) -> Sent:
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events/{name}"
-        await self._send("PATCH", path, patch, STRATEGIC_MERGE)
+        return self._send("PATCH", path, patch, STRATEGIC_MERGE)
 
-    async def create_core_event(self, namespace: str, event: Body) -> None:
-        await self._send("POST", f"/api/v1/namespaces/{namespace}/events", event)
+    def create_core_event(self, namespace: str, event: Body) -> Sent:
+        return self._send("POST", f"/api/v1/namespaces/{namespace}/events", event)
 
     # Leases, as trees: what others wrote into them is sent back.
 
@@ -124,11 +127,11 @@ class Requests:
     async def get_lease_candidate(self, namespace: str, name: str) -> dict[str, Any]:
         return await self._object(dict[str, Any], "GET", _lease_candidates(namespace, f"/{name}"))
 
-    async def create_lease_candidate(self, namespace: str, candidate: Body) -> None:
-        await self._send("POST", _lease_candidates(namespace), candidate)
+    def create_lease_candidate(self, namespace: str, candidate: Body) -> Sent:
+        return self._send("POST", _lease_candidates(namespace), candidate)
 
-    async def put_lease_candidate(self, namespace: str, name: str, candidate: Body) -> None:
-        await self._send("PUT", _lease_candidates(namespace, f"/{name}"), candidate)
+    def put_lease_candidate(self, namespace: str, name: str, candidate: Body) -> Sent:
+        return self._send("PUT", _lease_candidates(namespace, f"/{name}"), candidate)
 
     # Who may read what we serve.
 
@@ -149,15 +152,14 @@ class Requests:
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         return (await self._object(SubjectAccessReview, "POST", path, body)).status
 
-    async def _send(self, method: str, path: str, body: Body = b"", content_type: str = JSON) -> bytes:
+    def _send(self, method: str, path: str, body: Body = b"", content_type: str = JSON) -> Sent:
         data = body if isinstance(body, bytes) else _encoder.encode(body)
-        response = await self._client.request(method, path + self._query, data, content_type)
-        return response.body
+        return self._client.request(method, path + self._query, data, content_type)
 
     async def _object(self, kind: type[T], method: str, path: str, body: Body = b"", content_type: str = JSON) -> T:
         answer = await self._send(method, path, body, content_type)
         try:
-            return codec.decode(kind, answer)
+            return codec.decode(kind, answer.body)
         except codec.DecodeError as error:
             raise BadAnswerError(f"{path}: the answer cannot be understood: {error}") from None
 

@@ -122,9 +122,9 @@ class _Way:
             response = await self._send(call, path, deadline)
             if response.status == 200:
                 return response.body
-            if response.status not in (307, 308) or not response.location:
+            if response.status not in (307, 308) or not (location := response.header("location")):
                 break
-            moved = urljoin(f"{self._root}{path}", response.location)
+            moved = urljoin(f"{self._root}{path}", location)
             if not moved.startswith(f"{self._root}/"):
                 raise ExtenderError(f"{_failed(call, response)}: it redirects to {moved}; set that as the urlPrefix")
             parts = urlsplit(moved)
