@@ -201,6 +201,8 @@ class CarriedTerms:
 
     def __init__(self, column_of: ColumnOf) -> None:
         self._column_of = column_of
+        self.version = 0
+        """Grows with every term that is new here, or gone."""
         self._counts: dict[CarriedTerm, RowCounts] = {}
         self._index: SelectorIndex[CarriedTerm] = SelectorIndex()
 
@@ -211,10 +213,12 @@ class CarriedTerms:
             if counts is None:
                 counts = self._counts[carried] = RowCounts(self._column_of)
                 self._index.add(carried.term.selector, carried)
+                self.version += 1
             counts.add(row, amount)
             if counts.total == 0:
                 del self._counts[carried]
                 self._index.remove(carried.term.selector, carried)
+                self.version += 1
 
     def about(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> Iterator[tuple[CarriedTerm, RowCounts]]:
         """The terms that speak of a pod, with who carries them."""

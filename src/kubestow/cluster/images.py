@@ -17,9 +17,12 @@ class ImageIndex:
     """All images of all nodes."""
 
     def __init__(self) -> None:
+        self.version = 0
+        """Grows with every node whose images are others."""
         self.by_name: dict[str, Image] = {}
 
     def add(self, row: int, node: Node) -> None:
+        self.version += 1
         for held in node.status.images:
             for name in held.names:
                 image = self.by_name.get(name)
@@ -28,6 +31,7 @@ class ImageIndex:
                 image.rows.add(row)
 
     def remove(self, row: int, node: Node) -> None:
+        self.version += 1
         for held in node.status.images:
             for name in held.names:
                 image = self.by_name.get(name)

@@ -1,6 +1,7 @@
 """A pod with everything about it that is computed once: requests, ports, affinity terms, priority."""
 
 from collections.abc import Hashable
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,8 @@ from kubestow.model.requests import (
 )
 from kubestow.model.standing import pod_priority
 
+_UNKNOWN = object()
+
 
 class PodInfo:
     """A pod as the cluster and the plugins handle it. A new version of the pod is a new PodInfo.
@@ -29,7 +32,6 @@ class PodInfo:
     __slots__ = (
         "_by_any_rules",
         "_claim_names",
-        "_is_signed",
         "_ports",
         "_requests",
         "_signature",
@@ -54,7 +56,7 @@ class PodInfo:
         self.priority = pod_priority(pod)
         self._requests: PodRequests | None = None
         self._by_any_rules: bool | None = None
-        self._is_signed = False
+        self._signature: Hashable | None = _UNKNOWN
         self._ports: tuple[HostPort, ...] | None = None
         self._terms: AffinityTerms | None = None
         self._claim_names: tuple[str, ...] | None = None
@@ -80,10 +82,10 @@ class PodInfo:
     @property
     def requests_signature(self) -> Hashable | None:
         """Equal for pods that ask for the same in the same words; None for a pod whose status counts as well."""
-        if not self._is_signed:
-            self._signature = requests_signature(self.pod)
-            self._is_signed = True
-        return self._signature
+        found = self._signature
+        if found is _UNKNOWN:
+            found = self._signature = requests_signature(self.pod)
+        return found
 
     @property
     def ports(self) -> tuple[HostPort, ...]:
@@ -115,11 +117,32 @@ class PodInfo:
         """The pod as it will be once bound to a node."""
         spec = msgspec.structs.replace(self.pod.spec, nodeName=node)
         placed = PodInfo(msgspec.structs.replace(self.pod, spec=spec))
-        placed._requests = self._requests
-        placed._ports = self._ports
-        placed._terms = self._terms
+        placed.learn_from(self)
         placed._claim_names = self._claim_names
         return placed
+
+    def is_kin_of(self, other: "PodInfo") -> bool:
+        """Whether it is what pods of one controller are to each other; if the spec is the same, they are alike.
+
+        A pod whose status says what it holds is like no other.
+        """
+        mine, others = self.pod, other.pod
+        return (
+            self.labels == other.labels
+            and self.namespace == other.namespace
+            and mine.metadata.ownerReferences == others.metadata.ownerReferences
+            and not holds_by_status(mine)
+            and not holds_by_status(others)
+        )
+
+    @property
+    def computed(self) -> tuple[Any, ...]:
+        """What was computed so far that is the same for pods that are alike."""
+        return self._requests, self._by_any_rules, self._signature, self._ports, self._terms
+
+    def learn_from(self, other: "PodInfo") -> None:
+        """Take over what was computed for a pod that it is like."""
+        self._requests, self._by_any_rules, self._signature, self._ports, self._terms = other.computed
 
     def in_version(self, pod: Pod) -> "PodInfo":
         """The same pod in another version; what follows from the spec is not computed again where that is the same."""

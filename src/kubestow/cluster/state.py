@@ -60,6 +60,11 @@ class Cluster:
         """How many pods are assumed, and not yet seen bound."""
         self._placed: dict[str, Lifted] = {}
 
+    @property
+    def signing_version(self) -> int:
+        """Grows with every change, other than of the pods waiting, that may have plugins sign a pod differently."""
+        return self.listed_version + self.images.version + self.carried.version
+
     # Nodes
 
     def set_node(self, node: Node) -> None:

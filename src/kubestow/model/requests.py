@@ -15,9 +15,11 @@ Sums are exact, in nano-units, and rounded up once at the end.
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from kubestow.model.label_syntax import key_problems
 from kubestow.model.meta import Base, ResourceList
-from kubestow.model.pod import Container, ContainerStatus, Pod, ResourceRequirements
+from kubestow.model.pod import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
 from kubestow.model.quantity import INT64_MAX, NANO_PER_MILLI, NANO_PER_UNIT, milli, millis_up, nano, units_up, value
 
 CPU = "cpu"
@@ -120,6 +122,15 @@ def requests_signature(pod: Pod) -> Hashable | None:
         tuple(spec.overhead.items()),
         None if spec.resources is None else tuple(spec.resources.requests.items()),
     )
+
+
+def differ_in_requests(one: PodSpec, other: PodSpec) -> bool:
+    """Whether two pods are the same but for what their containers ask for."""
+    if len(one.containers) != len(other.containers):
+        return False
+    pairs = zip(one.containers, other.containers, strict=True)
+    containers = tuple([replace(own, resources=its.resources) for own, its in pairs])
+    return replace(one, containers=containers) == other
 
 
 def rules_make_no_difference(pod: Pod) -> bool:

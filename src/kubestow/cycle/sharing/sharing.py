@@ -10,7 +10,7 @@ from kubestow.cycle.sharing.lru import Lru
 from kubestow.cycle.sharing.prefetched import Prefetcher, Search, Upcoming
 from kubestow.cycle.sharing.ready import Ready, prepare
 from kubestow.cycle.sharing.shared_evaluation import PodClass, Shared, SharedEvaluation
-from kubestow.cycle.sharing.signature import Signature, sign
+from kubestow.cycle.sharing.signature import Signature, Signatures
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -26,6 +26,7 @@ class Sharing:
     def __init__(self, metrics: SchedulerMetrics, upcoming: Upcoming) -> None:
         self._metrics = metrics
         self._prefetcher = Prefetcher(upcoming)
+        self._signatures = Signatures()
         self._classes: Lru[Hashable, Shared] = Lru()
         self._nodes: Lru[Hashable, Cached] = Lru()
         """By the part of signatures that is about nodes alone."""
@@ -49,7 +50,7 @@ class Sharing:
         """Start to judge nodes for a pod; None if only a full evaluation can tell what becomes of it."""
         profile = evaluation.profile
         start = profile.caller.started()
-        signature = sign(profile, evaluation.pod)
+        signature = self._signatures.of(profile, evaluation.cluster, evaluation.pod)
         groups = self._groups_of(profile, signature.declined)
         known = self._classes.get(signature.whole)
         if known is not None:

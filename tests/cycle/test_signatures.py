@@ -1,0 +1,153 @@
+"""Whom plugins are asked to sign, and when what they signed is good for the next pod."""
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubestow import config
+from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.state import Cluster
+from kubestow.cycle.sharing.signature import Signature, Signatures, sign
+from kubestow.framework.profile import Profile
+from kubestow.model.codec import convert
+from kubestow.model.devices import DeviceClass
+from kubestow.model.meta import OwnerReference
+from kubestow.model.node import ContainerImage
+from kubestow.model.pod import ContainerStatus, Pod
+from kubestow.offline.handles import offline_handle
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.wiring.profiles import build_profiles
+from kubestow.wiring.registry import in_tree_registry
+
+AWAY = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+AWAY_FROM_A = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [AWAY]}}}
+
+
+class Signing:
+    """Signs pods of a cluster, and counts who is asked."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.cluster.set_node(make_node("n", zone="a"))
+        handle = offline_handle(self.cluster)
+        self.profile: Profile = build_profiles(config.default(), in_tree_registry(), handle, lambda: 0.0)[
+            "default-scheduler"
+        ]
+        self.asked: Counter[str] = Counter()
+        for hook in self.profile.node_signing + self.profile.pod_signing + self.profile.sum_signing:
+            hook.function = self._counting(hook.name, hook.function)
+        self._signatures = Signatures()
+
+    def _counting(self, name: str, function: Any) -> Any:
+        def counted(pod: PodInfo) -> Hashable:
+            self.asked[name] += 1
+            return function(pod)  # type: ignore[no-any-return]
+
+        return counted
+
+    def of(self, pod: Pod) -> Signature:
+        """The signature of a pod: what plugins say if they are all asked."""
+        self.asked.clear()
+        found = self._signatures.of(self.profile, self.cluster, PodInfo(pod))
+        asked = self.asked.copy()
+        assert found == sign(self.profile, PodInfo(pod))
+        self.asked = asked
+        return found
+
+
+def test_a_pod_like_the_last_one_has_its_signature() -> None:
+    """Nobody is asked about it; another name makes no difference."""
+    signing = Signing()
+    first = signing.of(make_pod("p0", labels={"app": "a"}))
+    assert signing.asked["TaintToleration"] == 1
+    assert signing.of(make_pod("p1", labels={"app": "a"})) is first
+    assert not signing.asked
+
+
+def test_what_was_computed_for_a_pod_is_good_for_those_like_it() -> None:
+    """Requests are read once."""
+    signing = Signing()
+    first, second = PodInfo(make_pod("p0", cpu="2")), PodInfo(make_pod("p1", cpu="2"))
+    _ = first.requests, first.ports, first.terms
+    signatures = Signatures()
+    signatures.of(signing.profile, signing.cluster, first)
+    signatures.of(signing.profile, signing.cluster, second)
+    assert second.requests is first.requests
+
+
+def test_only_sums_are_signed_again_for_other_requests() -> None:
+    """Pods of many sizes are the same to the plugins that look at nodes alone."""
+    signing = Signing()
+    first = signing.of(make_pod("p0", cpu="1"))
+    second = signing.of(make_pod("p1", cpu="2"))
+    assert second.nodes is first.nodes
+    assert second.whole != first.whole
+    assert signing.asked == {"NodeResourcesFit": 1, "NodeResourcesBalancedAllocation": 1}
+
+
+def test_all_are_asked_about_requests_where_devices_may_stand_for_them() -> None:
+    """Whether a pod wants devices is then a question of what it requests."""
+    signing = Signing()
+    spec = {"extendedResourceName": "example.com/gpu"}
+    signing.cluster.set_object(convert(DeviceClass, {"metadata": {"name": "gpus"}, "spec": spec}))
+    signing.of(make_pod("p0", cpu="1"))
+    assert "DynamicResources" in signing.of(make_pod("p1", resources={"example.com/gpu": "1"})).declined
+
+
+def test_pods_that_differ_are_signed_anew() -> None:
+    """In labels, namespace, owner, or anything in the spec but requests."""
+    signing = Signing()
+    pod = make_pod("p", labels={"app": "a"})
+    owned = replace(pod, metadata=replace(pod.metadata, ownerReferences=(OwnerReference(uid="u"),)))
+    for other in (
+        make_pod("q", labels={"app": "b"}),
+        make_pod("q", labels={"app": "a"}, namespace="other"),
+        make_pod("q", labels={"app": "a"}, priority=7),
+        make_pod("q", labels={"app": "a"}, spec={"nodeSelector": {"disk": "fast"}}),
+        owned,
+    ):
+        signing.of(pod)
+        signing.of(other)
+        assert signing.asked["TaintToleration"] == 1
+
+
+def test_a_pod_whose_status_says_what_it_holds_is_like_no_other() -> None:
+    """Not even like itself a moment ago."""
+    signing = Signing()
+    pod = make_pod("p")
+    holding = replace(pod, status=replace(pod.status, containerStatuses=(ContainerStatus("c"),)))
+    signing.of(pod)
+    assert signing.of(holding).declined == {"NodeResourcesFit", "NodeResourcesBalancedAllocation"}
+    assert signing.of(pod).declined == set()
+
+
+def test_plugins_are_asked_again_when_the_cluster_may_have_them_sign_differently() -> None:
+    """A placed pod that wants to be away from others, images on a node, another node."""
+    signing = Signing()
+    pod = make_pod("p", labels={"app": "a"})
+    assert signing.of(pod).declined == set()
+    apart = make_pod("apart", node="n", spec=AWAY_FROM_A)
+    signing.cluster.set_pod(apart)
+    assert signing.of(pod).declined == {"InterPodAffinity"}
+    signing.cluster.remove_pod(apart.metadata.uid)
+    before = signing.of(pod)
+    assert before.declined == set()
+    node = make_node("n", zone="a")
+    images = (ContainerImage(("docker.io/library/i:latest",), 1),)
+    signing.cluster.set_node(replace(node, status=replace(node.status, images=images)))
+    signing.of(pod)
+    assert signing.asked["ImageLocality"] == 1
+    signing.cluster.set_node(make_node("m", zone="a"))
+    signing.of(pod)
+    assert signing.asked["ImageLocality"] == 1
+
+
+def test_what_others_sign_is_asked_of_every_pod() -> None:
+    """A plugin that is not the scheduler's own may sign anything."""
+    signing = Signing()
+    signing.profile.signs_likeness = False
+    signing.of(make_pod("p0"))
+    signing.of(make_pod("p1"))
+    assert signing.asked["TaintToleration"] == 1
