@@ -228,7 +228,7 @@ class NodeTable:
             self.requested[column, row] += sign * amount
         self.non_zero[0, row] += sign * requests.non_zero_cpu
         self.non_zero[1, row] += sign * requests.non_zero_memory
-        self.pod_count[row] += sign
+        self.pod_count[row] = self.pod_count.item(row) + sign
         if pod.ports:
             self.ports.add(row, pod, sign)
         self.changes.touch(row)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.model.node import Node
 from kubestow.model.topology import zone_of
 
@@ -37,7 +37,7 @@ def first_passing(passing: Callable[[IntArray], BoolArray], order: IntArray, eno
     while missing and searched < len(order):
         some = order[searched : searched + number]
         passes = passing(some)
-        if not searched and passes.all():
+        if not searched and are_all_set(passes):
             # Most often the first will do.
             return some, len(some)
         passed = np.flatnonzero(passes)[:missing]

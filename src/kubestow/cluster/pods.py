@@ -17,7 +17,6 @@ from kubestow.model.requests import (
     requests_signature,
     rules_make_no_difference,
 )
-from kubestow.model.standing import pod_priority
 
 _UNKNOWN = object()
 
@@ -53,7 +52,7 @@ class PodInfo:
         self.namespace = meta.namespace
         self.labels = meta.labels
         self.terminating = meta.deletionTimestamp is not None
-        self.priority = pod_priority(pod)
+        self.priority = pod.spec.priority or 0
         self._requests: PodRequests | None = None
         self._by_any_rules: bool | None = None
         self._signature: Hashable | None = _UNKNOWN

@@ -267,7 +267,7 @@ class SchedulingCycles:
                 totals = totals + extended
                 if trace is not None:
                     trace.extended = extended
-            row = self._choose(rows[totals == totals.max()])
+            row = self._choose(rows[totals == totals.item(totals.argmax())])
         return self._cluster.nodes.names[row]
 
     def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> IntArray | None:
@@ -321,7 +321,7 @@ class SchedulingCycles:
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         try:
             for hook in profile.reserve:
-                if not hook.concerns(states):
+                if hook.needs_state and hook.name not in states:
                     continue
                 answer = caller.call(hook, states.get(hook.name), pod, node)
                 if answer is not None:

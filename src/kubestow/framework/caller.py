@@ -70,7 +70,8 @@ class Caller:
 
     def __init__(self, profile: str, metrics: SchedulerMetrics, stopwatch: Callable[[], float]) -> None:
         self._profile = profile
-        self._metrics = metrics
+        self._plugin_took = metrics.plugin_execution_seconds.observe
+        self._point_took = metrics.extension_point_seconds.observe
         self._stopwatch = stopwatch
         self.started = stopwatch
         """Tells when a point begins to run."""
@@ -116,7 +117,7 @@ class Caller:
             raise _failure(hook, error) from error
         finally:
             seconds = self._stopwatch() - start
-            self._metrics.plugin_execution_seconds.observe(seconds, hook.point, hook.name, status.label)
+            self._plugin_took(seconds, hook.point, hook.name, status.label)
         return answer
 
     async def call_async(self, hook: Hook, *args: Any) -> Any:
@@ -132,7 +133,7 @@ class Caller:
             raise _failure(hook, error) from error
         finally:
             seconds = self._stopwatch() - start
-            self._metrics.plugin_execution_seconds.observe(seconds, hook.point, hook.name, status.label)
+            self._plugin_took(seconds, hook.point, hook.name, status.label)
         return answer
 
     def sign(self, hooks: Sequence[Hook], pod: Any) -> tuple[Hashable, ...]:
@@ -166,7 +167,7 @@ class Caller:
     def finished(self, point: str, status: Code, start: float, end: float | None = None) -> None:
         """A point has run for all its plugins; now, or at `end`."""
         end = self._stopwatch() if end is None else end
-        self._metrics.extension_point_seconds.observe(end - start, point, self._profile, status.label)
+        self._point_took(end - start, point, self._profile, status.label)
 
 
 def in_range(hook: Hook, scores: IntArray, view: NodeView, rows: IntArray) -> None:

@@ -19,5 +19,6 @@ class lazy(Generic[T]):  # noqa: N801 - used as a decorator
 
     def __get__(self, instance: Any, owner: type) -> T:
         # Only reached while the object has no attribute of that name.
-        value = instance.__dict__[self._name] = self._compute(instance)
+        value = self._compute(instance)
+        setattr(instance, self._name, value)
         return value

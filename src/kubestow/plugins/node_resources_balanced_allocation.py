@@ -83,8 +83,10 @@ class NodeResourcesBalancedAllocation:
         if len(found) < 2:
             return _HALF + _HALF // 2
         (capacity, held, wanted, _), (other, other_held, other_wanted, _) = found
-        before = abs((min(held / capacity, 1.0) - min(other_held / other, 1.0)) / 2)
-        after = abs((min((held + wanted) / capacity, 1.0) - min((other_held + other_wanted) / other, 1.0)) / 2)
+        parts = held / capacity, other_held / other, (held + wanted) / capacity, (other_held + other_wanted) / other
+        if parts[2] > 1.0 or parts[3] > 1.0:
+            parts = min(parts[0], 1.0), min(parts[1], 1.0), min(parts[2], 1.0), min(parts[3], 1.0)
+        before, after = abs((parts[0] - parts[1]) / 2), abs((parts[2] - parts[3]) / 2)
         return _HALF + (_HALF + int((1 - after) * MAX_SCORE) - int((1 - before) * MAX_SCORE)) // 2
 
 

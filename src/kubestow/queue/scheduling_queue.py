@@ -232,16 +232,22 @@ class SchedulingQueue:
             plugins = self._judge.listeners.to(event).plugins
             if not plugins:
                 return
-
-            def is_no_use(plugin: tuple[str, str], pod: Pod) -> bool:
-                return self._judge.is_no_use(plugin, pod, event, old, new)
-
-            concerned = [
-                queued
-                for queued in self._pool.concerned(plugins, *_subjects_of(old if new is None else new), is_no_use)
-                if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
-            ]
+            concerned = self._concerned(plugins, event, old, new) if self._pool else []
         self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)
+
+    def _concerned(
+        self, plugins: Iterable[tuple[str, str]], event: ClusterEvent, old: Any, new: Any
+    ) -> list[QueuedPod]:
+        """The pods that wait for one of the plugins and that an event may help."""
+
+        def is_no_use(plugin: tuple[str, str], pod: Pod) -> bool:
+            return self._judge.is_no_use(plugin, pod, event, old, new)
+
+        return [
+            queued
+            for queued in self._pool.concerned(plugins, *_subjects_of(old if new is None else new), is_no_use)
+            if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
+        ]
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
         """While a pod is held back, only events about this pod (by uid) concern it; None: any, as usual."""

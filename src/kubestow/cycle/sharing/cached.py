@@ -1,5 +1,7 @@
 """Rows as they were judged before, judged again only where something has changed."""
 
+from typing import Any
+
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
@@ -22,6 +24,7 @@ class Cached:
     def __init__(self, ready: Ready, changes: ChangeLog, below: "Cached | None" = None) -> None:
         """`changes` are those that may make a difference to these plugins."""
         self.ready = ready
+        self._row_filters = [(hook, ready.states.get(hook.name)) for hook in ready.filters]
         self._changes = changes
         self._below = below
         self._seen = -1
@@ -103,17 +106,25 @@ class Cached:
     # One row, in plain numbers where plugins can
 
     def _judge_row(self, evaluation: Evaluation, row: int) -> None:
-        below = self._below
-        passes = bool(evaluation.cluster.nodes.live[row] if below is None else below.row_passes[row])
-        if passes:
-            passes = all(self._passes(evaluation, hook, row) for hook in self.ready.filters)
+        below, table, call_row = self._below, evaluation.cluster.nodes, evaluation.profile.caller.call_row
+        passes = (table.live if below is None else below.row_passes).item(row)
+        for hook, state in self._row_filters if passes else ():
+            if hook.row is None:
+                passes = _passes(evaluation, hook, state, row)
+            elif call_row(hook.row, state, table, row) is not None:
+                passes = False
+            if not passes:
+                break
         self.row_passes[row] = passes
         if passes:
-            total = 0 if below is None else int(below.row_sum[row])
+            total = 0 if below is None else below.row_sum.item(row)
             parts: list[int] = []
             for scoring in self.ready.scores:
-                score = _score(evaluation, scoring, row)
-                total += scoring.weight * score
+                hook, weight, state = scoring
+                score = None if hook.row is None else call_row(hook.row, state, table, row)
+                if score is None:
+                    score = _score(evaluation, scoring, row)
+                total += weight * score
                 parts.append(score)
             self.row_sum[row] = total
             if self.journal is not None:
@@ -121,14 +132,6 @@ class Cached:
         elif self.journal is not None:
             self.journal.note(row, REFUSED)
             self._unexplained[row] = True
-
-    def _passes(self, evaluation: Evaluation, hook: Hook, row: int) -> bool:
-        caller, table = evaluation.profile.caller, evaluation.cluster.nodes
-        state = self.ready.states.get(hook.name)
-        if hook.row is not None:
-            return caller.call_row(hook.row, state, table, row) is None
-        answer = caller.call(hook, state, evaluation.pod, table, np.array([row]))
-        return answer is None or not answer.kinds[0]
 
     # Answers
 
@@ -187,15 +190,17 @@ def _journal_of(ready: Ready) -> Journal:
     return Journal(parts)
 
 
+def _passes(evaluation: Evaluation, hook: Hook, state: Any, row: int) -> bool:
+    """Whether a row passes, by a plugin that answers for arrays only."""
+    answer = evaluation.profile.caller.call(hook, state, evaluation.pod, evaluation.cluster.nodes, np.array([row]))
+    return answer is None or not answer.kinds[0]
+
+
 def _score(evaluation: Evaluation, scoring: Scoring, row: int) -> int:
-    hook = scoring.hook
-    if hook.row is not None:
-        found = evaluation.profile.caller.call_row(hook.row, scoring.state, evaluation.cluster.nodes, row)
-        if found is not None:
-            return int(found)
+    """The same for its score."""
     only = np.array([row])
     scores = scoring.judge(evaluation, only)
-    in_range(hook, scores, evaluation.cluster.nodes, only)
+    in_range(scoring.hook, scores, evaluation.cluster.nodes, only)
     return int(scores[0])
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, row_count
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
@@ -100,7 +100,7 @@ class Prefetched:
 
     def _was_judged_on(self, rows: IntArray) -> bool:
         if rows is not self._judged:
-            self._judged = rows if (self._batch.pod_of[rows] == self._number).all() else None
+            self._judged = rows if are_all_set(self._batch.pod_of[rows] == self._number) else None
         return self._judged is not None
 
     def passing(self, evaluation: Evaluation, rows: IntArray) -> BoolArray:

@@ -146,15 +146,17 @@ def row_shares(
     view: NodeView, row: int, resources: ScoredResources, *, non_zero: bool
 ) -> list[tuple[int, int, int, int]]:
     """The shares on one row that count there, as plain numbers: capacity, held, wanted, weight."""
+    index, offered, requested = view.resource_index, view.allocatable.item, view.requested.item
+    counted = view.non_zero.item if non_zero else requested
     found = []
     for name, weight, wanted in resources:
-        column = view.resource_index.get(name)
-        if column is None or (wanted == 0 and is_scalar_resource(name)):
+        column = index.get(name)
+        if column is None or (not wanted and is_scalar_resource(name)):
             continue
-        capacity = view.allocatable.item(column, row)
+        capacity = offered(column, row)
         if capacity:
-            held = view.non_zero if non_zero and column <= MEMORY else view.requested
-            found.append((capacity, held.item(column, row), wanted, weight))
+            held = counted(column, row) if column <= MEMORY else requested(column, row)
+            found.append((capacity, held, wanted, weight))
     return found
 
 

@@ -166,6 +166,8 @@ class Histogram(Family):
         self.bounds = tuple(bounds)
         self._bounds: NDArray[np.float64] = np.array(self.bounds)
         self._observations: dict[Key, _Observations] = {}
+        self._recent: dict[Key, list[float]] = {}
+        """The values of each that wait to be counted."""
         if not self.labels:
             self._first(())
 
@@ -175,14 +177,18 @@ class Histogram(Family):
 
     def observe(self, value: float, *key: str) -> None:
         """One more value."""
-        found = self._observations.get(key) or self._first(key)
-        found.recent.append(value)
-        if len(found.recent) >= _MOST_RECENT:
-            found.count()
+        try:
+            recent = self._recent[key]
+        except KeyError:
+            recent = self._first(key)
+        recent.append(value)
+        if len(recent) >= _MOST_RECENT:
+            self._observations[key].count()
 
-    def _first(self, key: Key) -> _Observations:
+    def _first(self, key: Key) -> list[float]:
         made = self._observations[key] = _Observations(self._bounds)
-        return made
+        self._recent[key] = made.recent
+        return made.recent
 
     def read(self) -> dict[Key, Observed]:
         """What was observed, by label values."""
