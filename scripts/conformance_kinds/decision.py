@@ -11,7 +11,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import begin
+from kubestow.extenders.extender import carry_on
 from kubestow.framework.profile import Profile, ProfileError
 from kubestow.framework.results import PluginError, Rejection
 from kubestow.model.codec import convert
@@ -162,7 +162,7 @@ class World:
 
 def _post_filter(profile: Profile, evaluation: Evaluation, recorded: list[dict[str, Any]]) -> str | None:
     """Whether what makes room is among the outcomes that were recorded."""
-    result = settled(begin(run_post_filter(profile, evaluation, None)))
+    result = settled( carry_on(run_post_filter(profile, evaluation, None)))
     found = {
         "status": result.code.label,
         "nominated": result.nominated_node or "",

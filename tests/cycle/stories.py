@@ -1,7 +1,7 @@
 """What may happen to a cluster, for hypothesis; and the cluster that it happens to, scheduled in one way or another."""
 
 import random
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -13,8 +13,8 @@ from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import Judge, SchedulingCycles, choose_at_random
-from kubestow.cycle.sharing import Upcoming
-from kubestow.extenders.extender import Conversation
+from kubestow.cycle.sharing import Search, Upcoming
+from kubestow.framework.profile import Profile
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.offline.handles import settled
@@ -117,15 +117,36 @@ def _told_with(draw: st.DrawFn, schedules: st.SearchStrategy[Schedule]) -> list[
 
 
 class Watched(SchedulingCycles):
-    """Remembers the totals that each choice was made from."""
+    """Remembers the totals that each choice was made from, apart from what all rows have in common."""
 
     totals: dict[str, int] | None = None
 
-    def _best(self, evaluation: Evaluation, judge: Judge, rows: IntArray) -> Conversation[str]:
-        totals = judge.score(rows)
-        self.totals = {self._cluster.nodes.names[row]: int(total) for row, total in zip(rows, totals, strict=True)}
-        scored = SimpleNamespace(score=lambda _rows: totals)
-        return (yield from super()._best(evaluation, scored, rows))
+    def _begin(
+        self, profile: Profile, pod: PodInfo, search: Search, within: IntArray | None
+    ) -> tuple[Evaluation, Judge | None]:
+        evaluation, judge = super()._begin(profile, pod, search, within)
+        if judge is not None:
+            judge = Overheard(judge, self._heard)
+        return evaluation, judge
+
+    def _heard(self, rows: IntArray, totals: IntArray) -> None:
+        named = zip(rows.tolist(), (totals - totals.min()).tolist(), strict=True)
+        self.totals = {self._cluster.nodes.names[row]: total for row, total in named}
+
+
+class Overheard:
+    """A judge, and somebody who hears the totals."""
+
+    def __init__(self, judge: Judge, heard: Callable[[IntArray, IntArray], None]) -> None:
+        self._judge = judge
+        self._heard = heard
+        self.passing, self.explain = judge.passing, judge.explain
+        self.explained, self.layers = judge.explained, judge.layers
+
+    def score(self, rows: IntArray) -> IntArray:
+        totals = self._judge.score(rows)
+        self._heard(rows, totals)
+        return totals
 
 
 class World:

@@ -11,7 +11,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import begin
+from kubestow.extenders.extender import carry_on
 from kubestow.framework.results import PostFilterResult
 from kubestow.model.codec import convert
 from kubestow.model.pod import Pod
@@ -80,7 +80,7 @@ class World:
 
     def preempt(self, pod: Pod) -> PostFilterResult:
         """What makes room for a pod."""
-        return settled(begin(run_post_filter(self.profile, self.evaluate(pod), None)))
+        return settled(carry_on(run_post_filter(self.profile, self.evaluate(pod), None)))
 
     def victims(self, pod: Pod) -> list[str]:
         """Who must leave for a pod, most important first."""

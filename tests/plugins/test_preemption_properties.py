@@ -9,7 +9,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.whatif import what_if
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import begin
+from kubestow.extenders.extender import carry_on
 from kubestow.framework.plugin import Change
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
@@ -148,7 +148,7 @@ def test_in_step_is_the_same_as_one_by_one(data: st.DataObject) -> None:
     evaluation = Evaluation(world.profile, world.cluster, world.nominator, PodInfo(pod))
     if not evaluation.pre_filter() or len(evaluation.filter()):
         return
-    result = settled(begin(run_post_filter(world.profile, evaluation, None)))
+    result = settled(carry_on(run_post_filter(world.profile, evaluation, None)))
     candidates = one_by_one(world, evaluation, allowed)
     assert (result.code is Code.SUCCESS) == bool(candidates)
     if candidates:

@@ -3,7 +3,7 @@
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.extenders.extender import begin
+from kubestow.extenders.extender import carry_on
 from kubestow.framework.results import Code, unschedulable
 from kubestow.offline.handles import settled
 from kubestow.testing.builders import make_node, make_pod
@@ -134,7 +134,7 @@ def test_a_node_where_nobody_must_leave_is_an_error() -> None:
     evaluation = Evaluation(world.profile, world.cluster, world.nominator, pod)
     assert evaluation.pre_filter()
     evaluation.rejected = unschedulable("not now")
-    result = settled(begin(run_post_filter(world.profile, evaluation, None)))
+    result = settled(carry_on(run_post_filter(world.profile, evaluation, None)))
     assert result.code is Code.ERROR
     told = [f'expected at least one victim pod on node "{node}"' for node in ("a", "b")]
     assert result.message in {f"preemption: [{', '.join(order)}]" for order in (told, told[::-1])}

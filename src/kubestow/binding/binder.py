@@ -236,7 +236,9 @@ def _needed(profile: Profile, placed: Placed) -> list[Hook]:
     caller, start, status = profile.caller, profile.caller.started(), Code.ERROR
     try:
         needed = [
-            hook for hook in profile.pre_bind if hook.concerns(placed.states) and _is_needed(caller, hook, placed)
+            hook
+            for hook in profile.pre_bind
+            if not (hook.needs_state and hook.name not in placed.states) and _is_needed(caller, hook, placed)
         ]
         status = Code.SUCCESS if needed else Code.SKIP
     finally:

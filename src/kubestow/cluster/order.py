@@ -92,5 +92,5 @@ class ZoneOrder:
 
     def rows_from(self, start: int) -> IntArray:
         """All rows in order, from the one at `start` on and around."""
-        count = len(self.rows())
-        return self._twice[start : start + count]
+        rows = self.rows() if self._rows is None else self._rows
+        return self._twice[start : start + len(rows)]

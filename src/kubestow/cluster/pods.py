@@ -110,7 +110,8 @@ class PodInfo:
 
     def prepare(self) -> None:
         """Compute now what can fail on bad input; raises ValueError."""
-        _ = self.requests, self.ports, self.terms
+        if self._requests is None or self._ports is None or self._terms is None:
+            _ = self.requests, self.ports, self.terms
 
     def placed_on(self, node: str) -> "PodInfo":
         """The pod as it will be once bound to a node."""
@@ -143,25 +144,21 @@ class PodInfo:
         """Take over what was computed for a pod that it is like."""
         self._requests, self._by_any_rules, self._signature, self._ports, self._terms = other.computed
 
-    def in_version(self, pod: Pod) -> "PodInfo":
-        """The same pod in another version; what follows from the spec is not computed again where that is the same."""
+    def in_version(self, pod: Pod) -> tuple["PodInfo", bool]:
+        """The same pod in another version; and whether the spec is the same, with all that follows from it."""
         other = PodInfo(pod)
-        if pod.spec == self.pod.spec:
+        is_same_spec = pod.spec == self.pod.spec
+        if is_same_spec:
             other._ports = self._ports
             other._terms = self._terms
             other._claim_names = self._claim_names
             if not holds_by_status(pod) and not holds_by_status(self.pod):
                 other._requests = self._requests
-        return other
+        return other, is_same_spec
 
     def counts_like(self, other: "PodInfo") -> bool:
-        """Whether columns and indexes are the same with another version of the pod; most updates are of its status."""
-        return (
-            self.terminating == other.terminating
-            and self.labels == other.labels
-            and self.requests == other.requests
-            and self.pod.spec == other.pod.spec
-        )
+        """Whether columns and indexes are the same with a version of the same spec; most updates are of its status."""
+        return self.terminating == other.terminating and self.labels == other.labels and self.requests == other.requests
 
     def looks_like(self, other: "PodInfo") -> bool:
         """Whether a version that counts the same tells plugins and preemption the same, too."""

@@ -108,10 +108,10 @@ class Cluster:
     def set_pod(self, pod: Pod) -> None:
         """A bound pod was seen, new or changed; confirms it if assumed. A bad one changes nothing: ValueError."""
         placed = self._placed.get(pod.metadata.uid)
-        info = PodInfo(pod) if placed is None else placed.pod.in_version(pod)
+        info, is_same_spec = (PodInfo(pod), False) if placed is None else placed.pod.in_version(pod)
         info.prepare()
         if placed is not None:
-            if info.counts_like(placed.pod):
+            if is_same_spec and info.counts_like(placed.pod):
                 # The very pod that was assumed changes nothing on its row.
                 confirmed = placed.assumed and info.looks_like(placed.pod)
                 self.assumed_count -= placed.assumed

@@ -21,7 +21,7 @@ from kubestow.cycle.group_outcome import UNSCHEDULABLE_GROUP, Trial
 from kubestow.cycle.outcome import Failed, Outcome, Placed, none_available
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.trace import Trace
-from kubestow.extenders.extender import Asking, begin
+from kubestow.extenders.extender import Asking, carry_on
 from kubestow.framework.filtering import run_filters
 from kubestow.framework.handle import Nominator
 from kubestow.framework.placements import Placement, TriedGroup
@@ -120,7 +120,7 @@ class GroupCounts:
         tried.states, tried.skipped = evaluation.states, evaluation.skipped
         # Where all rows are looked at, they are numbered as in the table.
         tried.verdicts = self._filled(np.arange(table.size) if within is None else within)
-        result = begin(run_post_filter(profile, tried, None))
+        result = carry_on(run_post_filter(profile, tried, None))
         if isinstance(result, Asking) or result.nominated_node or result.code is Code.SUCCESS:
             return None, tried
         message, plugins = tried.message(result.message), frozenset(tried.rejecting_plugins)

@@ -34,7 +34,7 @@ from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.placement_choice import PlacementScoreError, best_placement
 from kubestow.cycle.scheduling import SchedulingCycles, refusal
 from kubestow.cycle.trace import Trace
-from kubestow.extenders.extender import Asking, Conversation, begin
+from kubestow.extenders.extender import Asking, Conversation, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
 from kubestow.framework.profile import Profile
@@ -85,7 +85,7 @@ class GroupCycles:
 
     def run(self, profile: Profile, group: TriedGroup) -> GroupOutcome | Asking[GroupOutcome]:
         """Schedule the pods of a group. What fails is an outcome, not an exception."""
-        return begin(self._run(profile, group))
+        return carry_on(self._run(profile, group))
 
     def _run(self, profile: Profile, group: TriedGroup) -> Conversation[GroupOutcome]:
         try:
@@ -196,7 +196,7 @@ class GroupCycles:
 
     def _nodes_of(self, profile: Profile, group: TriedGroup, placement: Placement) -> Sequence[str]:
         """Where pods would be placed within a placement."""
-        trial = begin(self._try(profile, group, placement))
+        trial = carry_on(self._try(profile, group, placement))
         assert not isinstance(trial, Asking), "who asks extenders does not choose by counts"
         self._give_back(profile, trial)
         return [placed.node for placed in trial.placed]

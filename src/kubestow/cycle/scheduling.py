@@ -24,7 +24,7 @@ from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Search, Sharing, Upcoming
 from kubestow.cycle.trace import Trace
 from kubestow.extenders.asking import Extenders
-from kubestow.extenders.extender import Asking, Conversation, ExtenderError, begin
+from kubestow.extenders.extender import Asking, Conversation, ExtenderError, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
@@ -124,7 +124,7 @@ class SchedulingCycles:
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome | Asking[Outcome]:
         """Schedule one pod. A failure of a plugin or an extender is an outcome, not an exception."""
-        return begin(self.attempt(profile, pod))
+        return carry_on(self.attempt(profile, pod))
 
     def attempt(
         self, profile: Profile, pod: PodInfo, within: IntArray | None = None, *, just_whether: bool = False
@@ -215,7 +215,17 @@ class SchedulingCycles:
                 trace.left, trace.failed = rows, left.failed(self._cluster.nodes)
             if not len(rows):
                 evaluation.explain_extended(search.order[:searched], left.failed(self._cluster.nodes))
-        return ((yield from self._best(evaluation, judge, rows)), searched, len(rows)) if len(rows) else None
+        if not len(rows):
+            return None
+        row = rows.item(0)
+        if len(rows) > 1:
+            totals = judge.score(rows)
+            if trace is not None:
+                trace.is_scored = True
+            if self._extenders is not None:
+                totals = totals + (yield from self._prioritized(evaluation, rows))
+            row = self._choose(rows[totals == totals.item(totals.argmax())])
+        return self._cluster.nodes.names[row], searched, len(rows)
 
     def _tell_refused(self, trace: Trace, judge: Judge, searched: IntArray, rows: IntArray) -> None:
         refused: BoolArray = np.zeros(self._cluster.nodes.size, np.bool_)
@@ -254,21 +264,13 @@ class SchedulingCycles:
             caller.finished("Filter", status, start)
         return rows, searched
 
-    def _best(self, evaluation: Evaluation, judge: Judge, rows: IntArray) -> Conversation[str]:
-        if len(rows) == 1:
-            row = int(rows[0])
-        else:
-            trace = evaluation.trace
-            totals = judge.score(rows)
-            if trace is not None:
-                trace.is_scored = True
-            if self._extenders is not None:
-                extended = yield from self._extenders.prioritize(evaluation.pod, rows)
-                totals = totals + extended
-                if trace is not None:
-                    trace.extended = extended
-            row = self._choose(rows[totals == totals.item(totals.argmax())])
-        return self._cluster.nodes.names[row]
+    def _prioritized(self, evaluation: Evaluation, rows: IntArray) -> Conversation[IntArray]:
+        """What extenders add to the scores."""
+        assert self._extenders is not None
+        extended = yield from self._extenders.prioritize(evaluation.pod, rows)
+        if evaluation.trace is not None:
+            evaluation.trace.extended = extended
+        return extended
 
     def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> IntArray | None:
         name = pod.pod.status.nominatedNodeName

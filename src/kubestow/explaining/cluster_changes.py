@@ -11,7 +11,7 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.explaining.changes import CLUSTER, Change
 from kubestow.explaining.world import World
-from kubestow.extenders.extender import begin
+from kubestow.extenders.extender import carry_on
 from kubestow.framework.results import PluginError, PostFilterResult
 from kubestow.model.csi_translation import BETA_ZONE, ZONE
 from kubestow.model.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -35,7 +35,7 @@ def victims_gone(world: World, pod: Pod, target: str) -> Iterator[Change]:
     try:
         if not profile.post_filter or not evaluation.pre_filter() or len(evaluation.filter()):
             return
-        result = begin(run_post_filter(profile, evaluation, None))
+        result = carry_on(run_post_filter(profile, evaluation, None))
     except (PluginError, ValueError):
         return
     assert isinstance(result, PostFilterResult)

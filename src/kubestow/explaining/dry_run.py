@@ -22,7 +22,7 @@ from kubestow.decisions.schema import Decision, NodeResult, Rejected
 from kubestow.decisions.telling import tell_preemption
 from kubestow.explaining.world import World
 from kubestow.extenders.asking import Asked, Extenders
-from kubestow.extenders.extender import Answer, Asking, Call, Conversation, ExtenderError, begin
+from kubestow.extenders.extender import Answer, Asking, Call, Conversation, ExtenderError, carry_on
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.results import PluginError, PostFilterResult
 from kubestow.model.timestamps import format_time
@@ -80,7 +80,7 @@ class DryRun:
                 self._extended = self._answered(extenders.prioritize(self.pod, self.rows))
                 self._totals = self._totals + self._extended
         elif self.profile.post_filter:
-            result = begin(run_post_filter(self.profile, evaluation, None))
+            result = carry_on(run_post_filter(self.profile, evaluation, None))
             assert isinstance(result, PostFilterResult)
             self.preemption = result
 
@@ -93,7 +93,7 @@ class DryRun:
 
     def _answered(self, conversation: Conversation[Found]) -> Found:
         """What a conversation with extenders comes to."""
-        said = begin(conversation)
+        said = carry_on(conversation)
         while isinstance(said, Asking):
             assert self._ask is not None
             said = said.answered(self._ask(said.calls))

@@ -75,15 +75,11 @@ class Asking(NamedTuple, Generic[T]):
 
     def answered(self, answers: Sequence[Answer]) -> Union[T, "Asking[T]"]:
         """Go on with the answers to the calls."""
-        return _go_on(self.rest, answers)
+        return carry_on(self.rest, answers)
 
 
-def begin(conversation: Conversation[T]) -> T | Asking[T]:
-    """Carry a conversation on to its end, or to its first question."""
-    return _go_on(conversation, None)
-
-
-def _go_on(conversation: Conversation[T], answers: Sequence[Answer] | None) -> T | Asking[T]:
+def carry_on(conversation: Conversation[T], answers: Sequence[Answer] | None = None) -> T | Asking[T]:
+    """Carry a conversation on to its end, or to its next question; from the start if there are no answers yet."""
     try:
         return Asking(conversation.send(answers), conversation)  # type: ignore[arg-type]
     except StopIteration as end:
