@@ -19,6 +19,8 @@ class Listener(Protocol):
     def deleted(self, obj: Any) -> None: ...
 
 
+_NANO = 10**9
+
 ObjectId = tuple[type, str]
 
 
@@ -77,7 +79,7 @@ class ChangeFeed:
 
     def _due(self) -> float:
         # In whole nanoseconds: the timer of a virtual loop would ring before a moment between two of them.
-        return round(self._loop.time() + self.delay, 9)
+        return round((self._loop.time() + self.delay) * _NANO) / _NANO
 
     def _set_timer(self) -> None:
         if self._timer is None and self._on_the_way:

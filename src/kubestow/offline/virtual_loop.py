@@ -19,6 +19,7 @@ T = TypeVar("T")
 START = 1_767_225_600
 """When virtual time begins, in seconds since the Unix epoch: 2026-01-01T00:00:00Z."""
 _NANO = 10**9
+_START = START * _NANO
 
 
 class StuckError(RuntimeError):
@@ -32,18 +33,18 @@ class VirtualClock:
         self._loop = loop
 
     def now(self) -> float:
-        return (START * _NANO + self._loop.nanoseconds) / _NANO
+        return (_START + self._loop.nanoseconds) / _NANO
 
 
 class Handle:
-    """A callback that waits for its turn."""
+    """A callback that waits for its turn; without a context of its own it is called in the one that drives the loop."""
 
     __slots__ = ("args", "callback", "context")
 
     def __init__(self, callback: Callable[..., object], args: Any, context: contextvars.Context | None) -> None:
         self.callback: Callable[..., object] | None = callback
         self.args = args
-        self.context = contextvars.copy_context() if context is None else context
+        self.context = context
 
     def cancel(self) -> None:
         """It is not called."""
@@ -62,8 +63,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         self._is_running = self._is_stopping = False
         super().__init__()
-        self.nanoseconds = 0
-        """How much time has passed."""
+        self.set_time(0)
         self.clock = VirtualClock(self)
         self._soon: deque[Handle] = deque()
         self._timers: list[tuple[int, int, Handle]] = []
@@ -71,8 +71,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._deadline: int | None = None
         self._is_enough: Callable[[], bool] | None = None
 
+    def set_time(self, nanoseconds: int) -> None:
+        """So much time has passed."""
+        self.nanoseconds, self._seconds = nanoseconds, nanoseconds / _NANO
+
     def time(self) -> float:
-        return self.nanoseconds / _NANO
+        return self._seconds
 
     # Driving it
 
@@ -153,7 +157,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             handle = ready.popleft()
             if handle.callback is not None:
                 try:
-                    handle.context.run(handle.callback, *handle.args)
+                    if handle.context is None:
+                        handle.callback(*handle.args)
+                    else:
+                        handle.context.run(handle.callback, *handle.args)
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except BaseException as error:
@@ -167,10 +174,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         elif target is None and self._deadline is None:
             raise StuckError("nothing is left to do, and no timer is set: what is being waited for cannot happen")
         elif self._deadline is not None and (target is None or target > self._deadline):
-            self.nanoseconds = self._deadline
+            self.set_time(self._deadline)
             self.stop()
         elif target is not None:
-            self.nanoseconds = target
+            self.set_time(target)
 
     # What tasks, futures and timeouts ask of a loop
 
@@ -191,7 +198,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> Handle:
         due = round(when * _NANO)
-        if due <= self.nanoseconds and when > self.time():
+        if due <= self.nanoseconds and when > self._seconds:
             # It would ring too early by a rounding error, and whoever waits for `when` would set it again and again.
             due = self.nanoseconds + 1
         return self._call_at(due, Handle(callback, args, context))
@@ -213,5 +220,5 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers.clear()
 
     def _demand_open(self) -> None:
-        if self.is_closed():
+        if self._closed:  # type: ignore[attr-defined]
             raise RuntimeError("the event loop is closed")

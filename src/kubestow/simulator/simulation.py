@@ -55,7 +55,7 @@ class Simulation(Contents):
         self.settings: Settings = settings
         self.loop = loop = VirtualLoop()
         if of is not None:
-            loop.nanoseconds = of.loop.nanoseconds
+            loop.set_time(of.loop.nanoseconds)
             of.bulk.put_in_store()
         self.plane: Plane = Plane(loop, settings, None if of is None else of.plane)
         super().__init__(self.plane)
