@@ -36,7 +36,6 @@ class PodInfo:
         "_signature",
         "_terms",
         "labels",
-        "name",
         "namespace",
         "pod",
         "priority",
@@ -48,7 +47,6 @@ class PodInfo:
         self.pod = pod
         meta = pod.metadata
         self.uid = meta.uid
-        self.name = meta.name
         self.namespace = meta.namespace
         self.labels = meta.labels
         self.terminating = meta.deletionTimestamp is not None
@@ -59,6 +57,10 @@ class PodInfo:
         self._ports: tuple[HostPort, ...] | None = None
         self._terms: AffinityTerms | None = None
         self._claim_names: tuple[str, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.pod.metadata.name
 
     @property
     def key(self) -> str:

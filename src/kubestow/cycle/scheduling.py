@@ -44,7 +44,9 @@ class Judge(Protocol):
     def explain(self) -> None:
         """After no row has passed: have the evaluation know why."""
 
-    def score(self, rows: IntArray) -> IntArray: ...
+    def score(self, rows: IntArray) -> IntArray:
+        """How good rows are, compared with each other."""
+        ...
 
     def explained(self, refused: IntArray) -> Verdicts | None:
         """Why rows are refused while others passed, as far as no journal knows it."""

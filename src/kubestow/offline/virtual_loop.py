@@ -122,9 +122,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         asyncio._set_running_loop(self)  # noqa: SLF001
         self._is_running = True
         try:
-            self._turn()
-            while not self._is_stopping:
-                self._turn()
+            self._run()
         finally:
             self._is_running = self._is_stopping = False
             asyncio._set_running_loop(outer)  # noqa: SLF001
@@ -143,29 +141,34 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _stop_after(self, _task: asyncio.Future[Any]) -> None:
         self.stop()
 
-    def _turn(self) -> None:
-        """What is ready, and the timers that are due; new ones have to wait for the next turn."""
-        ready, timers = self._soon, self._timers
-        if not ready:
-            while timers and timers[0][2].callback is None:
-                heapq.heappop(timers)
-            if not timers or timers[0][0] > self.nanoseconds:
-                self._jump(timers[0][0] if timers else None)
-        while timers and timers[0][0] <= self.nanoseconds:
-            ready.append(heapq.heappop(timers)[2])
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle.callback is not None:
-                try:
-                    if handle.context is None:
-                        handle.callback(*handle.args)
-                    else:
-                        handle.context.run(handle.callback, *handle.args)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:
-                    message = f"{handle.callback!r} raised {type(error).__name__}"
-                    self.call_exception_handler({"message": message, "exception": error})
+    def _run(self) -> None:
+        """Turn by turn: what is ready, and the timers that are due; new ones have to wait for the next turn."""
+        ready, timers, pop = self._soon, self._timers, heapq.heappop
+        while True:
+            if not ready:
+                while timers and timers[0][2].callback is None:
+                    pop(timers)
+                if not timers or timers[0][0] > self.nanoseconds:
+                    self._jump(timers[0][0] if timers else None)
+            now = self.nanoseconds
+            while timers and timers[0][0] <= now:
+                ready.append(pop(timers)[2])
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                callback, context = handle.callback, handle.context
+                if callback is not None:
+                    try:
+                        if context is None:
+                            callback(*handle.args)
+                        else:
+                            context.run(callback, *handle.args)
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:
+                        message = f"{callback!r} raised {type(error).__name__}"
+                        self.call_exception_handler({"message": message, "exception": error})
+            if self._is_stopping:
+                return
 
     def _jump(self, target: int | None) -> None:
         """Nothing can be done now: go on to the next timer, or stop before it."""

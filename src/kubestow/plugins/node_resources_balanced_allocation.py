@@ -77,12 +77,12 @@ class NodeResourcesBalancedAllocation:
         """The same for one row, in plain numbers, for up to two resources."""
         if state is None:
             return None
-        found = row_shares(view, row, state, non_zero=False)
+        found = row_shares(view, row, state)
         if len(found) > 2:
             return None
         if len(found) < 2:
             return _HALF + _HALF // 2
-        (capacity, held, wanted, _), (other, other_held, other_wanted, _) = found
+        (capacity, held, wanted), (other, other_held, other_wanted) = found
         parts = held / capacity, other_held / other, (held + wanted) / capacity, (other_held + other_wanted) / other
         if parts[2] > 1.0 or parts[3] > 1.0:
             parts = min(parts[0], 1.0), min(parts[1], 1.0), min(parts[2], 1.0), min(parts[3], 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows
 from kubestow.cluster.events import Action, Registration, Resource, on
+from kubestow.cluster.nodes import MEMORY
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeResourcesFitArgs
@@ -32,7 +33,6 @@ from kubestow.plugins.support.resource_shares import (
     JoinedResources,
     ScoredResources,
     join_scored,
-    row_shares,
     scored_of,
     shares,
 )
@@ -134,6 +134,15 @@ class NodeResourcesFit:
 
     def row_rejection(self, state: State, view: NodeView, row: int) -> Rejection | None:
         """Why one row is refused, in plain numbers."""
+        index, offered, requested = view.resource_index, view.allocatable.item, view.requested.item
+        if view.pod_count.item(row) < view.allowed_pods.item(row):
+            width = len(view.allocatable)
+            for name, amount in state.amounts:
+                at = index.get(name, width)
+                if at >= width or offered(at, row) - requested(at, row) < amount:
+                    break
+            else:
+                return None
         kind = int(view.pod_count.item(row) >= view.allowed_pods.item(row))
         for bit, (name, amount) in enumerate(state.amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(name)
@@ -163,10 +172,18 @@ class NodeResourcesFit:
         """The same for one row, in plain numbers, for the strategy that nearly everybody has."""
         if state is None or self._strategy is not least_allocated:
             return None
+        index, offered = view.resource_index, view.allocatable.item
         total = weights = 0
-        for capacity, held, wanted, weight in row_shares(view, row, state, non_zero=True):
-            total += weight * (max(capacity - held - wanted, 0) * MAX_SCORE // capacity)
-            weights += weight
+        for name, weight, wanted in state:
+            column = index.get(name)
+            if column is None or (not wanted and is_scalar_resource(name)):
+                continue
+            capacity = offered(column, row)
+            if capacity:
+                free = capacity - wanted - (view.non_zero if column <= MEMORY else view.requested).item(column, row)
+                if free > 0:
+                    total += weight * (free * MAX_SCORE // capacity)
+                weights += weight
         return total // weights if weights else 0
 
     def copies_rows(self, state: State, pod: PodInfo, view: NodeView, rows: Rows) -> IntArray:

@@ -33,9 +33,8 @@ class Cached:
         """The weighted scores of all plugins, also below, that do not normalize."""
         self._raw = [_NO_ROWS for _ in ready.normalizing]
         """The scores that the others gave."""
-        self._even = 0
-        """What those come to that gave all rows the same."""
         self._uneven: list[tuple[Scoring, IntArray]] = []
+        """Those that did not give all rows the same, which would make no difference."""
         self.journal: Journal | None = None
         """What was said of rows, if cycles are traced."""
         self._unexplained = _NOWHERE
@@ -89,14 +88,13 @@ class Cached:
 
     def _look_for_even_scores(self, evaluation: Evaluation) -> None:
         """Where all rows have the same score, and the plugin looks at scores alone, normalizing is done once."""
-        self._even, self._uneven = 0, []
+        self._uneven = []
         even: list[tuple[str, int]] = []
         rows = np.flatnonzero(self.row_passes)
         for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
             scores = raw[rows] if getattr(scoring.hook.plugin, "normalizes_scores_alone", False) else _NO_ROWS
             if len(scores) and (scores == scores[0]).all():
                 weighted = int(scoring.normalized(evaluation, rows[:1], scores[:1])[0])
-                self._even += weighted
                 even.append((scoring.hook.name, weighted))
             else:
                 self._uneven.append((scoring, raw))
@@ -146,8 +144,6 @@ class Cached:
     def add_normalized(self, evaluation: Evaluation, rows: IntArray, totals: IntArray) -> None:
         if self._below is not None:
             self._below.add_normalized(evaluation, rows, totals)
-        if self._even:
-            totals += self._even
         for scoring, raw in self._uneven:
             weighted = scoring.normalized(evaluation, rows, raw[rows])
             totals += weighted

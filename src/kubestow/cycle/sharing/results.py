@@ -18,7 +18,7 @@ class RowResults(Protocol):
         ...
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
-        """The scores of rows that pass: likewise."""
+        """The scores of rows that pass, apart from what all have in common: likewise."""
         ...
 
     def layers(self) -> tuple[Layer, ...]:

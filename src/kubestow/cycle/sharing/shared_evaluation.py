@@ -104,7 +104,7 @@ class SharedEvaluation:
         return self._shared.results.layers()
 
     def score(self, rows: IntArray) -> IntArray:
-        """The totals of some of the rows that pass."""
+        """The totals of some of the rows that pass, apart from what all have in common."""
         evaluation = self._evaluation
         caller, start = evaluation.profile.caller, evaluation.profile.caller.started()
         others = prepare_scores(evaluation, self._others, rows)

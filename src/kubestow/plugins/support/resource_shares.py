@@ -142,21 +142,17 @@ def _gather(tables: Sequence[IntArray], columns: list[int], rows: Rows) -> IntAr
     return np.stack([next(of for of in tables if column < len(of))[column][rows] for column in columns])
 
 
-def row_shares(
-    view: NodeView, row: int, resources: ScoredResources, *, non_zero: bool
-) -> list[tuple[int, int, int, int]]:
-    """The shares on one row that count there, as plain numbers: capacity, held, wanted, weight."""
+def row_shares(view: NodeView, row: int, resources: ScoredResources) -> list[tuple[int, int, int]]:
+    """The shares on one row that count there, as plain numbers: capacity, held, wanted."""
     index, offered, requested = view.resource_index, view.allocatable.item, view.requested.item
-    counted = view.non_zero.item if non_zero else requested
     found = []
-    for name, weight, wanted in resources:
+    for name, _, wanted in resources:
         column = index.get(name)
         if column is None or (not wanted and is_scalar_resource(name)):
             continue
         capacity = offered(column, row)
         if capacity:
-            held = counted(column, row) if column <= MEMORY else requested(column, row)
-            found.append((capacity, held, wanted, weight))
+            found.append((capacity, requested(column, row), wanted))
     return found
 
 
