@@ -126,15 +126,13 @@ class PodInfo:
     def is_kin_of(self, other: "PodInfo") -> bool:
         """Whether it is what pods of one controller are to each other; if the spec is the same, they are alike.
 
-        A pod whose status says what it holds is like no other.
+        A pod whose status says what it holds is like no other; this must be known of the other one.
         """
-        mine, others = self.pod, other.pod
         return (
             self.labels == other.labels
             and self.namespace == other.namespace
-            and mine.metadata.ownerReferences == others.metadata.ownerReferences
-            and not holds_by_status(mine)
-            and not holds_by_status(others)
+            and self.pod.metadata.ownerReferences == other.pod.metadata.ownerReferences
+            and not holds_by_status(self.pod)
         )
 
     @property

@@ -48,6 +48,14 @@ class PluginScore(NamedTuple):
 class Evaluation:
     """The judgement of all nodes for one pod, made step by step: `pre_filter`, `filter`, `score`."""
 
+    rejected: Rejection | None = None
+    """The refusal of PreFilter, if it refused the pod as a whole."""
+    narrowed_to: frozenset[str] | None = None
+    verdicts: Verdicts | None = None
+    signature: Hashable | None = None
+    """Equal for pods that may share what was found out about rows."""
+    trace: Trace | None = None
+
     def __init__(
         self, profile: Profile, cluster: Cluster, nominator: Nominator, pod: PodInfo, within: IntArray | None = None
     ) -> None:
@@ -61,15 +69,8 @@ class Evaluation:
         """What each plugin's PreFilter computed."""
         self.skipped: set[str] = set()
         """Plugins whose PreFilter found nothing to filter."""
-        self.rejected: Rejection | None = None
-        """The refusal of PreFilter, if it refused the pod as a whole."""
-        self.narrowed_to: frozenset[str] | None = None
         self.narrowed_by: list[str] = []
-        self.verdicts: Verdicts | None = None
-        self.signature: Hashable | None = None
-        """Equal for pods that may share what was found out about rows."""
         self.scores: list[PluginScore] = []
-        self.trace: Trace | None = None
         self._answers: dict[str, Any] = {}
 
     def of(self, pod: PodInfo, within: IntArray | None = None) -> "Evaluation":

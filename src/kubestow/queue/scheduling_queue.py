@@ -167,7 +167,8 @@ class SchedulingQueue:
                     self._came(ACTIVE, queued, POPPED_FROM_BACKOFF)
             if queued is None:
                 return None
-            self._count_rejections(queued, -1)
+            if queued.rejectors:
+                self._count_rejections(queued, -1)
             # A pod that was deleted in flight and came back under its uid: the attempt under way goes first.
             if queued.uid not in self._in_flight:
                 self._take_off(queued)

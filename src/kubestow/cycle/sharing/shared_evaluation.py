@@ -1,5 +1,6 @@
 """One pod judged by what pods like it share, and by the plugins that have to be asked every time."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kubestow.cluster.arrays import BoolArray, IntArray
@@ -43,23 +44,26 @@ class SharedEvaluation:
         self._shared = shared
         self._others = others
         self._class = shared.of_class
-        self._filters: list[Hook] = []
+        self._filters: Sequence[Hook] = others.filter
         """The filters that have to be asked."""
 
     def begin(self, signature: Signature) -> bool:
         """PreFilter of the plugins that did not sign; False if one of them refuses or narrows."""
         evaluation = self._evaluation
-        states, skipped = self._shared.states.copy(), self._shared.skipped
-        for hook in self._others.pre_filter:
-            answer = evaluation.pre_filter_answer(hook)
-            if isinstance(answer, Skip):
-                skipped = skipped | {hook.name}
-            elif isinstance(answer, Rejection | Narrowed):
-                return False
-            else:
-                states[hook.name] = answer
+        states, skipped = self._shared.states, self._shared.skipped
+        if self._others.pre_filter:
+            states, skipped = states.copy(), skipped.copy()
+            for hook in self._others.pre_filter:
+                answer = evaluation.pre_filter_answer(hook)
+                if isinstance(answer, Skip):
+                    skipped.add(hook.name)
+                elif isinstance(answer, Rejection | Narrowed):
+                    return False
+                else:
+                    states[hook.name] = answer
         evaluation.states, evaluation.skipped = states, skipped
-        self._filters = [hook for hook in self._others.filter if hook.name not in skipped]
+        if self._filters:
+            self._filters = [hook for hook in self._filters if hook.name not in skipped]
         if self._filters:
             # What is remembered of why rows are refused is not all there is to it.
             self._class = None
@@ -107,7 +111,8 @@ class SharedEvaluation:
         """The totals of some of the rows that pass, apart from what all have in common."""
         evaluation = self._evaluation
         caller, start = evaluation.profile.caller, evaluation.profile.caller.started()
-        others = prepare_scores(evaluation, self._others, rows)
+        asks_others = self._others.pre_score or self._others.score
+        others = prepare_scores(evaluation, self._others, rows) if asks_others else ()
         scoring = caller.started()
         caller.finished("PreScore", Code.SUCCESS, start, scoring)
         totals = self._shared.results.totals(evaluation, rows)

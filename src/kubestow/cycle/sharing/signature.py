@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.profile import Profile
-from kubestow.model.requests import differ_in_requests
+from kubestow.model.requests import differ_in_requests, holds_by_status
 
 
 class Signature(NamedTuple):
@@ -58,7 +58,8 @@ class Signatures:
             if not (signature.declined or cluster.devices.classes) and differ_in_requests(pod.pod.spec, other.pod.spec):
                 like = signature
         signature = sign(profile, pod, like)
-        self._last[controller] = (pod, version, signature)
+        if not holds_by_status(pod.pod):
+            self._last[controller] = (pod, version, signature)
         return signature
 
 
