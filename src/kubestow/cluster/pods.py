@@ -157,8 +157,12 @@ class PodInfo:
         return other, is_same_spec
 
     def counts_like(self, other: "PodInfo") -> bool:
-        """Whether columns and indexes are the same with a version of the same spec; most updates are of its status."""
-        return self.terminating == other.terminating and self.labels == other.labels and self.requests == other.requests
+        """Whether columns are the same with a version of the same spec: most updates are of its status or labels."""
+        return self.requests == other.requests
+
+    def matches_like(self, other: "PodInfo") -> bool:
+        """Whether the same questions are about another version."""
+        return self.terminating == other.terminating and self.labels == other.labels
 
     def looks_like(self, other: "PodInfo") -> bool:
         """Whether a version that counts the same tells plugins and preemption the same, too."""

@@ -112,8 +112,12 @@ class Cluster:
         info.prepare()
         if placed is not None:
             if is_same_spec and info.counts_like(placed.pod):
+                if not (is_like := info.matches_like(placed.pod)) and self.nodes.live[placed.row]:
+                    # An API server labels a pod with its node's topology when it is bound.
+                    self.matches.add(placed.row, placed.pod, -1)
+                    self.matches.add(placed.row, info, 1)
                 # The very pod that was assumed changes nothing on its row.
-                confirmed = placed.assumed and info.looks_like(placed.pod)
+                confirmed = placed.assumed and is_like and info.looks_like(placed.pod)
                 self.assumed_count -= placed.assumed
                 placed.assumed, placed.pod = False, info
                 self.nodes.replace_pod(placed.row, info)
