@@ -69,7 +69,7 @@ class Binder:
         self.extender_binding: ExtenderBinding | None = None
         """For the pods that start from now on."""
         self._tasks: dict[str, asyncio.Task[Failed | None]] = {}
-        self._pre_binding: dict[str, asyncio.Task[Rejection | None]] = {}
+        self._pre_binding: set[str] = set()
         self._preempted: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -144,20 +144,15 @@ class Binder:
             self.step(placed, step, plugin, start)
 
     async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
-        uid = placed.pod.uid
-        task = asyncio.get_running_loop().create_task(self._run_pre_bind(profile, to_prepare, placed))
-        self._pre_binding[uid] = task
-        preempted = None
+        uid, preempted = placed.pod.uid, None
+        self._pre_binding.add(uid)
         try:
-            refused = await task
-        except asyncio.CancelledError:
-            # Stopped before it began?
-            if uid not in self._preempted:
-                raise
-            refused = None
+            refused = await self._run_pre_bind(profile, to_prepare, placed)
         finally:
-            del self._pre_binding[uid]
+            self._pre_binding.discard(uid)
             preempted = self._preempted.pop(uid, None)
+            if preempted is not None:
+                self._tasks[uid].uncancel()
         # A plugin may have finished in spite of having been stopped; its pod has lost its place all the same.
         return refused if preempted is None else Rejection((preempted,), Code.ERROR)
 
@@ -184,11 +179,10 @@ class Binder:
 
     def cancel_pre_bind(self, uid: str, message: str) -> bool:
         """Stop a pod whose PreBind runs; False if there is none, or it is too late."""
-        task = self._pre_binding.get(uid)
-        if task is None or task.done():
+        if uid not in self._pre_binding:
             return False
         self._preempted[uid] = message
-        return task.cancel()
+        return self._tasks[uid].cancel()
 
     async def _bind_plugins(self, profile: Profile, placed: Placed) -> Failed | None:
         caller, start, status, by = profile.caller, profile.caller.started(), Code.ERROR, ""

@@ -77,12 +77,30 @@ class Devices:
             known = len(self._stale)
             self._stale = grown(self._stale, self._nodes.capacity)
             self._stale[known:] = True
-        stale = rows[self._stale[rows]]
-        for row in stale.tolist():
-            numbers = [view.state_number(self._states) for view in self.pools_of(row)]
-            self._situation[row] = self._situations.of(tuple(numbers))
-        self._stale[stale] = False
+        stale = self._stale[rows]
+        if np.count_nonzero(stale):
+            for row in rows[stale].tolist():
+                self._situate(row)
         return self._situation[rows]
+
+    def situation(self, row: int) -> int:
+        """The situation of one row."""
+        if row >= len(self._stale):
+            return int(self.situations(np.array([row]))[0])
+        self._catch_up()
+        if self._stale[row]:
+            self._situate(row)
+        return int(self._situation[row])
+
+    def _situate(self, row: int) -> None:
+        numbers = [view.state_number(self._states) for view in self.pools_of(row)]
+        self._situation[row] = self._situations.of(tuple(numbers))
+        self._stale[row] = False
+
+    @property
+    def situation_count(self) -> int:
+        """How many situations there have been; they are numbered from 0 on."""
+        return len(self._situations)
 
     def keep_numbers_small(self) -> None:
         """Number anew if numbers have run out: to be called before anything that was found out by number is used."""
@@ -126,6 +144,8 @@ class Devices:
 
         Not sooner than needed: when a scheduler starts, slices and claims come one by one.
         """
+        if not self._resliced and not self._reused:
+            return
         for pool in self._resliced.values():
             self._resee(pool)
         for pool in (*self._resliced.values(), *self._reused.values()):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
 from kubestow.cluster.devices import Devices
 from kubestow.cluster.devices.classes import CLASS_PREFIX
 from kubestow.cluster.node_matching import node_terms_match
@@ -71,8 +71,9 @@ class Judge:
         failures: list[Rejection] = []
         for positions, wanted in self._by_claims(state, place, kinds):
             self._allocate(wanted.claims, place.source[positions], positions, kinds, failures)
-        _refuse_unavailable(state, hopeless, place, kinds)
-        if not kinds.any():
+        if len(state.unallocated) < len(state.claims):
+            _refuse_unavailable(state, hopeless, place, kinds)
+        if not np.count_nonzero(kinds):
             return None
         return Rejections(
             kinds,
@@ -86,7 +87,7 @@ class Judge:
         before = sum(_score_of(claim) for claim in state.claims)
         for positions, wanted in self._by_claims(state, place, scores.copy()):
             shape = self._allocator.shape_of(wanted.claims)
-            scores[positions] = before + self._allocator.judge(shape, wanted.claims, place.source[positions]).scores
+            scores[positions] = before + self._allocator.scores(shape, wanted.claims, place.source[positions])
         return scores
 
     def allocate(self, state: State, place: Place, node: str) -> tuple[Wanted, list[AllocationResult]]:
@@ -99,12 +100,11 @@ class Judge:
             return wanted, found
         return Wanted((), None), []
 
-    def _by_claims(self, state: State, place: Place, kinds: IntArray) -> list[tuple[IntArray, Wanted]]:
+    def _by_claims(self, state: State, place: Place, kinds: IntArray) -> list[tuple[Rows, Wanted]]:
         """Positions that need the same claims to be allocated; some rows may be refused."""
-        everywhere = np.arange(len(place.rows))
         if not state.resources:
             claims = [state.claims[number] for number in state.unallocated]
-            return [(everywhere, Wanted(claims, None))] if claims else []
+            return [(slice(0, len(place.rows)), Wanted(claims, None))] if claims else []
         if state.left_behind is not None:
             kinds[:] = _LEFT_BEHIND
             return []
@@ -112,12 +112,12 @@ class Judge:
         codes: IntArray = np.zeros(len(place.rows), np.int64)
         for bit, name in enumerate(state.resources):
             codes |= _is_missing(place, name).astype(np.int64) << bit
-        groups = []
+        groups: list[tuple[Rows, Wanted]] = []
         for code in np.unique(codes[kinds == 0]).tolist():
             needed = [name for bit, name in enumerate(state.resources) if code & (1 << bit)]
             wanted = self._wanted(state, needed)
             if wanted.claims:
-                groups.append((everywhere[(codes == code) & (kinds == 0)], wanted))
+                groups.append((np.flatnonzero((codes == code) & (kinds == 0)), wanted))
         return groups
 
     def _wanted(self, state: State, needed: Sequence[str]) -> Wanted:
@@ -132,27 +132,28 @@ class Judge:
         self,
         claims: Sequence[ResourceClaim],
         source: IntArray,
-        positions: IntArray,
+        positions: Rows,
         kinds: IntArray,
         failures: list[Rejection],
     ) -> None:
         try:
             shape = self._allocator.shape_of(claims)
-            found = _KIND_OF[self._allocator.judge(shape, claims, source).kinds]
+            kinds[positions] = found = _KIND_OF[self._allocator.judge(shape, claims, source)]
         except AllocationTimeoutError as error:
             raise FilterError(_NAME, _failure(error).message) from None
         except AllocationError as error:
             kinds[positions] = _FIRST_FAILURE + len(failures)
             failures.append(_failure(error))
             return
-        kinds[positions] = found
+        if not shape.has_failed:
+            return
         for position in np.flatnonzero(found == _FIRST_FAILURE).tolist():
             row = int(source[position])
             try:
                 # What went wrong names a device of this very node.
                 self._allocator.allocate(shape, claims, row, self._devices.node_name(row))
             except AllocationError as error:
-                kinds[positions[position]] = _FIRST_FAILURE + len(failures)
+                kinds[row_numbers(positions)[position]] = _FIRST_FAILURE + len(failures)
                 failures.append(_failure(error))
 
 

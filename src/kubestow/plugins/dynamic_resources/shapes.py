@@ -33,13 +33,6 @@ MOST_ALTERNATIVES = 8
 _MOST_SHAPES = 1_024
 
 
-class Judgement(NamedTuple):
-    """By row, what was found out, and the score."""
-
-    kinds: IntArray
-    scores: IntArray
-
-
 class Solution(NamedTuple):
     """What was found in a situation, by claim: which devices, by their position, and what lists came down to."""
 
@@ -55,6 +48,8 @@ class Shape:
         self.solutions: dict[int, Solution] = {}
         self.kinds: IntArray = np.zeros(0, np.int64)
         self.scores: IntArray = np.zeros(0, np.int64)
+        self.has_failed = False
+        """Whether there is a situation in which no answer can be found."""
 
 
 class Allocator:
@@ -105,22 +100,25 @@ class Allocator:
         self._latest = (claims, shape)
         return shape
 
-    def judge(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> Judgement:
-        """On which rows claims can be satisfied."""
+    def judge(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> IntArray:
+        """By row, whether claims can be satisfied."""
         situations = self._devices.situations(rows)
-        if not len(rows):
-            return Judgement(situations, situations)
-        most = int(situations.max())
-        if most >= len(shape.kinds):
-            shape.kinds = grown(shape.kinds, 2 * most + 1)
-            shape.scores = grown(shape.scores, 2 * most + 1)
+        count = self._devices.situation_count
+        if count > len(shape.kinds):
+            shape.kinds = grown(shape.kinds, 2 * count)
+            shape.scores = grown(shape.scores, 2 * count)
         kinds = shape.kinds[situations]
-        unknown = np.flatnonzero(kinds == UNKNOWN)
-        if len(unknown):
+        if np.count_nonzero(kinds) < len(kinds):
+            unknown = np.flatnonzero(kinds == UNKNOWN)
             for situation, first in zip(*np.unique(situations[unknown], return_index=True), strict=True):
                 self._try(shape, claims, int(situation), int(rows[unknown[first]]))
             kinds = shape.kinds[situations]
-        return Judgement(kinds, shape.scores[situations])
+        return kinds
+
+    def scores(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> IntArray:
+        """By row, how good the options are with which claims can be satisfied."""
+        self.judge(shape, claims, rows)
+        return shape.scores[self._devices.situations(rows)]
 
     def _try(self, shape: Shape, claims: Sequence[ResourceClaim], situation: int, row: int) -> None:
         try:
@@ -129,6 +127,7 @@ class Allocator:
             raise
         except AllocationError:
             shape.kinds[situation] = FAILED
+            shape.has_failed = True
             return
         if search is not None:
             shape.kinds[situation] = ENOUGH
@@ -142,8 +141,7 @@ class Allocator:
         self, shape: Shape, claims: Sequence[ResourceClaim], row: int, node: str
     ) -> list[AllocationResult] | None:
         """What claims get on a node; None if that is too little. Raises AllocationError."""
-        situation = int(self._devices.situations(np.array([row]))[0])
-        solution = shape.solutions.get(situation)
+        solution = shape.solutions.get(self._devices.situation(row))
         if solution is None:
             search = self._search(shape, claims, row)
             if search is None:
