@@ -11,6 +11,7 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.nominations import NominatedThen, Nomination, NominationLog
 from kubestow.cluster.pods import PodInfo
 
 
@@ -69,8 +70,10 @@ class NominatedPods:
         self.table = table
         self._layout = table.layout
         self._sums: dict[int, RowSums] = {}
-        self._pods: dict[int, dict[str, PodInfo]] = {}
-        self._row_of: dict[str, int] = {}
+        self.pods: dict[int, dict[str, PodInfo]] = {}
+        self._nominations: dict[str, Nomination] = {}
+        self.log = NominationLog()
+        """Who was nominated when."""
 
     def is_good_for(self, table: NodeTable) -> bool:
         """False once rows or resource columns have come or gone: then all is to be added anew."""
@@ -86,8 +89,8 @@ class NominatedPods:
         except ValueError:
             # It will not be scheduled as it is.
             return
-        self._row_of[pod.uid] = row
-        self._pods.setdefault(row, {})[pod.uid] = pod
+        self._nominations[pod.uid] = self.log.begin(row, node, pod)
+        self.pods.setdefault(row, {})[pod.uid] = pod
         self.table.changes.touch(row)
         sums = self._sums.get(pod.priority)
         if sums is None:
@@ -96,50 +99,49 @@ class NominatedPods:
 
     def remove(self, uid: str) -> None:
         """A pod is no longer nominated."""
-        row = self._row_of.pop(uid, None)
-        if row is None:
+        nomination = self._nominations.pop(uid, None)
+        if nomination is None:
             return
+        row, pod = nomination.row, nomination.pod
+        self.log.end(nomination)
+        if self.log.is_mostly_over:
+            self._begin_log()
         self.table.changes.touch(row)
-        pods = self._pods[row]
-        pod = pods.pop(uid)
+        pods = self.pods[row]
+        del pods[uid]
         if not pods:
-            del self._pods[row]
+            del self.pods[row]
         self._sums[pod.priority].account(row, pod, -1)
-        if not self._row_of:
+        if not self._nominations:
             self._sums.clear()
 
+    def _begin_log(self) -> None:
+        self.log = log = NominationLog()
+        self._nominations = {uid: log.begin(one.row, one.node, one.pod) for uid, one in self._nominations.items()}
+
     def has(self, uid: str) -> bool:
-        return uid in self._row_of
+        return uid in self._nominations
 
     def beside(self, pod: PodInfo) -> "NominatedBeside | None":
         """The others that a pod must leave room for; None if there are none."""
-        own_row = self._row_of.get(pod.uid)
-        own = None if own_row is None else self._pods[own_row][pod.uid]
-        if own is not None and own.priority < pod.priority:
+        own = self._nominations.get(pod.uid)
+        if own is not None and own.pod.priority < pod.priority:
             own = None
         number = sum(of.pods for priority, of in self._sums.items() if priority >= pod.priority)
         if number == (own is not None):
             return None
         sums = [of for priority, of in self._sums.items() if priority >= pod.priority and of.pods]
-        return NominatedBeside(pod, sums, self._pods, own, own_row)
+        return NominatedBeside(pod, sums, self, own)
 
 
 class NominatedBeside:
     """The pods that are nominated beside one pod and are at least as important."""
 
-    def __init__(
-        self,
-        pod: PodInfo,
-        sums: Sequence[RowSums],
-        pods: Mapping[int, Mapping[str, PodInfo]],
-        own: PodInfo | None,
-        own_row: int | None,
-    ) -> None:
+    def __init__(self, pod: PodInfo, sums: Sequence[RowSums], of: NominatedPods, own: Nomination | None) -> None:
         self._pod = pod
         self._sums = sums
-        self._pods = pods
+        self._of = of
         self._own = own
-        self._own_row = own_row
 
     def are_on(self, rows: IntArray) -> BoolArray:
         """On which of these rows pods are nominated."""
@@ -147,13 +149,18 @@ class NominatedBeside:
         for of in self._sums[1:]:
             number += of.pod_count[rows]
         if self._own is not None:
-            number[rows == self._own_row] -= 1
+            number[rows == self._own.row] -= 1
         return number > 0
 
     def pods(self, row: int) -> Sequence[PodInfo]:
         """The pods nominated to a row, in the order they were nominated."""
         least, own = self._pod.priority, self._pod.uid
-        return [pod for uid, pod in self._pods.get(row, _NOBODY).items() if pod.priority >= least and uid != own]
+        return [pod for uid, pod in self._of.pods.get(row, _NOBODY).items() if pod.priority >= least and uid != own]
+
+    def then(self, rows: IntArray) -> NominatedThen:
+        """Those on some rows, for whoever asks later who they were now."""
+        log = self._of.log
+        return NominatedThen(log, log.moment, rows, self._pod)
 
     def add_to(self, sums: RowSums, rows: IntArray) -> None:
         """Add what they request to sums of these rows."""
@@ -162,8 +169,8 @@ class NominatedBeside:
             sums.non_zero += of.non_zero.take(rows, axis=1)
             sums.pod_count += of.pod_count[rows]
         if self._own is not None:
-            for position in np.flatnonzero(rows == self._own_row).tolist():
-                sums.account(position, self._own, -1)
+            for position in np.flatnonzero(rows == self._own.row).tolist():
+                sums.account(position, self._own.pod, -1)
 
 
 _NOBODY: Mapping[str, PodInfo] = {}

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.nominations import NominatedThen
 from kubestow.cycle.trace import Trace
 from kubestow.decisions.refusals import Refusals
 from kubestow.framework.results import PostFilterResult, Rejection
@@ -48,14 +48,23 @@ class Shared(Protocol):
     def size(self) -> int: ...
 
 
+class Growing(Protocol):
+    """The same of what may still grow."""
+
+    counted: int
+    holders: int
+
+    @property
+    def bytes(self) -> int: ...
+
+
 class Details:
     """What few records have; what is not there is as it is here."""
 
     rejected: Rejection | None = None
     narrowed_to: frozenset[str] | None = None
     narrowed_by: Sequence[str] = ()
-    nominated: Sequence[tuple[str, PodInfo]] = ()
-    """With the nodes they are nominated to."""
+    nominated: NominatedThen | None = None
     group: str = ""
     """The pod group that the pod was tried with."""
     placement: tuple[str, int] | None = None
@@ -132,8 +141,7 @@ def bytes_of(records: Sequence[Record]) -> int:
         if part is not None:
             size += 0 if part.holders else part.size
             part.holders += count
-    layers = [layer[0] for record in records if record.trace is not None for layer in record.trace.layers]
-    for chapter, count in Counter(layers).items():
+    for chapter, count in Counter(_chapters(records)).items():
         chapter.holders += count
         size += chapter.bytes - chapter.counted
         chapter.counted = chapter.bytes
@@ -148,11 +156,18 @@ def let_go(record: Record) -> int:
         if part is not None:
             part.holders -= 1
             size += 0 if part.holders else part.size
-    if record.trace is not None:
-        for chapter, _, _ in record.trace.layers:
-            chapter.holders -= 1
-            if not chapter.holders:
-                size += chapter.counted
-                chapter.counted = 0
+    for chapter in _chapters((record,)):
+        chapter.holders -= 1
+        if not chapter.holders:
+            size += chapter.counted
+            chapter.counted = 0
     record.names = record.refusals = record.trace = None
     return size
+
+
+def _chapters(records: Sequence[Record]) -> list[Growing]:
+    chapters: list[Growing] = [
+        layer[0] for record in records if record.trace is not None for layer in record.trace.layers
+    ]
+    chapters += [record.details.nominated.log for record in records if record.details.nominated is not None]
+    return chapters

@@ -295,8 +295,8 @@ class Recorder:
             self._note_details(record, evaluation)
         if trace.post_filter is not None:
             self._note_post_filter(record, trace.post_filter)
-        if evaluation.nominated is not None:
-            self._note_nominated(record, evaluation, trace)
+        if evaluation.nominated is not None and trace.order is not None:
+            self._own_details(record).nominated = evaluation.nominated.then(trace.order[: trace.searched])
         rows = trace.rows
         has_passed = rows is not None and len(rows) > 0
         verdicts = trace.refused or (None if has_passed else evaluation.verdicts)
@@ -365,17 +365,6 @@ class Recorder:
                 self._results.clear()
             result = self._results.setdefault(result, result)
         record.post_filter = result
-
-    def _note_nominated(self, record: Record, evaluation: Evaluation, trace: Trace) -> None:
-        nominated, table = evaluation.nominated, evaluation.cluster.nodes
-        if nominated is None or trace.order is None:
-            return
-        rows = trace.order[: trace.searched]
-        rows = rows[nominated.are_on(rows)]
-        pods = [(table.names[row], pod) for row in rows.tolist() for pod in nominated.pods(row)]
-        if pods:
-            self._own_details(record).nominated = pods
-            record.own_bytes += _POD_BYTES * len(pods)
 
     def _shared_words(self, words: str) -> str:
         if len(self._words) > _MOST_WORDS:

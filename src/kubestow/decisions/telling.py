@@ -24,6 +24,7 @@ _REASONS = ("pdbViolations", "highestPriority", "prioritySum", "victims", "start
 def tell(record: Record, recorder: Recorder, *, nodes: bool = True, most: int | None = None) -> schema.Decision:
     """A decision, without what is said of single nodes if that is not wanted, or of so many: the best of them."""
     details, trace = record.details, record.trace
+    nominated = () if details.nominated is None else details.nominated.pods()
     found = node_results(record, most) if nodes else {}
     is_dropped = record.names is None and record.node_count > 0
     return schema.Decision(
@@ -55,7 +56,7 @@ def tell(record: Record, recorder: Recorder, *, nodes: bool = True, most: int | 
             narrowedBy=tuple(details.narrowed_by),
             skipped=tuple(sorted(record.skipped)),
         ),
-        nominated=tuple(schema.Nominated(pod.key, node, pod.priority) for node, pod in details.nominated),
+        nominated=tuple(schema.Nominated(pod.key, node, pod.priority) for node, pod in nominated),
         extenders=() if trace is None else tuple(schema.ExtenderCall(*call) for call in trace.calls),
         preemption=None
         if record.post_filter is None
