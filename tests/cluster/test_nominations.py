@@ -3,11 +3,14 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from kubestow.cluster.nodes import CPU
 from kubestow.cluster.nominated import NominatedPods
 from kubestow.cluster.nominations import NominatedThen
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.cluster.whatif import what_if
 from kubestow.testing import make_node, make_pod
 
 NODES = [f"n{number}" for number in range(4)]
@@ -53,3 +56,30 @@ def test_nominations_that_are_over_are_not_kept_for_ever() -> None:
         nominated.add("n1", pod(1))
         nominated.remove(pod(1).uid)
     assert nominated.log.bytes < 200 * one
+
+
+def test_a_new_version_that_counts_the_same_changes_no_row() -> None:
+    """The status that the scheduler itself has written comes back: what was found out about the row stays true."""
+    nominated, before = nominated_pods(), make_pod("p", cpu="1")
+    nominated.add("n1", PodInfo(before))
+    nominated.add("n1", pod(1))
+    changes = nominated.table.changes.last
+    told = PodInfo(replace(before, status=replace(before.status, nominatedNodeName="n1")))
+    nominated.replace("n1", told)
+    assert nominated.table.changes.last == changes
+    beside = nominated.beside(pod(2))
+    assert beside is not None
+    assert [one.name for one in beside.pods(1)] == ["p1", "p"]
+    assert beside.pods(1)[1] is told
+
+
+def test_a_new_version_that_asks_for_more_counts_as_such() -> None:
+    """The row has changed, and what is kept free there has grown; a version that makes no sense counts no more."""
+    nominated = nominated_pods()
+    nominated.add("n1", PodInfo(make_pod("p", cpu="1")))
+    changes = nominated.table.changes.last
+    nominated.replace("n1", PodInfo(make_pod("p", cpu="2")))
+    assert nominated.table.changes.last > changes
+    assert what_if(nominated.table, [1], nominated.beside(pod(2))).requested[CPU, 0] == 2000
+    nominated.replace("n1", PodInfo(make_pod("p", cpu="two")))
+    assert nominated.beside(pod(2)) is None

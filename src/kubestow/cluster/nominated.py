@@ -82,12 +82,7 @@ class NominatedPods:
     def add(self, node: str, pod: PodInfo) -> None:
         """A pod is nominated to a node; one that has no row does not matter, nor does a pod that makes no sense."""
         row = self.table.row_of.get(node)
-        if row is None:
-            return
-        try:
-            pod.prepare()
-        except ValueError:
-            # It will not be scheduled as it is.
+        if row is None or not pod.makes_sense:
             return
         self._nominations[pod.uid] = self.log.begin(row, node, pod)
         self.pods.setdefault(row, {})[pod.uid] = pod
@@ -114,6 +109,19 @@ class NominatedPods:
         self._sums[pod.priority].account(row, pod, -1)
         if not self._nominations:
             self._sums.clear()
+
+    def replace(self, node: str, pod: PodInfo, is_same_spec: bool) -> None:
+        """A pod that is nominated to a node has another version; most often, nothing that matters here has changed."""
+        before = self._nominations.get(pod.uid)
+        if before is None or not (is_same_spec and pod.makes_sense and pod.is_like(before.pod)):
+            self.remove(pod.uid)
+            self.add(node, pod)
+            return
+        pods = self.pods[before.row]
+        del pods[pod.uid]
+        pods[pod.uid] = pod
+        self.log.end(before)
+        self._nominations[pod.uid] = self.log.begin(before.row, node, pod)
 
     def _begin_log(self) -> None:
         self.log = log = NominationLog()

@@ -115,6 +115,15 @@ class PodInfo:
         if self._requests is None or self._ports is None or self._terms is None:
             _ = self.requests, self.ports, self.terms
 
+    @property
+    def makes_sense(self) -> bool:
+        """Whether all that can be computed is good; if not, the pod will not be scheduled as it is."""
+        try:
+            self.prepare()
+        except ValueError:
+            return False
+        return True
+
     def placed_on(self, node: str) -> "PodInfo":
         """The pod as it will be once bound to a node."""
         spec = msgspec.structs.replace(self.pod.spec, nodeName=node)
@@ -154,6 +163,7 @@ class PodInfo:
             other._claim_names = self._claim_names
             if not holds_by_status(pod) and not holds_by_status(self.pod):
                 other._requests = self._requests
+                other._signature = self._signature
         return other, is_same_spec
 
     def counts_like(self, other: "PodInfo") -> bool:
@@ -163,6 +173,10 @@ class PodInfo:
     def matches_like(self, other: "PodInfo") -> bool:
         """Whether the same questions are about another version."""
         return self.terminating == other.terminating and self.labels == other.labels
+
+    def is_like(self, other: "PodInfo") -> bool:
+        """Whether nothing that matters is different in a version of the same spec."""
+        return self.counts_like(other) and self.matches_like(other) and self.looks_like(other)
 
     def looks_like(self, other: "PodInfo") -> bool:
         """Whether a version that counts the same tells plugins and preemption the same, too."""

@@ -62,10 +62,17 @@ class Nominator:
         An update may have been written before our nomination reached the API server: where neither version names a
         node, the nomination stands.
         """
-        unsaid = not old.status.nominatedNodeName and not new.status.nominatedNodeName
-        kept = self._node_of.get(old.metadata.uid) if unsaid else None
-        self.remove(old.metadata.uid)
-        self.nominate(new, kept)
+        uid, wanted = new.metadata.uid, new.status.nominatedNodeName
+        node = self._node_of.get(uid)
+        if not old.status.nominatedNodeName and not wanted:
+            wanted = node or ""
+        if node is None or node != wanted:
+            self.nominate(new, wanted)
+            return
+        pods = self._pods[node]
+        pods[uid], is_same_spec = pods.pop(uid).in_version(new)
+        if self._nominated is not None:
+            self._nominated.replace(node, pods[uid], is_same_spec)
 
     def remove(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)

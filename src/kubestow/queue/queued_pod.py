@@ -57,8 +57,11 @@ class QueuedPod(msgspec.Struct, eq=False):
     def info(self) -> PodInfo:
         """The pod as cycles handle it."""
         found = self._info
-        if found is None or found.pod is not self.pod:
+        if found is None:
             found = self._info = PodInfo(self.pod)
+        elif found.pod is not self.pod:
+            found, _ = found.in_version(self.pod)
+            self._info = found
         return found
 
     @property
