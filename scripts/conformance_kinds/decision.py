@@ -162,7 +162,7 @@ class World:
 
 def _post_filter(profile: Profile, evaluation: Evaluation, recorded: list[dict[str, Any]]) -> str | None:
     """Whether what makes room is among the outcomes that were recorded."""
-    result = settled( carry_on(run_post_filter(profile, evaluation, None)))
+    result = settled(carry_on(run_post_filter(profile, evaluation, None)))
     found = {
         "status": result.code.label,
         "nominated": result.nominated_node or "",

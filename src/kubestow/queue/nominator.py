@@ -72,7 +72,7 @@ class Nominator:
         pods = self._pods[node]
         pods[uid], is_same_spec = pods.pop(uid).in_version(new)
         if self._nominated is not None:
-            self._nominated.replace(node, pods[uid], is_same_spec)
+            self._nominated.replace(node, pods[uid], is_same_spec=is_same_spec)
 
     def remove(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)

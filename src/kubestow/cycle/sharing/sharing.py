@@ -57,11 +57,7 @@ class Sharing:
             self._prefetcher.pause()
         judged = None
         try:
-            # What is remembered of rows leaves room for all pods nominated there: it is not for one of those.
-            if known is not None and not evaluation.is_nominated:
-                shared: Shared | None = known
-            else:
-                shared = self._newcomer(signature, groups, evaluation, search)
+            shared = self._newcomer(signature, groups, evaluation, search) if known is None else known
             seconds = profile.caller.started() - start
             hinted = "no_hint" if known is None else "hint"
             self._metrics.get_node_hint_seconds.observe(seconds, hinted, profile.name)
@@ -90,9 +86,9 @@ class Sharing:
 
     def _newcomer(self, signature: Signature, groups: Groups, evaluation: Evaluation, search: Search) -> Shared | None:
         """A class for a pod whose like has been seen before; else what judges this pod alone."""
-        profile, table, is_apart = evaluation.profile, evaluation.cluster.nodes, evaluation.is_nominated
+        profile, table = evaluation.profile, evaluation.cluster.nodes
         room = _MOST_ROWS // table.capacity
-        comes_again = not is_apart and _comes_again(self._seen, signature.whole, room)
+        comes_again = _comes_again(self._seen, signature.whole, room)
         nodes = self._nodes_of(signature, groups, evaluation, room)
         if nodes is None:
             return None
@@ -112,7 +108,7 @@ class Sharing:
             seconds = profile.caller.started() - start
             self._metrics.store_schedule_results_seconds.observe(seconds, profile.name)
             return made
-        if prefetched is None and not is_apart and not signature.declined:
+        if prefetched is None and not evaluation.is_nominated and not signature.declined:
             prefetched = self._prefetcher.look(evaluation, groups.sums, sums, search)
         below = Direct(pods, nodes)
         results = Direct(sums, below) if prefetched is None else prefetched.on(below)
