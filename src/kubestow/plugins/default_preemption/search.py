@@ -1,6 +1,7 @@
 """Going through the nodes where evicting pods may help, from a random one on, until there are enough candidates.
 
-Only rows that nothing is known of are tried, and of those only as many as are needed, some at a time.
+Only rows that nothing is known of are tried, and of those only as many as are needed, some at a time; or a few more
+where that saves the next search from trying any.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.framework.plugin import FailedEvaluation
+from kubestow.framework.plugin import FailedEvaluation, PodsRead
 from kubestow.framework.results import Code
 from kubestow.plugins.default_preemption.budgets import Budgets
 from kubestow.plugins.default_preemption.choice import first_candidates
@@ -65,10 +66,13 @@ class Search:
         kinds = findings.kind[rows]
         while True:
             found, are_enough = first_candidates(kinds, wanted)
-            to_try = ((kinds[: found[-1]] if are_enough else kinds) == UNTRIED).nonzero()[0]
-            if not len(to_try):
+            untried = (kinds == UNTRIED).nonzero()[0]
+            needed = int(untried.searchsorted(found[-1])) if are_enough else len(untried)
+            if not needed:
                 return rows[found]
-            some = to_try[: _likely(wanted, len(found), tried)]
+            number = _likely(wanted, len(found), tried)
+            # In columns, rows that the next searches will need cost next to nothing on top.
+            some = untried[: number if self._cycle.reads_pods <= PodsRead.SUMS else min(number, needed)]
             self._try(rows[some])
             tried += len(some)
             kinds[some] = findings.kind[rows[some]]
