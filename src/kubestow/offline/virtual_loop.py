@@ -20,6 +20,8 @@ START = 1_767_225_600
 """When virtual time begins, in seconds since the Unix epoch: 2026-01-01T00:00:00Z."""
 _NANO = 10**9
 _START = START * _NANO
+_ORDER_BITS = 48
+"""A timer is a number: its time, and in so many bits its place among those of the same time."""
 
 
 class StuckError(RuntimeError):
@@ -66,7 +68,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.set_time(0)
         self.clock = VirtualClock(self)
         self._soon: deque[Handle] = deque()
-        self._timers: list[tuple[int, int, Handle]] = []
+        self._timers: list[int] = []
+        self._set: dict[int, Handle] = {}
+        """By timer."""
         self._order = itertools.count()
         self._deadline: int | None = None
         self._is_enough: Callable[[], bool] | None = None
@@ -143,16 +147,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run(self) -> None:
         """Turn by turn: what is ready, and the timers that are due; new ones have to wait for the next turn."""
-        ready, timers, pop = self._soon, self._timers, heapq.heappop
+        ready, timers, handles, pop = self._soon, self._timers, self._set, heapq.heappop
         while True:
             if not ready:
-                while timers and timers[0][2].callback is None:
-                    pop(timers)
-                if not timers or timers[0][0] > self.nanoseconds:
-                    self._jump(timers[0][0] if timers else None)
-            now = self.nanoseconds
-            while timers and timers[0][0] <= now:
-                ready.append(pop(timers)[2])
+                while timers and handles[timers[0]].callback is None:
+                    del handles[pop(timers)]
+                due = timers[0] >> _ORDER_BITS if timers else None
+                if due is None or due > self.nanoseconds:
+                    self._jump(due)
+            later = (self.nanoseconds + 1) << _ORDER_BITS
+            while timers and timers[0] < later:
+                ready.append(handles.pop(pop(timers)))
             for _ in range(len(ready)):
                 handle = ready.popleft()
                 callback, context = handle.callback, handle.context
@@ -208,7 +213,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _call_at(self, due: int, handle: Handle) -> Handle:
         self._demand_open()
-        heapq.heappush(self._timers, (due, next(self._order), handle))
+        timer = due << _ORDER_BITS | next(self._order)
+        self._set[timer] = handle
+        heapq.heappush(self._timers, timer)
         return handle
 
     def is_running(self) -> bool:
@@ -221,6 +228,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().close()
         self._soon.clear()
         self._timers.clear()
+        self._set.clear()
 
     def _demand_open(self) -> None:
         if self._closed:  # type: ignore[attr-defined]

@@ -282,10 +282,11 @@ class SchedulingQueue:
 
     def next_wakeup(self) -> float | None:
         """The earliest time at which a flush will find a pod, if nothing happens before."""
-        times = [self._backoff.next_completion()]
-        if (deadline := self._pool.next_deadline()) is not None:
-            times.append(math.nextafter(deadline, math.inf))
-        return min((time for time in times if time is not None), default=None)
+        completion, deadline = self._backoff.next_completion(), self._pool.next_deadline()
+        if deadline is None:
+            return completion
+        deadline = math.nextafter(deadline, math.inf)
+        return deadline if completion is None else min(completion, deadline)
 
     # What is where
 
