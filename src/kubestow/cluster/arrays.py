@@ -1,5 +1,6 @@
 """The array types of the columns, and how they grow."""
 
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,6 +44,27 @@ def row_count(rows: Rows) -> int:
     return len(rows)
 
 
+# numpy's own reductions take a microsecond before they begin.
+
+
 def are_all_set(mask: BoolArray) -> bool:
-    """The same as `mask.all()`, in a tenth of the time."""
+    """The same as `mask.all()`."""
     return 0 not in mask.tobytes()
+
+
+def is_any_set(mask: BoolArray) -> bool:
+    """The same as `mask.any()`."""
+    return 1 in mask.tobytes()
+
+
+def largest(array: NDArray[Any]) -> Any:
+    """The same as `array.max()`, as a plain number; there must be one."""
+    return array.item(array.argmax())
+
+
+@lru_cache(maxsize=8)
+def first_rows(count: int) -> IntArray:
+    """The numbers of so many rows: the same array for whoever asks, so it cannot be changed."""
+    rows = np.arange(count)
+    rows.flags.writeable = False
+    return rows

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, row_count
+from kubestow.cluster.arrays import IntArray, largest, row_count
 from kubestow.cluster.events import Registration
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
@@ -115,7 +115,7 @@ def _column(answer: Any, dtype: np.dtype[Any], count: int | None, what: str = ""
 def check_scores(scores: IntArray, view: NodeView, rows: IntArray) -> None:
     """Raises WrongAnswerError if the score of a row is not between 0 and MAX_SCORE."""
     # As unsigned numbers, negative ones are larger than any score.
-    if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
+    if len(scores) and largest(scores.view(np.uint64)) > MAX_SCORE:
         position = int(np.flatnonzero((scores > MAX_SCORE) | (scores < 0))[0])
         name = view.names[int(rows[position])]
         score = int(scores[position])

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, first_rows, row_numbers
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.framework.caller import Caller, worded
@@ -33,8 +33,8 @@ def run_filters(
     if rows is None:
         # Dead rows are rare: judge everything, which needs no copies, and leave them out of the result.
         judged: Rows = slice(0, view.size)
-        verdicts = Verdicts(np.arange(view.size), profile.filter_names)
-        if not view.live[: view.size].all():
+        verdicts = Verdicts(first_rows(view.size), profile.filter_names)
+        if not are_all_set(view.live[: view.size]):
             alive = view.live[: view.size]
             verdicts.passing &= alive
     else:

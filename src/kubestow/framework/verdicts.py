@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.framework.caller import worded
 from kubestow.framework.results import Code, Rejection, Rejections
 
@@ -123,7 +123,7 @@ class Verdicts:
 
     def feasible(self) -> IntArray:
         """The rows that nobody refused."""
-        return self.rows if self.passing.all() else self.rows[self.passing]
+        return self.rows if are_all_set(self.passing) else self.rows[self.passing]
 
     def rejection(self, position: int) -> Rejection | None:
         """Why a row was refused; None if it was not."""

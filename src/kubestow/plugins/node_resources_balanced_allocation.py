@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from kubestow.cluster.arrays import FloatArray, IntArray, Rows, row_count
+from kubestow.cluster.arrays import FloatArray, IntArray, Rows, largest, row_count
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
@@ -99,7 +99,7 @@ def _balance(found: Shares) -> FloatArray:
     np.divide(used, divisor, out=parts[0])
     used += found.wanted
     np.divide(used, divisor, out=parts[1])
-    if parts.max(initial=0.0) > 1.0:
+    if parts.size and largest(parts) > 1.0:
         np.minimum(parts, 1.0, out=parts)
     if len(found.weights) == 2 and found.is_everywhere:
         deviation = parts[:, 0]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, is_any_set
 from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.nodes import MEMORY
 from kubestow.cluster.pods import PodInfo
@@ -98,7 +98,7 @@ class NodeResourcesFit:
         amounts, by_devices = state or self.pre_filter(pod)
         is_full: BoolArray = view.pod_count[rows] >= view.allowed_pods[rows]
         # Most often nothing is refused: numbers are made of it when something is.
-        kinds = is_full.astype(np.int64) if is_full.any() else None
+        kinds = is_full.astype(np.int64) if is_any_set(is_full) else None
         for bit, (resource, amount) in enumerate(amounts, _FIRST_RESOURCE_BIT):
             column = view.resource_index.get(resource)
             if column is None or column >= len(view.allocatable):
@@ -111,7 +111,7 @@ class NodeResourcesFit:
                 lacks = capacity - view.requested[column][rows] < amount
                 if resource in by_devices:
                     lacks &= capacity > 0
-            if lacks.any():
+            if is_any_set(lacks):
                 if kinds is None:
                     kinds = np.zeros(len(is_full), np.int64)
                 kinds[lacks] |= 1 << bit

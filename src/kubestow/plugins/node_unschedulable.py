@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import Rows
+from kubestow.cluster.arrays import Rows, is_any_set
 from kubestow.cluster.events import Action, Registration, Resource, on
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.view import NodeView
@@ -34,7 +34,7 @@ class NodeUnschedulable:
 
     def filter_rows(self, state: None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         cordoned = view.unschedulable[rows]
-        if not cordoned.any() or self._is_tolerated_by(pod.pod):
+        if not is_any_set(cordoned) or self._is_tolerated_by(pod.pod):
             return None
         return Rejections(cordoned.astype(np.int64), _words)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_count, row_numbers
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, largest, row_count, row_numbers
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.trace import Scored, Trace
@@ -75,7 +75,7 @@ class Ready(NamedTuple):
             if parts is not None:
                 parts.append(scores)
             # As unsigned numbers, negative ones are larger than any score.
-            if len(scores) and int(scores.view(np.uint64).max()) > MAX_SCORE:
+            if len(scores) and largest(scores.view(np.uint64)) > MAX_SCORE:
                 counted = scores if passing is None else np.where(passing, scores, 0)
                 in_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))
             total += scores if scoring.weight == 1 else scores * scoring.weight

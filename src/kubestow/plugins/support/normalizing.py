@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.arrays import IntArray, largest
 from kubestow.framework.results import MAX_SCORE
 
 
 def proportional(scores: IntArray, *, reverse: bool = False) -> IntArray:
     """The best gets MAX_SCORE, the others their share of it; with `reverse` the smallest scores are the best."""
-    highest = int(scores.max()) if len(scores) else 0
+    highest = largest(scores) if len(scores) else 0
     if highest <= 0:
         return np.full(len(scores), MAX_SCORE, np.int64) if reverse else scores
     shares = MAX_SCORE * scores // highest
