@@ -6,8 +6,8 @@ each time and take it again page by page, which costs several times what is done
 
 import ctypes
 
-GC_THRESHOLDS = (200_000, 12, 1_000)
-"""Scheduling leaves no cycles behind, and each of thousands of bindings under way is some thirty objects to look at."""
+GC_THRESHOLDS = (500_000, 12, 1_000)
+"""Scheduling leaves no cycles behind, and each binding under way is some hundred objects to look at."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's mallopt."""

@@ -80,12 +80,14 @@ class DeviceEntry:
         self.device = device
         self.slice = of
         self.driver, self.pool, self.name = of.driver, of.pool, device.name
-        self.taints = tuple(taint for taint in (*device.taints, *taints) if taint.effect in BLOCKING_EFFECTS)
+        self.taints = tuple([taint for taint in (*device.taints, *taints) if taint.effect in BLOCKING_EFFECTS])
         """Those that keep it from being allocated unless they are tolerated."""
         self.counters: tuple[tuple[CounterName, int], ...] = tuple(
-            ((consumption.counterSet, name), nano(counter.value))
-            for consumption in device.consumesCounters
-            for name, counter in sorted(consumption.counters.items())
+            [
+                ((consumption.counterSet, name), nano(counter.value))
+                for consumption in device.consumesCounters
+                for name, counter in sorted(consumption.counters.items())
+            ]
         )
         self.shared = bool(device.allowMultipleAllocations)
         self.reach = Reach(device.nodeName, device.allNodes, device.nodeSelector) if of.per_device else None
@@ -102,7 +104,7 @@ class DeviceEntry:
 
 
 def _capacities(device: Device) -> Hashable:
-    return frozenset((name, capacity.value, capacity.requestPolicy) for name, capacity in device.capacity.items())
+    return frozenset([(name, capacity.value, capacity.requestPolicy) for name, capacity in device.capacity.items()])
 
 
 class DeviceNumbers:
@@ -141,8 +143,10 @@ class SliceEntry:
         self.shared_counters = spec.sharedCounters
         self.uses_partitions = spec.perDeviceNodeSelection is not None or bool(spec.sharedCounters)
         self.devices = tuple(
-            DeviceEntry(device, self, taints_of(spec.driver, spec.pool.name, device.name), numbers)
-            for device in spec.devices
+            [
+                DeviceEntry(device, self, taints_of(spec.driver, spec.pool.name, device.name), numbers)
+                for device in spec.devices
+            ]
         )
 
     @property
@@ -167,7 +171,9 @@ class TaintsOf:
 
     def __call__(self, driver: str, pool: str, device: str) -> tuple[DeviceTaint, ...]:
         return tuple(
-            taint
-            for wanted, taint in self._rules
-            if wanted.driver in (None, driver) and wanted.pool in (None, pool) and wanted.device in (None, device)
+            [
+                taint
+                for wanted, taint in self._rules
+                if wanted.driver in (None, driver) and wanted.pool in (None, pool) and wanted.device in (None, device)
+            ]
         )
