@@ -62,6 +62,19 @@ def test_a_held_back_pod_can_wait_for_one_pod_only(kit: Any) -> None:
     assert kit.where() == {"active": ["p", "q"]}
 
 
+def test_a_rejected_pod_can_wait_for_one_pod_only(kit: Any) -> None:
+    """Until it is tried again: whatever happens to others does not concern it before, and does after."""
+    kit.reject("p", "Fit")
+    kit.queue.wait_only_for("uid-p", "uid-awaited")
+    kit.happens(ASSIGNED_POD_DELETE, old=kit.pod("other"))
+    assert kit.where() == {"unschedulable": ["p"]}
+    kit.happens(ASSIGNED_POD_DELETE, old=kit.pod("awaited"))
+    assert kit.where() == {"backoff": ["p"]}
+    kit.queue.requeue_failed(kit.pop(), ["Fit"])
+    kit.happens(ASSIGNED_POD_DELETE, old=kit.pod("other"))
+    assert kit.where() == {"backoff": ["p"]}
+
+
 def test_a_rejected_pod_can_be_held_back_when_it_would_back_off(kit: Any) -> None:
     """PreEnqueue is asked before the backoff, as pods may be popped from there; then only the gate's events count."""
     kit.reject("p", "Fit")

@@ -74,6 +74,24 @@ def test_as_few_as_possible_have_to_go(start: Start) -> None:
     assert len([pod for pod in harness.cluster.all(Pod) if pod.metadata.name.startswith("low")]) == 5
 
 
+@pytest.mark.parametrize(("grace", "attempts"), [(0, 2), (5, 3)], ids=["at-once", "in-time"])
+def test_what_happens_before_the_victim_is_gone(start: Start, grace: int, attempts: int) -> None:
+    """While a victim goes at once there is nothing to try; one that takes its time leaves room for other chances."""
+    harness = full(start, grace=grace)
+    harness.cluster.add(make_node("n1", cpu="1"))
+    harness.cluster.add(make_pod("other", cpu="1", priority=10, node="n1", grace_seconds=0))
+    harness.cluster.add(make_pod("waits", cpu="1", priority=20, gates=["a"], status={"nominatedNodeName": "n1"}))
+    harness.run_until_idle()
+    harness.core.queue.nominator.nominate(harness.cluster.pod("waits"), "n1")
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.cluster.feed.delay = 1.0
+    harness.cluster.delete(harness.cluster.pod("other"))
+    harness.cluster.feed.delay = 2.0
+    harness.run_until_idle()
+    assert harness.cluster.node_of("high") == "n0"
+    assert len(harness.attempts.about("high")) == attempts
+
+
 @pytest.mark.parametrize("patch_seconds", [0.0, 2.0], ids=["seen", "being-written"])
 def test_a_higher_preemptor_takes_the_nomination_away(start: Start, patch_seconds: float) -> None:
     """The lower one loses its nomination, even one that is still being written, and is placed later elsewhere."""

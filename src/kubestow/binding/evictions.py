@@ -123,8 +123,9 @@ class Evictions:
         self._metrics.preemption_goroutines.inc(result)
         self._metrics.preemption_goroutine_seconds.observe(time() - started, result)
         self._preempting.pop(preemption.uid, None)
-        for one in preemption.pods:
-            self._wait_only_for(one.uid, None)
+        if not (waking_event_follows and _goes_at_once(victims[-1].pod)):
+            for one in preemption.pods:
+                self._wait_only_for(one.uid, None)
         if not waking_event_follows:
             self._activate([one.pod for one in preemption.pods])
 
@@ -134,11 +135,11 @@ class Evictions:
         False if it was gone already: what its deletion would have woken was still held back then.
         """
         *others, last = victims
-        for failure in await asyncio.gather(
-            *(self._evict(preemption, victim) for victim in others), return_exceptions=True
-        ):
-            if isinstance(failure, BaseException):
-                raise failure
+        if others:
+            evictions = [self._evict(preemption, victim) for victim in others]
+            for failure in await asyncio.gather(*evictions, return_exceptions=True):
+                if isinstance(failure, BaseException):
+                    raise failure
         self._preempting[preemption.uid] = last.uid
         return await self._evict(preemption, last)
 
@@ -164,3 +165,8 @@ class Evictions:
         """Wait until every preemption under way is over."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+
+def _goes_at_once(pod: Pod) -> bool:
+    """Whether a pod that is deleted will be gone in a moment: then there is nothing to try before that is seen."""
+    return pod.spec.terminationGracePeriodSeconds == 0 and not pod.metadata.finalizers

@@ -62,9 +62,9 @@ class Pool:
     def put(self, queued: QueuedPod) -> None:
         """Adds a pod; or, after its gate or its flush changed, files it anew."""
         uid = queued.uid
-        self.remove(uid)
+        self._take_out(uid)
         plugins: Iterable[str] = (queued.gate.plugin,) if queued.gate else queued.rejectors
-        awaited = self._awaited.get(uid) or queued.gate.awaits if queued.gate else _ANYTHING
+        awaited = self._awaited.get(uid) or (queued.gate.awaits if queued.gate else _ANYTHING)
         keys = [(queued.profile, plugin) for plugin in plugins]
         likeness = _HELD_BACK if queued.gate else queued.likeness
         self._pods[uid] = (queued, awaited, keys, likeness)
@@ -76,6 +76,10 @@ class Pool:
         self._by_deadline.push(queued)
 
     def remove(self, uid: str) -> QueuedPod | None:
+        self._awaited.pop(uid, None)
+        return self._take_out(uid)
+
+    def _take_out(self, uid: str) -> QueuedPod | None:
         found = self._pods.pop(uid, None)
         if found is None:
             return None
@@ -101,7 +105,7 @@ class Pool:
             self.put(queued)
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
-        """While a pod is held back, only events about this pod (by uid) concern it; None: any, as usual."""
+        """As long as a pod is here, only events about this pod (by uid) concern it; None: any, as usual."""
         if awaited is None:
             self._awaited.pop(uid, None)
         else:

@@ -251,7 +251,7 @@ class SchedulingQueue:
         ]
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
-        """While a pod is held back, only events about this pod (by uid) concern it; None: any, as usual."""
+        """Until a pod is tried again, only events about this pod (by uid) concern it; None: any, as usual."""
         self._pool.wait_only_for(uid, awaited)
 
     def activate(self, pods: Iterable[Pod]) -> None:
