@@ -108,6 +108,8 @@ class Binder:
         if self._announces_expectation and (to_prepare or placed.waits):
             # Others (an autoscaler, say) should know where the pod is going while this takes its time.
             self._dispatcher.patch_status(pod.pod, nominated_node=node)
+            # That is sent before what is prepared.
+            await asyncio.sleep(0)
         if placed.waits:
             refused = await self._permission(placed)
             if refused is not None:
