@@ -6,7 +6,7 @@ each time and take it again page by page, which costs several times what is done
 
 import ctypes
 
-GC_THRESHOLDS = (500_000, 12, 1_000)
+GC_THRESHOLDS = (200_000, 12, 1_000)
 """Scheduling leaves no cycles behind, and each binding under way is some hundred objects to look at."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
