@@ -5,6 +5,7 @@ import json
 import resource
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,14 @@ def little_memory(row: Row, folder: Path, planes: Planes, times: int) -> None:
         world.add_impossible_pod()
         scheduler = world.schedule()
         world.settle()
+
+        def keep_running() -> None:
+            # One that has failed still ends what is under way, and may be seen to run for some seconds.
+            nonlocal scheduler
+            if not scheduler.runs:
+                row.faults["ended for want of memory"] += 1
+                scheduler = world.schedule()
+
         for number in range(times):
             now = resource.RLIM_INFINITY
             room = scheduler.data_bytes() + world.chance.choice((0, 1 << 20, 4 << 20))
@@ -35,14 +44,11 @@ def little_memory(row: Row, folder: Path, planes: Planes, times: int) -> None:
             world.proxy("s1").cut_all()
             world.churn(10)
             time.sleep(1.0)
-            if scheduler.runs:
+            with suppress(ProcessLookupError):
                 resource.prlimit(scheduler.process.pid, resource.RLIMIT_DATA, (now, now))
-            else:
-                row.faults["ended for want of memory"] += 1
-                scheduler = world.schedule()
             for index in range(20):
                 world.api.insist("DELETE", f"{PODS}/large-{number}-{index}")
-            world.settle()
+            world.settle(meanwhile=keep_running)
 
 
 def killed_while_writing(row: Row, folder: Path, _: Planes, times: int) -> None:

@@ -154,12 +154,13 @@ class World:
         _, answer = self.api.insist("GET", PODS)
         return {item["metadata"]["name"]: item for item in answer["items"]}
 
-    def settle(self, seconds: float = SETTLE) -> None:
+    def settle(self, seconds: float = SETTLE, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Faults have ended: wait until all is as it should be, and note what is not."""
         started = time.monotonic()
         self._probes += 1
         probe = self.add_pod(f"probe{self._probes}")
         while True:
+            meanwhile()
             asked = time.monotonic()
             open_points = self._open_points(probe)
             now = time.monotonic()
