@@ -100,6 +100,8 @@ class Observer:
         try:
             connection.request("GET", f"{KINDS[kind]}?watch=1&resourceVersion={version}", headers=self._api.headers())
             with connection.getresponse() as response:
+                if response.status != 200:
+                    raise ValueError(response.read())
                 while not self._stopped.is_set() and (line := response.readline()):
                     event = json.loads(line)
                     if event["type"] == "ERROR":
