@@ -1,10 +1,13 @@
 """Connections over TLS: whom we trust, what we show, and how rotation is noticed."""
 
+import asyncio
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from client.authority import Authority
 from client.scripted import Answer, Request, client_of, opened, serving
@@ -69,6 +72,38 @@ def test_client_certificate(tmp_path: Path, from_files: bool) -> None:
     else:
         shown = Certificate(cert, key)
     assert run(get(context, ca_data=authority.pem, certificate=shown)) == 1
+
+
+@pytest.mark.parametrize(("tickets", "resumed"), [(2, 3), (0, 0)])
+@pytest.mark.parametrize("runner", [run, uvloop.run])
+def test_handshakes_are_shortened(tmp_path: Path, runner: Callable[..., Any], tickets: int, resumed: int) -> None:
+    """Connections opened after the first resume its session, if the server gives tickets."""
+    authority = Authority()
+    context = authority.server_context(tmp_path, "127.0.0.1", ask_clients=True)
+    context.num_tickets = tickets
+    shown = Certificate(*authority.issue("me"))
+
+    async def all_at_once() -> int:
+        waiting: list[Answer] = []
+
+        async def together(request: Request, answer: Answer) -> None:
+            if request.path == "/first":
+                answer.reply(200)
+                return
+            waiting.append(answer)
+            for one in waiting if len(waiting) == 4 else ():
+                one.reply(200)
+
+        async with serving(together, context) as server:
+            tls = TlsSettings(source="test", ca_data=authority.pem, certificate=shown)
+            with opened(server, Access("test", f"https://127.0.0.1:{server.port}", tls=tls)) as channel:
+                client = client_of(channel)
+                await client.request("GET", "/first")
+                await asyncio.gather(*(client.request("GET", f"/{number}") for number in range(4)))
+            return server.connections
+
+    assert runner(all_at_once()) == 4
+    assert context.session_stats()["hits"] == resumed
 
 
 def test_rotated_files_are_picked_up(tmp_path: Path) -> None:

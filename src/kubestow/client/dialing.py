@@ -11,10 +11,12 @@ import msgspec
 from kubestow.client.connection import Connection
 from kubestow.client.errors import CredentialsError
 from kubestow.client.proxies import Handshake, Proxy
-from kubestow.client.tls import TlsContexts
+from kubestow.client.tls import ResumingContext, TlsContexts
 from kubestow.model.failures import ConnectError
 
 CONNECT_SECONDS = 10.0
+_TICKET_SECONDS = 0.004
+_TICKET_LOOKS = 8
 # A peer that vanished without a word is noticed by the kernel after about a minute.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
@@ -68,12 +70,18 @@ class Dialer:
         self._proxy = proxy
         self._seconds = seconds
         self._largest_answer = largest_answer
+        self._context: ResumingContext | None = None
+        """With which a connection was opened last."""
+        self._looks = 0
+        """How often one still looks whether its sessions can be resumed."""
 
     async def __call__(self, deadline: float) -> Connection:
         endpoint = self._endpoint
         context = self._tls.current() if endpoint.scheme == "https" else None
         try:
             async with asyncio.timeout_at(min(deadline, self._loop.time() + self._seconds)):
+                if context is not None:
+                    await self._wait_for_ticket(context)
                 if self._proxy is None:
                     connection = await self._direct(context)
                 else:
@@ -83,6 +91,15 @@ class Dialer:
         except (OSError, ssl.SSLError) as error:
             raise ConnectError(f"cannot connect to {endpoint.host}:{endpoint.port}: {error}") from error
         return connection
+
+    async def _wait_for_ticket(self, context: ResumingContext) -> None:
+        """Many connections are opened when all begins: let the first one's handshake shorten those of the others."""
+        if context is not self._context:
+            self._context, self._looks = context, _TICKET_LOOKS
+            return
+        while self._looks > 0 and not context.can_resume():
+            await asyncio.sleep(_TICKET_SECONDS)
+            self._looks -= 1
 
     def _new_connection(self) -> Connection:
         return Connection(self._loop, self._largest_answer)

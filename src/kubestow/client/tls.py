@@ -1,7 +1,8 @@
 """TLS towards the API server: whom to trust, and the certificate to show.
 
 A context is made once and again whenever one of the files it was made from changes, so that rotated authorities and
-certificates are picked up by the next connection.
+certificates are picked up by the next connection. Its first handshake is a full one; those that follow resume the
+session of an earlier one where the server allows it, for a third of the CPU on this side and less on the other.
 """
 
 import os
@@ -34,13 +35,44 @@ class TlsSettings(msgspec.Struct, frozen=True):
     server_name: str = ""
 
 
+class ResumingContext(ssl.SSLContext):
+    """A context whose handshakes resume the session of an earlier one."""
+
+    _latest: ssl.SSLObject | None = None
+    _session: ssl.SSLSession | None = None
+
+    def can_resume(self) -> bool:
+        """Whether the server has given a ticket, which comes after its handshake."""
+        latest = self._latest
+        if latest is not None and latest.version() is not None and latest.session is not None:
+            # Its handshake is over; before, there is no session to ask for.
+            self._session = latest.session if latest.session.has_ticket else self._session
+        return self._session is not None
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        """What event loops call for a connection."""
+        self.can_resume()
+        if isinstance(server_hostname, str) and server_hostname.isascii():
+            # As text, it would be encoded with tables that take milliseconds to load.
+            server_hostname = server_hostname.encode()
+        self._latest = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session or self._session)
+        return self._latest
+
+
 class TlsContexts:
     """Makes the context for the next connection."""
 
     def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
         self._certificate = settings.certificate
-        self._made: ssl.SSLContext | None = None
+        self._made: ResumingContext | None = None
         self._made_from: tuple[tuple[str, int, int], ...] = ()
 
     def show_certificate(self, certificate: Certificate) -> bool:
@@ -51,7 +83,7 @@ class TlsContexts:
         self._made = None
         return True
 
-    def current(self) -> ssl.SSLContext:
+    def current(self) -> ResumingContext:
         """Raises CredentialsError where the settings cannot be used."""
         files = self._fingerprint()
         if self._made is None or files != self._made_from:
@@ -74,8 +106,8 @@ class TlsContexts:
         return tuple(found)
 
 
-def _make(settings: TlsSettings, certificate: Certificate | None) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def _make(settings: TlsSettings, certificate: Certificate | None) -> ResumingContext:
+    context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     if settings.insecure:

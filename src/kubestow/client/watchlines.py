@@ -5,6 +5,7 @@ e.g. an object with nulls, and kinds that are kept whole, go the longer way: `ob
 An object that cannot be understood is reported by its metadata, so that one bad object does not stop a watch.
 """
 
+from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -73,16 +74,20 @@ def keeps_source(kind: type) -> bool:
     return any(field.name == "source" and field.type is msgspec.Raw for field in msgspec.structs.fields(kind))
 
 
+@cache
+def _decoder(kind: type) -> "msgspec.json.Decoder[Any] | None":
+    """Of all lines of a watch of this kind; None where the codec must decode the objects."""
+    if keeps_source(kind):
+        return None
+    return msgspec.json.Decoder(Added[kind] | Modified[kind] | Deleted[kind] | Bookmarked | Failed)  # type: ignore[valid-type]
+
+
 class LineDecoder(Generic[T]):
     """Cuts a byte stream into lines and decodes them; keeps the beginning of a line until its end comes."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
-        self._fast: msgspec.json.Decoder[Any] | None = None
-        if not keeps_source(kind):
-            self._fast = msgspec.json.Decoder(
-                Added[kind] | Modified[kind] | Deleted[kind] | Bookmarked | Failed  # type: ignore[valid-type]
-            )
+        self._fast = _decoder(kind)
         self._begun: list[bytes] = []
         self._begun_bytes = 0
 
