@@ -19,7 +19,7 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.registry import points_of
 from kubestow.offline.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import IN_TREE, LEGACY, in_tree_registry, plugin_class
+from kubestow.wiring.registry import MODULES, in_tree_registry, plugin_class
 
 PAGES = Path(__file__).parents[1] / "docs/reference/plugins"
 INDEX = "README"
@@ -35,7 +35,7 @@ _READS = {
 def pages() -> dict[str, str]:
     """The text that every page should have, by its name; a page that does not exist is taken to be empty."""
     profile = _default_profile()
-    texts = {name: _by_hand(name) + MARKER + facts(name, profile) for name in sorted({*IN_TREE, *LEGACY})}
+    texts = {name: _by_hand(name) + MARKER + facts(name, profile) for name in sorted(MODULES)}
     return texts | {INDEX: _by_hand(INDEX) + MARKER + _list(profile)}
 
 
@@ -81,7 +81,7 @@ def _points(plugin: Any) -> list[str]:
 
 
 def _enabled(name: str, profile: Profile) -> str:
-    if name in LEGACY:
+    if MODULES[name].startswith("legacy."):
         return "no: it is here for a [legacy Policy](../../how-to/migrate-from-policy.md)"
     if name not in profile.plugins:
         return f"with the feature gate `{GATE_OF_PLUGIN[name]}`" if name in GATE_OF_PLUGIN else "no"
@@ -125,7 +125,7 @@ def _title(name: str) -> str:
 
 def _list(profile: Profile) -> str:
     lines = ["\n| plugin | | points |\n|---|---|---|\n"]
-    for name in sorted({*IN_TREE, *LEGACY}):
+    for name in sorted(MODULES):
         plugin = profile.plugins.get(name) or plugin_class(name)
         text = (plugin.__doc__ or "").partition("\n")[0]
         points = ", ".join(_points(plugin))

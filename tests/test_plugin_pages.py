@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.wiring.registry import IN_TREE, LEGACY, plugin_class
+from kubestow.wiring.registry import MODULES, plugin_class
 from project_scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/reference/plugins"
-NAMES = sorted({*IN_TREE, *LEGACY})
+NAMES = sorted(MODULES)
 
 
 def test_the_pages_are_current() -> None:
@@ -46,7 +46,7 @@ def _modules() -> dict[str, list[Path]]:
     found = {}
     for name in NAMES:
         place = plugin_class(name).__module__.removeprefix("kubestow.plugins.").removeprefix("legacy.").split(".")[0]
-        path = plugins / "legacy" / place if name in LEGACY else plugins / place
+        path = plugins / "legacy" / place if MODULES[name].startswith("legacy.") else plugins / place
         found[name] = sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
     return found
 

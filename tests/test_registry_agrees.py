@@ -15,16 +15,16 @@ from kubestow.config.plugin_points import OWN
 from kubestow.framework.registry import check_signatures, points_of
 from kubestow.offline.handles import offline_handle
 from kubestow.wiring.profiles import build_profiles
-from kubestow.wiring.registry import IN_TREE, LEGACY, in_tree_registry, plugin_class
+from kubestow.wiring.registry import MODULES, in_tree_registry, plugin_class
 
-NAMES = sorted({*IN_TREE, *LEGACY})
+NAMES = sorted(MODULES)
+LEGACY = {name for name, module in MODULES.items() if module.startswith("legacy.")}
 
 
 def test_every_plugin_exists() -> None:
     """The configuration knows no other plugins than the registry."""
     assert set(POINTS) == {*NAMES}
-    assert not set(IN_TREE) & set(LEGACY)
-    assert set(LEGACY_POINTS) == set(LEGACY)
+    assert set(LEGACY_POINTS) == LEGACY
 
 
 def test_legacy_plugins_are_imported_when_one_is_made() -> None:
@@ -64,4 +64,4 @@ def test_every_plugin_can_be_enabled_at_once() -> None:
     made = build_profiles(
         config.default(everything), in_tree_registry(), offline_handle(Cluster(everything)), lambda: 0.0
     )
-    assert made["default-scheduler"].plugins.keys() == set(IN_TREE) - set(OWN)
+    assert made["default-scheduler"].plugins.keys() == set(MODULES) - LEGACY - set(OWN)

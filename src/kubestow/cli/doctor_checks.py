@@ -17,7 +17,7 @@ from kubestow.config.features import SCHEDULING_GATES
 from kubestow.explaining.reading import SchedulerAddress
 from kubestow.model.failures import ApiError, CallError, NotFoundError
 from kubestow.plugin.loading import PluginCollection
-from kubestow.wiring.registry import IN_TREE, LEGACY
+from kubestow.wiring.registry import MODULES
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 OLDEST, NEWEST = 30, 36
@@ -205,7 +205,7 @@ class Checks:
 
     def plugins_there(self, running: dict[str, Any]) -> Iterator[Finding]:
         """Plugins that the running scheduler has and this one lacks."""
-        known = {*IN_TREE, *LEGACY, *(loaded.name for loaded in self._setting.plugins.loaded)}
+        known = {*MODULES, *(loaded.name for loaded in self._setting.plugins.loaded)}
         for profile in running.get("profiles") or ():
             points = (profile.get("plugins") or {}).values()
             named = {plugin["name"] for point in points for plugin in point.get("enabled") or ()}

@@ -8,7 +8,6 @@ the scheduler's record of the pod, if there is one ----------------+
 """
 
 import asyncio
-import dataclasses
 import os
 import sys
 import time
@@ -17,6 +16,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 import click
+import msgspec
 
 from kubestow import config, objects
 from kubestow.cli import configuration_file, explain_forms, explain_screen
@@ -161,7 +161,7 @@ def _features(request: Request, with_groups: bool) -> Features:
     if not with_groups or request.features.generic_workload:
         return request.features
     known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
-    return dataclasses.replace(request.features, **known)
+    return msgspec.structs.replace(request.features, **known)
 
 
 def _tried(

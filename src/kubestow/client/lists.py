@@ -4,7 +4,8 @@ From the API server's cache (resourceVersion=0 or a known version) a list comes 
 of 500. When a continue token expires midway, the whole is asked for once more without pages.
 """
 
-from typing import Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -26,6 +27,12 @@ class _Page(Base, Generic[T], frozen=True):
     items: list[T]
 
 
+@cache
+def _decoder(kind: type) -> "msgspec.json.Decoder[_Page[Any]] | None":
+    """Of a page of this kind; None where the codec must decode the objects."""
+    return None if keeps_source(kind) else msgspec.json.Decoder(_Page[kind])  # type: ignore[valid-type]
+
+
 class Listed(msgspec.Struct, Generic[T], frozen=True):
     """All objects of a resource at one version; `in_pages` tells that the server cut the list."""
 
@@ -41,9 +48,6 @@ class Lister(Generic[T]):
     def __init__(self, client: ApiClient, resource: Resource[T]) -> None:
         self._client = client
         self._resource = resource
-        self._fast: msgspec.json.Decoder[_Page[T]] | None = None
-        if not keeps_source(resource.kind):
-            self._fast = msgspec.json.Decoder(_Page[resource.kind])  # type: ignore[name-defined]
 
     async def fetch(self, version: str, page: int = PAGE) -> Listed[T]:
         """All objects, not older than the version ("0": any the server has at hand; "": the newest)."""
@@ -70,9 +74,10 @@ class Lister(Generic[T]):
                 return Listed(objects, unreadable, meta.resourceVersion, pages > 1)
 
     def _decode(self, body: bytes, objects: list[T], unreadable: list[Unreadable]) -> ListMeta:
-        if self._fast is not None:
+        fast = _decoder(self._resource.kind)
+        if fast is not None:
             try:
-                page = self._fast.decode(body)
+                page = fast.decode(body)
             except codec.NOT_JSON:
                 pass  # an item does not fit: find out which
             else:

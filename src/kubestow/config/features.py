@@ -5,8 +5,9 @@ it; each gate that matters to scheduling is a field. Gates that kube-scheduler a
 in `other_gates`: setting one is checked and otherwise has no effect.
 """
 
-import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from kubestow.config.other_gates import OTHER_GATES
 
@@ -34,13 +35,15 @@ class FeatureGateError(ValueError):
     """Feature gates that cannot be set so; the message has a line for each fault."""
 
 
-def _gate(name: str, stage: str, default: bool, *, locked: bool = False, needs: str = "") -> Any:
-    gate = Gate(name, stage, default, locked, tuple(needs.split()))
-    return dataclasses.field(default=default, metadata={"gate": gate})
+_gates: list[Gate] = []
 
 
-@dataclasses.dataclass(frozen=True)
-class Features:
+def _gate(name: str, stage: str, default: bool, *, locked: bool = False, needs: str = "") -> bool:
+    _gates.append(Gate(name, stage, default, locked, tuple(needs.split())))
+    return default
+
+
+class Features(msgspec.Struct, frozen=True):
     """Which features are on. `Features()` has the defaults."""
 
     clearing_nominated_node_name_after_binding: bool = _gate("ClearingNominatedNodeNameAfterBinding", BETA, True)
@@ -159,10 +162,10 @@ class Features:
         return on
 
 
-_FIELD_OF_GATE: dict[str, str] = {field.metadata["gate"].name: field.name for field in dataclasses.fields(Features)}
+SCHEDULING_GATES: tuple[Gate, ...] = tuple(_gates)
+"""The gates that are fields of `Features`, in their order."""
 
-SCHEDULING_GATES: tuple[Gate, ...] = tuple(field.metadata["gate"] for field in dataclasses.fields(Features))
-"""The gates that are fields of `Features`."""
+_FIELD_OF_GATE = {gate.name: field for gate, field in zip(SCHEDULING_GATES, Features.__struct_fields__, strict=True)}
 
 GATES: dict[str, Gate] = {gate.name: gate for gate in (*SCHEDULING_GATES, *(Gate(*row) for row in OTHER_GATES))}
 """Every gate that may be set, by name."""

@@ -6,6 +6,7 @@ after every call: a plugin that changed it fails, and nobody else sees the chang
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from inspect import iscoroutinefunction
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -26,12 +27,16 @@ _COLUMNS = frozenset(
     ("live", "allocatable", "requested", "non_zero", "pod_count", "allowed_pods", "unschedulable", "taint_set")
 )
 _CHANGED = "changed the pod that it was handed, which others share: change a copy, or keep notes of your own"
-_decode = msgspec.msgpack.Decoder(Pod).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[Pod]:
+    return msgspec.msgpack.Decoder(Pod)
+
+
 def _copy(pod: PodInfo) -> PodInfo:
-    return PodInfo(_decode(_encode(pod.pod)))
+    return PodInfo(_decoder().decode(_encode(pod.pod)))
 
 
 def _is_unchanged(copy: PodInfo, pod: PodInfo) -> bool:
@@ -141,7 +146,7 @@ class Guard:
         if isinstance(arg, PodInfo):
             return self._copy_of(arg)
         if isinstance(arg, Pod):
-            return _decode(_encode(arg))
+            return _decoder().decode(_encode(arg))
         if isinstance(arg, NodeTable | WhatIf):
             return ReadOnlyView(arg)
         return read_only(arg) if isinstance(arg, np.ndarray) else arg
