@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Write docs/reference/metrics.md from the metrics themselves."""
 
-import dataclasses
 from pathlib import Path
 
-from kubestow.config.features import Features
+import msgspec
+
+from kubestow.config.features import SCHEDULING_GATES, Features
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.reporting.metrics.exposition import number
 from kubestow.reporting.metrics.instruments import Family, Histogram
@@ -56,10 +57,10 @@ def page() -> str:
 def _needed_features(everything: Features, names: set[str]) -> dict[str, str]:
     """By metric, the feature without which it is not served."""
     needed = {}
-    for field in dataclasses.fields(Features):
-        without = Metrics(dataclasses.replace(everything, **{field.name: False}))
+    for gate, field in zip(SCHEDULING_GATES, Features.__struct_fields__, strict=True):
+        without = Metrics(msgspec.structs.replace(everything, **{field: False}))
         for name in names - {family.name for family in without.registry.families()}:
-            needed[name] = field.metadata["gate"].name
+            needed[name] = gate.name
     return needed
 
 

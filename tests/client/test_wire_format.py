@@ -195,12 +195,12 @@ async def repeat(record: dict[str, Any], requests: Requests, recorder: EventReco
             recorder.record(
                 body["reportingController"], regarding, body["type"], body["reason"], body["action"], body["note"]
             )
-            await recorder._deliver(recorder._pending.get_nowait()[0])
+            await recorder._deliver(recorder._pending.popleft()[0])
         case "POST", "events":
             lock = LeaseLock(requests, namespace, body["involvedObject"]["name"], body["message"].split(" ")[0])
             lock._lease = {"metadata": body["involvedObject"]}
             recorder.announce(body["source"]["component"], lock, body["message"].split(" ", 1)[1])
-            await recorder._deliver(recorder._pending.get_nowait()[0])
+            await recorder._deliver(recorder._pending.popleft()[0])
         case unknown:
             raise AssertionError(f"no method sends {unknown}")
 

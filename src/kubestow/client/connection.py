@@ -64,8 +64,7 @@ class Connection(asyncio.Protocol):
         self._status = 0
         self._pieces: list[bytes] = []
         self._head = b""
-        """What has come of an answer until its headers were complete."""
-        self._answering = False
+        """What has come of an answer until its headers were complete; empty before an answer has begun."""
         self._has_headers = False
         self.opened_at = loop.time()
         self.idle_since = self.opened_at
@@ -102,6 +101,10 @@ class Connection(asyncio.Protocol):
         ended = self._ended = self._loop.create_future()
         return self.exchange((request,), deadline), ended
 
+    def age(self) -> float:
+        """For how many seconds it has been open."""
+        return self._loop.time() - self.opened_at
+
     def close(self) -> None:
         """Drop the connection; whoever waits for an answer gets ConnectionLostError."""
         self.reusable = False
@@ -137,14 +140,10 @@ class Connection(asyncio.Protocol):
         if self._has_headers and exc is None and not _has_length(self._head):
             self._complete()
             return
-        what = "in the middle of the answer" if self._answering else "before an answer came"
+        what = "in the middle of the answer" if self._head else "before an answer came"
         self._fail(ConnectionLostError(f"the server closed the connection {what}" + (f": {exc}" if exc else "")))
 
     # What the parser calls.
-
-    def on_message_begin(self) -> None:
-        self._answering = True
-        self._collected = 0
 
     def on_headers_complete(self) -> None:
         self._status = status = self._parser.get_status_code()
@@ -172,7 +171,6 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._status < 200:
-            self._answering = False
             self._head = self._head.partition(_END_OF_HEADERS)[2]
             return
         if not self._parser.should_keep_alive():
@@ -183,8 +181,9 @@ class Connection(asyncio.Protocol):
 
     def _complete(self) -> None:
         pieces, answer, ended, head = self._pieces, self._answer, self._ended, self._head
-        self._answering = self._has_headers = False
+        self._has_headers = False
         self._head = b""
+        self._collected = 0
         self._deadline = math.inf
         self._answer = self._ended = self._sink = None
         if pieces:
@@ -235,7 +234,7 @@ class Connection(asyncio.Protocol):
             self._break(self._overdue())
 
     def _overdue(self) -> TransportError:
-        if self._sink is not None and self._answering:
+        if self._sink is not None and self._head:
             return TimedOutError(f"nothing came for {self._sink.silence:g} s")
         return TimedOutError("the server did not answer in time")
 

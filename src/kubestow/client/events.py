@@ -10,6 +10,7 @@ are dropped: they never hold up scheduling.
 import asyncio
 import re
 import uuid
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -114,8 +115,12 @@ class EventRecorder:
         self._clock = clock
         self._random = random
         self._metrics = metrics or ClientMetrics()
-        self._pending: asyncio.Queue[tuple[_Write | _CoreEvent, float]] = asyncio.Queue()
+        self._pending: deque[tuple[_Write | _CoreEvent, float]] = deque()
         """What is to be written, and since when."""
+        self._idle: list[asyncio.Future[None]] = []
+        """Of those who write: who waits for something to write."""
+        self._emptied: asyncio.Future[None] | None = None
+        """Who waits until all is written."""
         self._writing: dict[int, float] = {}
         self._most_pending = most_pending
         # Both in order of age: an event moves from the first to the second when it becomes a series.
@@ -146,7 +151,7 @@ class EventRecorder:
             known.count += 1
             known.last = now
             return
-        if self._pending.qsize() >= self._most_pending:
+        if len(self._pending) >= self._most_pending:
             self._drop()
             return
         known = self._singles.pop(key, None)
@@ -203,7 +208,7 @@ class EventRecorder:
             "reportingComponent": controller,
             "reportingInstance": "",
         }
-        if self._pending.qsize() >= self._most_pending:
+        if len(self._pending) >= self._most_pending:
             self._drop()
         else:
             self._put(_CoreEvent(lock.namespace, body))
@@ -218,7 +223,9 @@ class EventRecorder:
         """Wait until all that is pending is written, at most that long; tells whether it is. `run` must be running."""
         try:
             async with asyncio.timeout(seconds):
-                await self._pending.join()
+                while self._pending or self._writing:
+                    self._emptied = asyncio.get_running_loop().create_future()
+                    await self._emptied
         except TimeoutError:
             return False
         return True
@@ -239,7 +246,7 @@ class EventRecorder:
     @property
     def pending(self) -> int:
         """How many events wait to be written."""
-        return self._pending.qsize()
+        return len(self._pending)
 
     def being_written(self) -> list[float]:
         """For how many seconds each event that is being written has been."""
@@ -248,11 +255,22 @@ class EventRecorder:
 
     def _put(self, item: _Write | _CoreEvent) -> None:
         self._metrics.work_adds.inc(QUEUE)
-        self._pending.put_nowait((item, self._clock.now()))
+        self._pending.append((item, self._clock.now()))
+        while self._idle:
+            waiting = self._idle.pop()
+            if not waiting.done():
+                waiting.set_result(None)
+                break
 
     async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            item, since = await self._pending.get()
+            if not self._pending:
+                waiting = loop.create_future()
+                self._idle.append(waiting)
+                await waiting
+                continue
+            item, since = self._pending.popleft()
             start = self._writing[id(item)] = self._clock.now()
             self._metrics.work_waited.observe(start - since, QUEUE)
             try:
@@ -260,7 +278,8 @@ class EventRecorder:
             finally:
                 self._metrics.work_seconds.observe(self._clock.now() - start, QUEUE)
                 del self._writing[id(item)]
-                self._pending.task_done()
+                if self._emptied is not None and not (self._pending or self._writing or self._emptied.done()):
+                    self._emptied.set_result(None)
 
     async def _deliver(self, item: _Write | _CoreEvent) -> None:
         for tries in range(MOST_TRIES):
@@ -270,8 +289,10 @@ class EventRecorder:
             try:
                 if isinstance(item, _CoreEvent):
                     await self._requests.create_core_event(item.namespace, item.body)
+                elif item.count == 0:
+                    await self._requests.create_event(item.body.metadata.namespace, item.body)
                 else:
-                    await self._write(item.body, item.count, item.last)
+                    await self._continue(item.body, _Series(item.count, format_micro_time(item.last)))
                 return
             except AlreadyExistsError:
                 # A patch overtook the create it belongs to, and created the event itself.
@@ -285,12 +306,8 @@ class EventRecorder:
                 log.warning("An event could not be written, trying again later", err=error)
         log.error("An event could not be written, it is dropped", tries=MOST_TRIES)
 
-    async def _write(self, body: _Body, count: int, last: float) -> None:
+    async def _continue(self, body: _Body, series: _Series) -> None:
         namespace, name = body.metadata.namespace, body.metadata.name
-        if count == 0:
-            await self._requests.create_event(namespace, body)
-            return
-        series = _Series(count, format_micro_time(last))
         try:
             await self._requests.patch_event(namespace, name, {"series": series})
         except NotFoundError:

@@ -73,10 +73,9 @@ class Pool:
 
     def take_idle(self) -> Connection | None:
         """A connection for one request or stream, if one is idle; pair with `put_back`."""
-        oldest = self._loop.time() - AGE_SECONDS
         while self._idle:
             connection = self._idle.pop()
-            if connection.reusable and connection.opened_at > oldest:
+            if connection.reusable and connection.age() <= AGE_SECONDS:
                 self._busy.add(connection)
                 return connection
             connection.close()
@@ -118,9 +117,7 @@ class Pool:
                 connection.close()
             raise
         finally:
-            if connection is not None:
-                self.put_back(connection)
-            self._leave()
+            self._leave(connection)
 
     async def _wait(self, waiting: "_Waiting", leisurely: bool) -> Response:
         """The answer to a request that had to wait; _YOUR_TURN if it has room, but nobody left a connection."""
@@ -134,25 +131,30 @@ class Pool:
                 waiting.connection.close()
             elif answer.done() and not answer.cancelled() and answer.exception() is None:
                 # Its turn had come in the same moment.
-                self._leave()
+                self._leave(None)
             raise
         finally:
             if waiting.connection is not None:
-                self.put_back(waiting.connection)
-                self._leave()
+                self._leave(waiting.connection)
 
-    def _leave(self) -> None:
+    def _leave(self, connection: Connection | None) -> None:
         """A request has ended; the next one goes out at once, without its sender being woken for that."""
         while (waiting := self._next()) is not None:
             if waiting.answer.done():
                 continue
-            waiting.connection = self.take_idle()
-            if waiting.connection is None:
+            if connection is None or not connection.reusable or connection.age() > AGE_SECONDS:
+                if connection is not None:
+                    self.put_back(connection)
+                connection = self.take_idle()
+            waiting.connection = connection
+            if connection is None:
                 waiting.answer.set_result(_YOUR_TURN)
             else:
-                waiting.connection.exchange(waiting.message, waiting.deadline, waiting.answer)
+                connection.exchange(waiting.message, waiting.deadline, waiting.answer)
             return
         self._room += 1
+        if connection is not None:
+            self.put_back(connection)
 
     def _next(self) -> "_Waiting | None":
         self._turns += 1
