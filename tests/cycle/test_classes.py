@@ -127,6 +127,34 @@ def test_nothing_is_judged_when_nothing_has_changed() -> None:
     assert plugin.single == [cluster.nodes.row_of[placed.node]]
 
 
+def test_a_nominated_pod_has_no_other_row_judged() -> None:
+    """What has changed elsewhere is left to the next pod that searches."""
+    plugin, cluster = Room(), nodes(50)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    run(cycles, profile, "first")
+    run(cycles, profile, "second")
+    for number in range(10, 20):
+        cluster.set_pod(make_pod(f"other-{number}", node=f"n{number}"))
+    placed = run(cycles, profile, "nominated", status={"nominatedNodeName": "n15"})
+    assert isinstance(placed, Placed)
+    assert placed.node == "n15"
+    assert plugin.judged == [50, 50]
+    assert plugin.single == [cluster.nodes.row_of["n15"]]
+
+
+def test_a_nominated_pod_goes_elsewhere_when_its_node_is_full() -> None:
+    """Then it searches like any other, and sees what has changed."""
+    plugin, cluster = Room(), nodes(2)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    first, second = run(cycles, profile, "first"), run(cycles, profile, "second")
+    assert isinstance(first, Placed)
+    assert isinstance(second, Placed)
+    assert first.node == second.node
+    placed = run(cycles, profile, "nominated", status={"nominatedNodeName": first.node})
+    assert isinstance(placed, Placed)
+    assert placed.node != first.node
+
+
 def test_nodes_fill_up_one_after_the_other() -> None:
     """Rows that no longer pass leave the normalized scores, too; in the end the pods fit nowhere."""
 

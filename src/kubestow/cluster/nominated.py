@@ -177,7 +177,7 @@ class NominatedBeside:
             sums.non_zero += of.non_zero.take(rows, axis=1)
             sums.pod_count += of.pod_count[rows]
         if self._own is not None:
-            for position in np.flatnonzero(rows == self._own.row).tolist():
+            for position in (rows == self._own.row).nonzero()[0].tolist():
                 sums.account(position, self._own.pod, -1)
 
 

@@ -40,7 +40,7 @@ def first_passing(passing: Callable[[IntArray], BoolArray], order: IntArray, eno
         if not searched and are_all_set(passes):
             # Most often the first will do.
             return some, len(some)
-        passed = np.flatnonzero(passes)[:missing]
+        passed = passes.nonzero()[0][:missing]
         found.append(some[passed])
         missing -= len(passed)
         searched += len(some) if missing else int(passed[-1]) + 1

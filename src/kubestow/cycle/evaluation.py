@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, is_any_set
 from kubestow.cluster.nominated import NominatedBeside
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
@@ -244,6 +244,10 @@ class Evaluation:
         self.refuse_for_nominated(verdicts.passing, rows)
         return verdicts.passing
 
+    def passes(self, row: int) -> bool:
+        """Whether one row passes."""
+        return are_all_set(self.passing(np.array([row])))
+
     @lazy
     def nominated(self) -> NominatedBeside | None:
         """The pods nominated to nodes that this one must leave room for."""
@@ -259,9 +263,9 @@ class Evaluation:
 
         A node must do both with such pods and without them.
         """
-        if self.nominated is None:
+        if self.nominated is None or not is_any_set(passing):
             return
-        positions = np.flatnonzero(passing & self.nominated.are_on(rows))
+        positions = (passing & self.nominated.are_on(rows)).nonzero()[0]
         if not len(positions):
             return
         adapting = self.profile.adapting if self.has_adapting_states else ()

@@ -41,6 +41,10 @@ class Judge(Protocol):
 
     def passing(self, rows: IntArray) -> BoolArray: ...
 
+    def passes(self, row: int) -> bool:
+        """The same for one that may be all there is to look at."""
+        ...
+
     def explain(self) -> None:
         """After no row has passed: have the evaluation know why."""
 
@@ -198,12 +202,13 @@ class SchedulingCycles:
         trace = evaluation.trace
         if nominated is not None and (yield from self._is_still_good(evaluation, judge, nominated)):
             if trace is not None:
-                trace.order, trace.searched, trace.rows, trace.took_nominated = nominated, 1, nominated, True
-            return self._cluster.nodes.names[int(nominated[0])], 1, 1
+                trace.order = trace.rows = np.array([nominated])
+                trace.searched, trace.took_nominated = 1, True
+            return self._cluster.nodes.names[nominated], 1, 1
         narrowed = evaluation.narrowed_rows()
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
-        rows, searched = self._filter(evaluation, judge, search, explain=explain)
+        rows, searched = self._filter(evaluation, judge, search, explain)
         self._next_start += searched
         if trace is not None:
             trace.order, trace.searched, trace.rows = search.order, searched, rows
@@ -239,23 +244,30 @@ class SchedulingCycles:
             # The search has not failed: it got on without the words.
             trace.evaluation.profile.caller.failed(error)
 
-    def _is_still_good(self, evaluation: Evaluation, judge: Judge, nominated: IntArray) -> Conversation[bool]:
+    def _is_still_good(self, evaluation: Evaluation, judge: Judge, nominated: int) -> Conversation[bool]:
         """Whether the nominated node will do."""
-        passing, _ = self._filter(evaluation, judge, Search(nominated, 1), explain=False)
-        if self._extenders is None or not len(passing):
-            return len(passing) > 0
+        caller, start, passes, status = (
+            evaluation.profile.caller,
+            evaluation.profile.caller.started(),
+            False,
+            Code.ERROR,
+        )
         try:
-            return len((yield from self._extenders.filter(evaluation.pod, nominated)).rows) > 0
+            passes = judge.passes(nominated)
+            status = Code.SUCCESS
+        finally:
+            caller.finished("Filter", status, start)
+        if self._extenders is None or not passes:
+            return passes
+        try:
+            return len((yield from self._extenders.filter(evaluation.pod, np.array([nominated]))).rows) > 0
         except ExtenderError as error:
             log.error("Evaluation failed on nominated node", err=error, pod=evaluation.pod.key)
             return False
 
-    def _filter(
-        self, evaluation: Evaluation, judge: Judge, search: Search, *, explain: bool = True
-    ) -> tuple[IntArray, int]:
+    def _filter(self, evaluation: Evaluation, judge: Judge, search: Search, explain: bool) -> tuple[IntArray, int]:
         """As many rows that pass as are enough, and how many were looked at."""
-        caller, status = evaluation.profile.caller, Code.ERROR
-        start = caller.started()
+        caller, start, status = evaluation.profile.caller, evaluation.profile.caller.started(), Code.ERROR
         try:
             rows, searched = first_passing(judge.passing, search.order, search.enough)
             if explain and not len(rows):
@@ -274,12 +286,12 @@ class SchedulingCycles:
             evaluation.trace.extended = extended
         return extended
 
-    def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> IntArray | None:
+    def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> int | None:
         name = pod.pod.status.nominatedNodeName
         row = self._cluster.nodes.row_of.get(name) if name else None
         if row is None or not self._cluster.nodes.live[row] or (within is not None and row not in within):
             return None
-        return np.array([row])
+        return row
 
     def _post_filter(self, evaluation: Evaluation) -> Conversation[Failed]:
         plugins = frozenset(evaluation.rejecting_plugins)

@@ -150,14 +150,14 @@ class Verdicts:
         overridden = None if self._override_of is None else self._override_of != NOBODY
         if self._override_of is not None:
             for number, rejection in enumerate(self._overrides):
-                positions = np.flatnonzero(self._override_of == number)
+                positions = (self._override_of == number).nonzero()[0]
                 if len(positions):
                     yield rejection, positions
         for plugin in self._answers:
             refused = self._refused_by == plugin
             if overridden is not None:
                 refused &= ~overridden
-            positions = np.flatnonzero(refused)
+            positions = refused.nonzero()[0]
             for kind, alike in _groups(self._kinds[positions]):
                 yield self._worded(plugin, kind), positions[alike]
 

@@ -103,17 +103,27 @@ class Cached:
 
     # One row, in plain numbers where plugins can
 
+    def passes(self, evaluation: Evaluation, row: int) -> bool:
+        """Whether a row passes as it is now, which is not remembered."""
+        if self._below is not None:
+            self._below.catch_up(evaluation)
+        return self._row_passes(evaluation, row)
+
+    def _row_passes(self, evaluation: Evaluation, row: int) -> bool:
+        below, table, call_row = self._below, evaluation.cluster.nodes, evaluation.profile.caller.call_row
+        if not (table.live if below is None else below.row_passes).item(row):
+            return False
+        for hook, state in self._row_filters:
+            if hook.row is None:
+                if not _passes(evaluation, hook, state, row):
+                    return False
+            elif call_row(hook.row, state, table, row) is not None:
+                return False
+        return True
+
     def _judge_row(self, evaluation: Evaluation, row: int) -> None:
         below, table, call_row = self._below, evaluation.cluster.nodes, evaluation.profile.caller.call_row
-        passes = (table.live if below is None else below.row_passes).item(row)
-        for hook, state in self._row_filters if passes else ():
-            if hook.row is None:
-                passes = _passes(evaluation, hook, state, row)
-            elif call_row(hook.row, state, table, row) is not None:
-                passes = False
-            if not passes:
-                break
-        self.row_passes[row] = passes
+        self.row_passes[row] = passes = self._row_passes(evaluation, row)
         if passes:
             total = 0 if below is None else below.row_sum.item(row)
             parts: list[int] = []

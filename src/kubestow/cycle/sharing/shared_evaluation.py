@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kubestow.cluster.arrays import BoolArray, IntArray
+import numpy as np
+
+from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.cycle.evaluation import Evaluation, PluginScore
 from kubestow.cycle.journal import Layer
 from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
@@ -71,21 +73,36 @@ class SharedEvaluation:
             evaluation.signature = signature.whole
         return True
 
-    def catch_up(self) -> None:
-        """Follow what has changed since the last pod."""
-        self._shared.results.catch_up(self._evaluation)
-
     def passing(self, rows: IntArray) -> BoolArray:
-        """Which rows pass."""
-        evaluation, shared = self._evaluation, self._class
+        """Which rows pass, now that what has changed since the last pod is followed."""
+        evaluation, shared, results = self._evaluation, self._class, self._shared.results
+        results.catch_up(evaluation)
         if shared is not None:
             return shared.room.passing(evaluation, rows, shared.results)
-        passing = self._shared.results.passing(evaluation, rows)
-        caller, pod, table = evaluation.profile.caller, evaluation.pod, evaluation.cluster.nodes
-        for hook in self._filters:
-            refuse(passing, caller, hook, evaluation.states.get(hook.name), pod, table, rows)
+        passing = results.passing(evaluation, rows)
+        self._refuse(passing, rows)
         evaluation.refuse_for_nominated(passing, rows)
         return passing
+
+    def passes(self, row: int) -> bool:
+        """Whether one row passes: what has changed elsewhere need not be followed for it."""
+        evaluation, shared, rows = self._evaluation, self._shared.of_class, np.array([row])
+        if shared is None:
+            return are_all_set(self.passing(rows))
+        if not shared.results.passes(evaluation, row):
+            return False
+        passing: BoolArray = np.ones(1, np.bool_)
+        self._refuse(passing, rows)
+        if evaluation.nominated is not None and evaluation.nominated.pods(row):
+            evaluation.refuse_for_nominated(passing, rows)
+        return are_all_set(passing)
+
+    def _refuse(self, passing: BoolArray, rows: IntArray) -> None:
+        """Ask the filters that have to be asked."""
+        evaluation = self._evaluation
+        for hook in self._filters:
+            state, table = evaluation.states.get(hook.name), evaluation.cluster.nodes
+            refuse(passing, evaluation.profile.caller, hook, state, evaluation.pod, table, rows)
 
     def explain(self) -> None:
         """After a search for rows that pass has found none: finds out why."""

@@ -68,8 +68,6 @@ class Sharing:
         except PluginError:
             # A PreFilter failed; perhaps one before it refuses the pod.
             judged = None
-        if judged is not None:
-            judged.catch_up()
         result = "no_hint" if known is None else "hint_used" if judged is not None else "hint_not_used"
         self._metrics.batch_attempts.inc(profile.name, result)
         if judged is not None:
