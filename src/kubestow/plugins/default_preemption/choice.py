@@ -39,13 +39,16 @@ def cost_of(victims: Victims) -> tuple[float, ...]:
 
 def least_costly(cost: FloatArray, now: float) -> int:
     """Where evicting the victims costs least, what comes first counting first; of equals the first."""
-    if (cost == cost[:, :1]).all():
-        return 0
-    left = np.arange(cost.shape[1])
-    for number, column in enumerate(cost):
+    start, cost = cost[START], cost.copy()
+    # Later is better, and who has not started yet is as good as started now.
+    cost[START] = -np.where(start == NOT_STARTED, now, start)
+    least = cost == cost.min(axis=1, keepdims=True)
+    in_all = least.all(axis=0)
+    best = int(in_all.argmax())
+    if in_all[best]:
+        return best
+    left = np.flatnonzero(least[0])
+    for column in cost[1:]:
         values = column[left]
-        if number == START:
-            # Later is better, and who has not started yet is as good as started now.
-            values = -np.where(values == NOT_STARTED, now, values)
         left = left[values == values.min()]
     return int(left[0])

@@ -1,6 +1,6 @@
 """The fewest pods that must leave a node: all that may, then as many back as fit, the most important first."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from kubestow.plugins.default_preemption.victims import PotentialVictims
 class FirstLook:
     """What the filters say of the rows of potential victims once all who may be evicted are gone."""
 
-    def __init__(self, victims: PotentialVictims, trials: Sequence[Trial]) -> None:
+    def __init__(self, victims: PotentialVictims, trials: Iterable[Trial]) -> None:
         self._size = len(victims.rows)
         self._answers: Sequence[tuple[IntArray, Verdicts]] = [answer for trial in trials for answer in trial.judge()]
 

@@ -16,8 +16,8 @@ from kubestow.framework.results import Code
 from kubestow.plugins.default_preemption.budgets import Budgets
 from kubestow.plugins.default_preemption.choice import first_candidates
 from kubestow.plugins.default_preemption.dry_run import FirstLook, reprieve
-from kubestow.plugins.default_preemption.findings import FITS_ANYWAY, NO_VICTIMS, UNTRIED, Findings
-from kubestow.plugins.default_preemption.trials import Trial, adapting_to, set_up, would_pass
+from kubestow.plugins.default_preemption.findings import FITS_ANYWAY, NO_VICTIMS, UNTRIED, Findings, Kinds
+from kubestow.plugins.default_preemption.trials import Trial, adapting_to, set_up
 from kubestow.plugins.default_preemption.victims import PotentialVictims, potential_victims
 
 _NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -62,8 +62,8 @@ class Search:
     def run(self, wanted: int) -> IntArray:
         """The rows of the first candidates."""
         rows, findings, tried = self._rows, self._findings, 0
-        self._note_hopeless()
         kinds = findings.kind[rows]
+        self._note_hopeless(kinds)
         while True:
             found, are_enough = first_candidates(kinds, wanted)
             untried = (kinds == UNTRIED).nonzero()[0]
@@ -77,10 +77,13 @@ class Search:
             tried += len(some)
             kinds[some] = findings.kind[rows[some]]
 
-    def _note_hopeless(self) -> None:
+    def _note_hopeless(self, kinds: Kinds) -> None:
         """Rows that are known to have no victims need not be tried."""
-        untried = self._rows[self._findings.kind[self._rows] == UNTRIED]
-        self._findings.note_no_victims(untried[self._ranking.known_above(untried, self._priority)])
+        untried = (kinds == UNTRIED).nonzero()[0]
+        hopeless = untried[self._ranking.known_above(self._rows[untried], self._priority)]
+        if len(hopeless):
+            kinds[hopeless] = NO_VICTIMS
+            self._findings.note_no_victims(self._rows[hopeless])
 
     # Trying
 
@@ -90,11 +93,15 @@ class Search:
         if victims is None:
             return
         adapting = adapting_to(self._cycle, victims)
+        trials: Sequence[Trial] = []
         if adapting or len(rows) <= _FEW:
-            victims = self._without_hopeless(victims, adapting)
-            if victims is None:
+            hopeful, trials = self._hopeful(victims, adapting)
+            self._findings.note_refused(victims.rows[~hopeful])
+            if not hopeful.any():
                 return
-        trials = set_up(self._cycle, self._table, victims, adapting)
+            if not hopeful.all():
+                victims, trials = victims.only(hopeful), []
+        trials = trials or [*set_up(self._cycle, self._table, victims, adapting)]
         look = FirstLook(victims, trials)
         refused = look.refused()
         self._reprieve(victims, trials, ~refused, adapting)
@@ -115,7 +122,7 @@ class Search:
         if fitting is victims:
             trials = [trial for trial in trials if fits[trial.of].any()]
         else:
-            trials = set_up(self._cycle, self._table, fitting, adapting)
+            trials = [*set_up(self._cycle, self._table, fitting, adapting)]
         self._findings.note(reprieve(fitting, trials))
 
     def _potential_victims(self, rows: IntArray) -> PotentialVictims | None:
@@ -127,21 +134,22 @@ class Search:
             rows = rows[has_victims]
         return potential_victims(self._ranking, rows, self._priority) if len(rows) else None
 
-    def _without_hopeless(self, victims: PotentialVictims, adapting: Sequence[str]) -> PotentialVictims | None:
+    def _hopeful(self, victims: PotentialVictims, adapting: Sequence[str]) -> tuple[BoolArray, Sequence[Trial]]:
         """The rows that may pass, going by what can be seen at little cost with all gone that may be evicted.
 
         Where only a few rows are to be tried, they have changed since they were: most often, room was taken there. And
-        filters that adapt need not do so where others refuse.
+        filters that adapt need not do so where others refuse. The trials are those that can be gone on with.
         """
+        trials = set_up(self._cycle, self._table, victims)
         if adapting:
-            look = FirstLook(victims, set_up(self._cycle, self._table, victims))
-            hopeful = ~look.refused(save_by=adapting)
-        else:
-            hopeful = would_pass(self._cycle, self._table, victims)
-        if hopeful.all():
-            return victims
-        self._findings.note_refused(victims.rows[~hopeful])
-        return victims.only(hopeful) if hopeful.any() else None
+            return ~FirstLook(victims, trials).refused(save_by=adapting), []
+        hopeful, begun = np.ones(len(victims.rows), np.bool_), []
+        for trial in trials:
+            begun.append(trial)
+            hopeful[trial.of] &= trial.still_passing()
+            if not hopeful.any():
+                break
+        return hopeful, begun
 
     # Words
 

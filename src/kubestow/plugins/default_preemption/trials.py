@@ -209,19 +209,10 @@ def adapting_to(cycle: FailedEvaluation, victims: PotentialVictims) -> list[str]
 
 def set_up(
     cycle: FailedEvaluation, table: NodeTable, victims: PotentialVictims, adapting: Sequence[str] = ()
-) -> list[Trial]:
+) -> Iterator[Trial]:
     """The trials that the nodes must pass: with the pods that are nominated there, if any; then without."""
-    return [_trial(cycle, table, victims, of, on_top, adapting) for of, on_top in _rounds(cycle, victims)]
-
-
-def would_pass(cycle: FailedEvaluation, table: NodeTable, victims: PotentialVictims) -> BoolArray:
-    """Which rows pass the filters that look at the pods on a node, with all potential victims gone."""
-    passing = np.ones(len(victims.rows), np.bool_)
     for of, on_top in _rounds(cycle, victims):
-        left = of[passing[of]]
-        if len(left):
-            passing[left] = _trial(cycle, table, victims, left, on_top).still_passing()
-    return passing
+        yield _trial(cycle, table, victims, of, on_top, adapting)
 
 
 def _trial(
@@ -241,7 +232,7 @@ def _rounds(cycle: FailedEvaluation, victims: PotentialVictims) -> Iterator[tupl
     """The rows of each trial, with the pods that are nominated there."""
     nominated = cycle.nominated
     if nominated is not None:
-        awaited = np.flatnonzero(nominated.are_on(victims.rows))
+        awaited = nominated.are_on(victims.rows).nonzero()[0]
         if len(awaited):
             yield awaited, nominated
     yield np.arange(len(victims.rows)), None
