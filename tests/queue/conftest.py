@@ -34,12 +34,14 @@ class FakeRules:
     registrations: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     """Names of pods that the plugin Door holds back."""
+    is_under_way: bool = False
+    """Whether it does so until something is over that is under way for the pod."""
     asked: int = 0
 
     def pre_enqueue(self, pod: Pod, held_back_by: str | None) -> Rejection | None:
         self.asked += 1
         if pod.metadata.name in self.closed:
-            return Rejection(("closed",), plugin="Door")
+            return Rejection(("closed",), plugin="Door", awaits=pod.metadata.uid if self.is_under_way else "")
         return Rejection(("waiting for gates",), plugin="Gates") if pod.spec.schedulingGates else None
 
 

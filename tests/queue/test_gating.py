@@ -75,6 +75,34 @@ def test_a_rejected_pod_can_wait_for_one_pod_only(kit: Any) -> None:
     assert kit.where() == {"backoff": ["p"]}
 
 
+def test_a_pod_goes_on_waiting_for_one_pod_while_something_is_under_way_for_it(kit: Any) -> None:
+    """It was held back when that one was gone, and is not asked about before it is told that it is over."""
+    kit.reject("p", "Fit")
+    kit.queue.wait_only_for("uid-p", "uid-awaited")
+    kit.rules.closed.add("p")
+    kit.rules.is_under_way = True
+    kit.happens(ASSIGNED_POD_DELETE, old=kit.pod("awaited"))
+    assert kit.where() == {"gated": ["p"]}
+    asked = kit.rules.asked
+    kit.happens(DOOR_EVENT, new=kit.pod("other"))
+    assert kit.rules.asked == asked
+    kit.rules.closed.clear()
+    kit.queue.wait_only_for("uid-p", None)
+    kit.happens(DOOR_EVENT, new=kit.pod("other"))
+    assert kit.where() == {"backoff": ["p"]}
+
+
+def test_a_pod_that_is_held_back_for_something_else_waits_for_any_pod(kit: Any) -> None:
+    """The one that it waited for has made its move; who holds it back now listens to others."""
+    kit.reject("p", "Fit")
+    kit.queue.wait_only_for("uid-p", "uid-awaited")
+    kit.rules.closed.add("p")
+    kit.happens(ASSIGNED_POD_DELETE, old=kit.pod("awaited"))
+    kit.rules.closed.clear()
+    kit.happens(DOOR_EVENT, new=kit.pod("other"))
+    assert kit.where() == {"backoff": ["p"]}
+
+
 def test_a_rejected_pod_can_be_held_back_when_it_would_back_off(kit: Any) -> None:
     """PreEnqueue is asked before the backoff, as pods may be popped from there; then only the gate's events count."""
     kit.reject("p", "Fit")

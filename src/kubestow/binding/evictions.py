@@ -123,7 +123,10 @@ class Evictions:
         self._metrics.preemption_goroutines.inc(result)
         self._metrics.preemption_goroutine_seconds.observe(time() - started, result)
         self._preempting.pop(preemption.uid, None)
-        if not (waking_event_follows and _goes_at_once(victims[-1].pod)):
+        last = victims[-1]
+        # One that ran to its end meanwhile is not seen going.
+        is_seen_going = _goes_at_once(last.pod) and self._cluster.pod(last.uid) is not None
+        if not (waking_event_follows and is_seen_going):
             for one in preemption.pods:
                 self._wait_only_for(one.uid, None)
         if not waking_event_follows:

@@ -152,8 +152,8 @@ class Caller:
             else:
                 try:
                     answer = hook.function(pod)
-                    if answer is not None:
-                        rejection(answer, ())
+                    if answer is not None and hook.check is not None:
+                        hook.check(answer, ())
                 except BaseException as error:
                     raise _failure(hook, error) from error
             if answer is not None:

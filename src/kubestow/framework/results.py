@@ -45,7 +45,10 @@ class Rejection(NamedTuple):
     others: tuple[str, ...] = ()
     """Where all filters are asked: the plugins that refused the node, too."""
     awaits: str = ""
-    """From PreEnqueue: only events about the pod of this uid, or the group of this key, can change it. Empty: any."""
+    """From PreEnqueue: only events about the pod of this uid, or the group of this key, can change it. Empty: any.
+
+    The uid of the pod itself stands for what is under way for it, such as the eviction of its victims.
+    """
 
     @property
     def plugins(self) -> tuple[str, ...]:

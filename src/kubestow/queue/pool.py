@@ -62,9 +62,11 @@ class Pool:
     def put(self, queued: QueuedPod) -> None:
         """Adds a pod; or, after its gate or its flush changed, files it anew."""
         uid = queued.uid
-        self._take_out(uid)
+        self.take_out(uid)
         plugins: Iterable[str] = (queued.gate.plugin,) if queued.gate else queued.rejectors
-        awaited = self._awaited.get(uid) or (queued.gate.awaits if queued.gate else _ANYTHING)
+        awaited = self._awaited.get(uid, _ANYTHING)
+        if not awaited and queued.gate and queued.gate.awaits != uid:
+            awaited = queued.gate.awaits
         keys = [(queued.profile, plugin) for plugin in plugins]
         likeness = _HELD_BACK if queued.gate else queued.likeness
         self._pods[uid] = (queued, awaited, keys, likeness)
@@ -77,9 +79,10 @@ class Pool:
 
     def remove(self, uid: str) -> QueuedPod | None:
         self._awaited.pop(uid, None)
-        return self._take_out(uid)
+        return self.take_out(uid)
 
-    def _take_out(self, uid: str) -> QueuedPod | None:
+    def take_out(self, uid: str) -> QueuedPod | None:
+        """The same for a pod that may come back at once: what it waits for is not forgotten."""
         found = self._pods.pop(uid, None)
         if found is None:
             return None
@@ -106,10 +109,10 @@ class Pool:
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
         """As long as a pod is here, only events about this pod (by uid) concern it; None: any, as usual."""
-        if awaited is None:
-            self._awaited.pop(uid, None)
-        else:
+        if awaited is not None:
             self._awaited[uid] = awaited
+        elif self._awaited.pop(uid, None) is None:
+            return
         queued = self.get(uid)
         if queued is not None:
             self.put(queued)

@@ -354,8 +354,11 @@ class SchedulingQueue:
         for queued in pods:
             retry = self._judge.after_event(queued, event, old, new)
             if retry is not Retry.NO:
-                self._pool.remove(queued.uid)
+                self._pool.take_out(queued.uid)
                 self._requeue(queued, retry, event.label)
+                if queued.gate is not None and queued.gate.awaits != queued.uid:
+                    # Whoever holds it back now knows nothing of what it waited for.
+                    self._pool.wait_only_for(queued.uid, None)
         self._in_flight.record(event, old, new)
 
     def _requeue(self, queued: QueuedPod, retry: Retry, cause: str) -> bool:

@@ -32,8 +32,8 @@ from kubestow.plugins.default_preemption.group_victims import units_to_spare
 from kubestow.plugins.default_preemption.memory import Memory
 from kubestow.plugins.default_preemption.search import Search, helpful_rows
 
-_IS_PREEMPTING = unresolvable("waiting for the preemption for this pod to be finished")
-_IS_PREEMPTING_FOR_GROUP = unresolvable("waiting for the preemption for this pod group to be finished")
+_IS_PREEMPTING = ("waiting for the preemption for this pod to be finished",)
+_IS_PREEMPTING_FOR_GROUP = ("waiting for the preemption for this pod group to be finished",)
 
 
 class DefaultPreemption:
@@ -53,11 +53,15 @@ class DefaultPreemption:
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
         if not self._evicts_in_background:
             return None
+        preemptor, reasons = pod.metadata.uid, _IS_PREEMPTING
         if self._preempts_for_groups and group_key(pod):
             group = None if self._groups is None else self._groups.group_of(pod)
-            is_preempting = group is not None and self._handle.is_preempting(group.metadata.uid)
-            return _IS_PREEMPTING_FOR_GROUP if is_preempting else None
-        return _IS_PREEMPTING if self._handle.is_preempting(pod.metadata.uid) else None
+            if group is None:
+                return None
+            preemptor, reasons = group.metadata.uid, _IS_PREEMPTING_FOR_GROUP
+        if not self._handle.is_preempting(preemptor):
+            return None
+        return Rejection(reasons, Code.UNRESOLVABLE, awaits=pod.metadata.uid)
 
     def requeue_on(self) -> Sequence[Registration]:
         if not self._evicts_in_background:
