@@ -90,8 +90,22 @@ def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
 def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
     """What an update that leaves the pod where it is amounts to."""
     resource = Resource.ASSIGNED_POD if new.spec.nodeName else Resource.UNSCHEDULED_POD
-    events = [_event(resource, action) for changed, action in _POD_ASPECTS if changed(old, new)]
-    return events or [_event(resource, Action.UPDATE)]
+    actions = []
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    if _scaled_down(old, new):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.schedulingGates and not new.spec.schedulingGates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    # Tolerations can only be added, says the API.
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    if (
+        old.status.resourceClaimStatuses != new.status.resourceClaimStatuses
+        or old.status.extendedResourceClaimStatus != new.status.extendedResourceClaimStatus
+    ):
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return [_event(resource, action) for action in actions or (Action.UPDATE,)]
 
 
 _events: dict[tuple[str, Action], ClusterEvent] = {}
@@ -121,13 +135,6 @@ def _scaled_down(old: Pod, new: Pod) -> bool:
     return any(resource not in wanted or amount > wanted[resource] for resource, amount in before.items())
 
 
-def _generated_claims_changed(old: Pod, new: Pod) -> bool:
-    return (
-        old.status.resourceClaimStatuses != new.status.resourceClaimStatuses
-        or old.status.extendedResourceClaimStatus != new.status.extendedResourceClaimStatus
-    )
-
-
 def _same_amounts(one: ResourceList, other: ResourceList) -> bool:
     return one == other or (
         one.keys() == other.keys() and all(nano(raw) == nano(other[name]) for name, raw in one.items())
@@ -137,18 +144,6 @@ def _same_amounts(one: ResourceList, other: ResourceList) -> bool:
 def _conditions(node: Node) -> dict[str, str]:
     return {condition.type: condition.status for condition in node.status.conditions}
 
-
-_POD_ASPECTS: tuple[tuple[Callable[[Pod, Pod], bool], Action], ...] = (
-    (lambda old, new: old.metadata.labels != new.metadata.labels, Action.UPDATE_POD_LABEL),
-    (_scaled_down, Action.UPDATE_POD_SCALE_DOWN),
-    (
-        lambda old, new: bool(old.spec.schedulingGates) and not new.spec.schedulingGates,
-        Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
-    ),
-    # Tolerations can only be added, says the API.
-    (lambda old, new: len(old.spec.tolerations) != len(new.spec.tolerations), Action.UPDATE_POD_TOLERATION),
-    (_generated_claims_changed, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
-)
 
 _NODE_ASPECTS: tuple[tuple[Callable[[Node, Node], bool], Action], ...] = (
     # Being unschedulable is treated as a taint; becoming so helps nobody.
