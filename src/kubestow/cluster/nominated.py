@@ -135,10 +135,9 @@ class NominatedPods:
         own = self._nominations.get(pod.uid)
         if own is not None and own.pod.priority < pod.priority:
             own = None
-        number = sum(of.pods for priority, of in self._sums.items() if priority >= pod.priority)
-        if number == (own is not None):
-            return None
         sums = [of for priority, of in self._sums.items() if priority >= pod.priority and of.pods]
+        if not sums or (own is not None and len(sums) == sums[0].pods == 1):
+            return None
         return NominatedBeside(pod, sums, self, own)
 
 

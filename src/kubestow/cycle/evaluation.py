@@ -321,7 +321,7 @@ class Evaluation:
 
         Some filters may be left out.
         """
-        passing: BoolArray = np.ones(view.size, np.bool_)
+        passing: BoolArray = ~np.zeros(view.size, np.bool_)
         for hook in self._filters_if_only_pods_changed:
             if hook.name in but:
                 continue

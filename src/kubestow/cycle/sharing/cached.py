@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, grown
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, grown
 from kubestow.cluster.change_log import ChangeLog
 from kubestow.cycle.evaluation import FEW_ROWS, Evaluation
 from kubestow.cycle.journal import REFUSED, Journal, Layer, PluginPart
@@ -185,9 +185,9 @@ class Cached:
     def let_all_pass(self, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""
         below = self._below
-        if below is None or not below.row_passes[rows].all():
+        if below is None or not are_all_set(below.row_passes[rows]):
             return frozenset()
-        return frozenset(hook.name for hook in below.ready.filters)
+        return frozenset([hook.name for hook in below.ready.filters])
 
 
 def _journal_of(ready: Ready) -> Journal:

@@ -91,7 +91,7 @@ class SharedEvaluation:
             return are_all_set(self.passing(rows))
         if not shared.results.passes(evaluation, row):
             return False
-        passing: BoolArray = np.ones(1, np.bool_)
+        passing: BoolArray = np.array([True])
         self._refuse(passing, rows)
         if evaluation.nominated is not None and evaluation.nominated.pods(row):
             evaluation.refuse_for_nominated(passing, rows)

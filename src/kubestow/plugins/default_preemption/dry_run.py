@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cluster.arrays import BoolArray, IntArray, is_any_set
 from kubestow.framework.verdicts import Verdicts
 from kubestow.plugins.default_preemption.trials import Trial
 from kubestow.plugins.default_preemption.victims import PotentialVictims
@@ -63,7 +63,7 @@ def reprieve(victims: PotentialVictims, trials: Sequence[Trial]) -> DryRun:
             trial.reprieve(turn)
             refused[trial.of] |= ~trial.still_passing()
         refused &= victims.filled[turn]
-        if refused.any():
+        if is_any_set(refused):
             for trial in trials:
                 trial.remove(turn, refused)
     return DryRun(victims, must_go)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray
+from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set, is_any_set
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.plugin import FailedEvaluation, PodsRead
@@ -36,7 +36,7 @@ def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
     if verdicts is None:
         return np.zeros(0, np.int64)
     is_resolvable = verdicts.resolvable()
-    return verdicts.rows if is_resolvable.all() else verdicts.rows[is_resolvable]
+    return verdicts.rows if are_all_set(is_resolvable) else verdicts.rows[is_resolvable]
 
 
 class Search:
@@ -96,13 +96,17 @@ class Search:
         trials: Sequence[Trial] = []
         if adapting or len(rows) <= _FEW:
             hopeful, trials = self._hopeful(victims, adapting)
-            self._findings.note_refused(victims.rows[~hopeful])
-            if not hopeful.any():
-                return
-            if not hopeful.all():
+            if not are_all_set(hopeful):
+                self._findings.note_refused(victims.rows[~hopeful])
+                if not is_any_set(hopeful):
+                    return
                 victims, trials = victims.only(hopeful), []
-        trials = trials or [*set_up(self._cycle, self._table, victims, adapting)]
-        look = FirstLook(victims, trials)
+        if trials:
+            # Trials differ in pods alone, and the filters that look at these have let all rows pass.
+            look = FirstLook(victims, trials[-1:])
+        else:
+            trials = [*set_up(self._cycle, self._table, victims, adapting)]
+            look = FirstLook(victims, trials)
         refused = look.refused()
         self._reprieve(victims, trials, ~refused, adapting)
         self._findings.note_refused(victims.rows[refused])
@@ -120,7 +124,7 @@ class Search:
         # A few rows too many cost less than to set up everything again.
         fitting = (victims if 2 * number > len(fits) else victims.only(fits)).protected_by(self._budgets)
         if fitting is victims:
-            trials = [trial for trial in trials if fits[trial.of].any()]
+            trials = [trial for trial in trials if is_any_set(fits[trial.of])]
         else:
             trials = [*set_up(self._cycle, self._table, fitting, adapting)]
         self._findings.note(reprieve(fitting, trials))
@@ -129,7 +133,7 @@ class Search:
         """The potential victims of those of the rows that have victims."""
         self._ranking.refresh(rows)
         has_victims = self._ranking.lowest[rows] < self._priority
-        if not has_victims.all():
+        if not are_all_set(has_victims):
             self._findings.note_no_victims(rows[~has_victims])
             rows = rows[has_victims]
         return potential_victims(self._ranking, rows, self._priority) if len(rows) else None
@@ -147,7 +151,7 @@ class Search:
         for trial in trials:
             begun.append(trial)
             hopeful[trial.of] &= trial.still_passing()
-            if not hopeful.any():
+            if not is_any_set(hopeful):
                 break
         return hopeful, begun
 
