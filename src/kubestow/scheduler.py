@@ -19,7 +19,6 @@ from kubestow.binding.evictions import Evictions, for_pod
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.events import ASSIGNED_POD_DELETE
 from kubestow.cluster.gate import Gate
-from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Failed, Outcome, Placed
@@ -293,11 +292,13 @@ class Scheduler:
             # Deleted, recreated, or given a node by somebody else.
             self._queue.done(queued.uid)
             return
+        queued.pod = latest
         if failed.victims and failed.nominated_node:
             # Before the pod is back in the queue: while its victims are evicted it is to be held back there.
-            preemption = for_pod(PodInfo(latest), failed.nominated_node, failed.preempting_plugin)
+            preemption = for_pod(queued.info, failed.nominated_node, failed.preempting_plugin)
             self.evictions.start(preemption, failed.victims, failed.to_unnominate)
-        self._requeue(queued, latest, failed)
+        self._queue.requeue_failed(queued, failed.plugins, failed.pending_plugins)
+        self._queue.nominator.nominate(latest, failed.nominated_node, queued.info)
         self._report(latest, failed)
 
     def _attempted(self, attempt: Attempt, result: str, failed: Failed | None) -> None:
@@ -306,11 +307,6 @@ class Scheduler:
         self._metrics.scheduling_attempt_seconds.observe(seconds, profile, result)
         if self.attempt_ended is not None:
             self.attempt_ended(attempt.profile, failed)
-
-    def _requeue(self, queued: QueuedPod, latest: Pod, failed: Failed) -> None:
-        queued.pod = latest
-        self._queue.requeue_failed(queued, failed.plugins, failed.pending_plugins)
-        self._queue.nominator.nominate(latest, failed.nominated_node)
 
     def _report(self, pod: Pod, failed: Failed) -> None:
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", fitting_note(failed.message))

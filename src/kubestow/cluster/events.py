@@ -75,9 +75,6 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         if not self.label:
             msgspec.structs.force_setattr(self, "label", f"{self.resource}{_action_label(self.action)}")
 
-    def __hash__(self) -> int:
-        return hash(self.label)
-
     @property
     def is_wildcard(self) -> bool:
         """Stands for every event at once."""

@@ -30,12 +30,13 @@ class Listeners:
             profile: {plugin: _with_taints(wishes) for plugin, wishes in plugins.items()}
             for profile, plugins in registrations.items()
         }
-        self._known: dict[ClusterEvent, Listening] = {}
+        self._known: dict[str, Listening] = {}
+        """By label."""
 
     def to(self, event: ClusterEvent) -> Listening:
-        known = self._known.get(event)
+        known = self._known.get(event.label)
         if known is None:
-            known = self._known[event] = self._find(event)
+            known = self._known[event.label] = self._find(event)
         return known
 
     def _find(self, event: ClusterEvent) -> Listening:

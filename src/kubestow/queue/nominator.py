@@ -45,14 +45,17 @@ class Nominator:
         """Where a pod is nominated to; empty if nowhere."""
         return self._node_of.get(uid, "")
 
-    def nominate(self, pod: Pod, node: str | None = None) -> None:
-        """Nominates a pod to a node, by default to the one in its status; to none if that is empty."""
+    def nominate(self, pod: Pod, node: str | None = None, info: PodInfo | None = None) -> None:
+        """Nominates a pod to a node, by default to the one in its status; to none if that is empty.
+
+        `info` is the pod as somebody knows it already.
+        """
         self.remove(pod.metadata.uid)
         if node is None:
             node = pod.status.nominatedNodeName
         if node:
             self._node_of[pod.metadata.uid] = node
-            info = self._pods.setdefault(node, {})[pod.metadata.uid] = PodInfo(pod)
+            info = self._pods.setdefault(node, {})[pod.metadata.uid] = info or PodInfo(pod)
             if self._nominated is not None:
                 self._nominated.add(node, info)
 

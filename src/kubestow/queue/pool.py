@@ -137,7 +137,9 @@ class Pool:
             if file is None:
                 continue
             for plugin in plugins:
-                for likeness, pods in file.get(plugin, _NO_PODS).items():
+                if plugin not in file:
+                    continue
+                for likeness, pods in file[plugin].items():
                     if likeness != _HELD_BACK and len(pods) > _FEW:
                         other = next(queued.pod for uid, queued in pods.items() if uid != about)
                         if is_no_use(plugin, other):
@@ -163,6 +165,3 @@ class Pool:
         in_group = queued.pod.spec.schedulingGroup is not None and not queued.gate
         longest = self._longest_wait_in_group if in_group else self._longest_wait
         return max(queued.timestamp, queued.flush_timestamp) + longest
-
-
-_NO_PODS: dict[bytes, _Pods] = {}
