@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from kubestow import config
@@ -12,10 +13,11 @@ from kubestow.cluster.state import Cluster
 from kubestow.cycle.sharing.signature import Signature, Signatures, sign
 from kubestow.framework.profile import Profile
 from kubestow.model.codec import convert
-from kubestow.model.devices import DeviceClass
+from kubestow.model.devices import DeviceClass, ResourceClaim
 from kubestow.model.meta import OwnerReference
-from kubestow.model.node import ContainerImage
+from kubestow.model.node import ContainerImage, Namespace
 from kubestow.model.pod import ContainerStatus, Pod
+from kubestow.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubestow.offline.handles import offline_handle
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.wiring.profiles import build_profiles
@@ -94,6 +96,30 @@ def test_all_are_asked_about_requests_where_devices_may_stand_for_them() -> None
     signing.cluster.set_object(convert(DeviceClass, {"metadata": {"name": "gpus"}, "spec": spec}))
     signing.of(make_pod("p0", cpu="1"))
     assert "DynamicResources" in signing.of(make_pod("p1", resources={"example.com/gpu": "1"})).declined
+
+
+def test_pods_that_claim_other_devices_have_the_same_signature() -> None:
+    """Every pod has a claim of its own, and writing one changes it; a pod that claims nothing is signed anew."""
+    signing = Signing()
+    claims = [{"name": "gpu", "resourceClaimName": name} for name in ("c0", "c1")]
+    first = signing.of(make_pod("p0", spec={"resourceClaims": claims[:1]}))
+    assert first.declined == {"DynamicResources"}
+    signing.cluster.set_object(convert(ResourceClaim, {"metadata": {"name": "c0", "namespace": "default"}}))
+    assert signing.of(make_pod("p1", spec={"resourceClaims": claims[1:]})) is first
+    assert not signing.asked
+    assert signing.of(make_pod("p2")).declined == set()
+
+
+@pytest.mark.parametrize("kind", [Service, Namespace, ReplicaSet, ReplicationController, StatefulSet, DeviceClass])
+def test_plugins_are_asked_again_when_an_object_changes_that_they_sign_by(kind: type) -> None:
+    """Whatever there may be to read in it; and when it goes away."""
+    signing = Signing()
+    found: Any = convert(kind, {"metadata": {"name": "x", "namespace": "default"}})
+    for change in (signing.cluster.set_object, signing.cluster.remove_object):
+        signing.of(make_pod("p0"))
+        change(found)
+        signing.of(make_pod("p1"))
+        assert signing.asked["PodTopologySpread"] == 1
 
 
 def test_pods_that_differ_are_signed_anew() -> None:

@@ -20,10 +20,15 @@ from kubestow.cluster.pod_groups import PodGroups
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import PodRanking
 from kubestow.config.features import Features
-from kubestow.model.node import Node
+from kubestow.model.devices import DeviceClass
+from kubestow.model.node import Namespace, Node
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import group_key
 from kubestow.model.requests import resource_amounts
+from kubestow.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+
+_SIGNED_BY = frozenset({Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, DeviceClass})
+"""The kinds that a plugin may look at when it signs a pod. Claims and volumes change with every pod that uses them."""
 
 
 class Lifted:
@@ -55,7 +60,7 @@ class Cluster:
         self.claim_users: dict[str, set[str]] = {}
         """Uids of the placed pods that use each persistent volume claim."""
         self.listed_version = 0
-        """Grows with every change of an object in the listers, and of a node's labels."""
+        """Grows with every change of an object in the listers that plugins sign by, and of a node's labels."""
         self.assumed_count = 0
         """How many pods are assumed, and not yet seen bound."""
         self._placed: dict[str, Lifted] = {}
@@ -230,8 +235,9 @@ class Cluster:
 
     def set_object(self, obj: Any) -> None:
         """An object of another kind was added or has changed."""
-        self.listers.store_of(type(obj)).set(obj)
-        self.listed_version += 1
+        kind = type(obj)
+        self.listers.store_of(kind).set(obj)
+        self.listed_version += kind in _SIGNED_BY
 
     def set_unreadable(self, kind: type, problem: str) -> None:
         """Objects of a kind cannot be seen, for a reason; with an empty one, they can."""
@@ -240,5 +246,6 @@ class Cluster:
 
     def remove_object(self, obj: Any) -> None:
         """An object of another kind is gone."""
-        self.listers.store_of(type(obj)).remove(obj)
-        self.listed_version += 1
+        kind = type(obj)
+        self.listers.store_of(kind).remove(obj)
+        self.listed_version += kind in _SIGNED_BY

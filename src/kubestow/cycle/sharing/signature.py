@@ -8,9 +8,12 @@ requests, those are asked that look at what pods add up to.
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.profile import Profile
+from kubestow.model.pod import PodSpec
 from kubestow.model.requests import differ_in_requests, holds_by_status
 
 
@@ -51,7 +54,7 @@ class Signatures:
                 self._last.clear()
         elif found[1] == version and pod.is_kin_of(found[0]):
             other, _, signature = found
-            if pod.pod.spec == other.pod.spec:
+            if _sign_alike(pod.pod.spec, other.pod.spec):
                 pod.learn_from(other)
                 return signature
             # Requests may name what devices stand for; apart from that, they are about sums.
@@ -61,6 +64,14 @@ class Signatures:
         if not holds_by_status(pod.pod):
             self._last[controller] = (pod, version, signature)
         return signature
+
+
+def _sign_alike(one: PodSpec, other: PodSpec) -> bool:
+    """Whether plugins sign the same of two pods of one controller. Which devices are claimed is nothing to sign by."""
+    if one == other:
+        return True
+    claims = other.resourceClaims
+    return bool(claims and one.resourceClaims) and replace(one, resourceClaims=claims) == other
 
 
 def sign(profile: Profile, pod: PodInfo, like: Signature | None = None) -> Signature:
