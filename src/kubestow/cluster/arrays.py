@@ -10,6 +10,7 @@ IntArray = NDArray[np.int64]
 IdArray = NDArray[np.int32]
 CountArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
+ByteArray = NDArray[np.uint8]
 FloatArray = NDArray[np.float64]
 
 Rows = slice | IntArray
@@ -47,7 +48,7 @@ def row_count(rows: Rows) -> int:
 # numpy's own reductions take a microsecond before they begin.
 
 
-def are_all_set(mask: BoolArray) -> bool:
+def are_all_set(mask: BoolArray | ByteArray) -> bool:
     """The same as `mask.all()`."""
     return 0 not in mask.tobytes()
 
@@ -55,6 +56,11 @@ def are_all_set(mask: BoolArray) -> bool:
 def is_any_set(mask: BoolArray) -> bool:
     """The same as `mask.any()`."""
     return 1 in mask.tobytes()
+
+
+def are_all_zero(array: NDArray[Any]) -> bool:
+    """The same as `not array.any()`."""
+    return array.tobytes() == bytes(array.nbytes)
 
 
 def largest(array: NDArray[Any]) -> Any:

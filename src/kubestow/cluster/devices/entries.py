@@ -18,17 +18,11 @@ CounterName = tuple[str, str]
 """A counter set, and a counter in it."""
 
 
-class Numbers:
+class Numbers(dict[Hashable, int]):
     """Small numbers for distinct values."""
 
-    def __init__(self) -> None:
-        self._number_of: dict[Hashable, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._number_of)
-
     def of(self, value: Hashable) -> int:
-        return self._number_of.setdefault(value, len(self._number_of))
+        return self.setdefault(value, len(self))
 
 
 class Reach:

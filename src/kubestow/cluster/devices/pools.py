@@ -45,6 +45,9 @@ class PoolView:
         self._totals = counters or {}
         self._consumers = consumers
         self._shared = tuple(device for device in self.devices if device.shared)
+        self._kinds = [2 * device.kind for device in self.devices]
+        """Even numbers; where the device is taken, the next odd one stands for it."""
+        self._position = {device.name: position for position, device in enumerate(self.devices)}
         self._seen = -1
         self._state: tuple[object, ...] = ()
         self._number = -1
@@ -57,7 +60,8 @@ class PoolView:
 
     def state_number(self, numbers: Numbers) -> int:
         """A number for all that an allocation from the pool can depend on; equal ones allow the same."""
-        self._catch_up()
+        if self._seen != self.usage.version:
+            self._catch_up()
         if self._number < 0:
             self._number = numbers.of(self._state)
         return self._number
@@ -65,13 +69,12 @@ class PoolView:
     @property
     def left(self) -> dict[CounterName, int]:
         """What is left of the shared counters, in nano-units."""
-        self._catch_up()
+        if self._seen != self.usage.version:
+            self._catch_up()
         return self._left
 
     def _catch_up(self) -> None:
         usage = self.usage
-        if self._seen == usage.version:
-            return
         self._seen = usage.version
         self._number = -1
         if self.trouble is not None:
@@ -83,12 +86,16 @@ class PoolView:
             for device in self._consumers:
                 if usage.holds(device.name):
                     left_of(self._left, device.counters)
-        devices = [2 * device.kind + (device.name in taken) for device in self.devices]
+        kinds = self._kinds.copy()
+        for name in taken:
+            position = self._position.get(name)
+            if position is not None:
+                kinds[position] += 1
         shares = [
             (device.name in usage.shares, frozenset(usage.capacity.get(device.name, {}).items()))
             for device in self._shared
         ]
-        self._state = (*devices, self.here, *shares, *self._left.items())
+        self._state = (*kinds, self.here, *shares, *self._left.items())
 
 
 class Pool:

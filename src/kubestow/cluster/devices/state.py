@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, grown
+from kubestow.cluster.arrays import BoolArray, IntArray, grown, is_any_set
 from kubestow.cluster.devices.classes import classes_by_resource
 from kubestow.cluster.devices.entries import DeviceEntry, DeviceNumbers, Numbers, SliceEntry, TaintsOf
 from kubestow.cluster.devices.pools import Pool, PoolView
@@ -71,14 +71,15 @@ class Devices:
 
     def situations(self, rows: IntArray) -> IntArray:
         """The situation of each row."""
-        self._catch_up()
+        if self._resliced or self._reused:
+            self._catch_up()
         if len(self._stale) < self._nodes.size:
             self._situation = grown(self._situation, self._nodes.capacity)
             known = len(self._stale)
             self._stale = grown(self._stale, self._nodes.capacity)
             self._stale[known:] = True
         stale = self._stale[rows]
-        if np.count_nonzero(stale):
+        if is_any_set(stale):
             for row in rows[stale].tolist():
                 self._situate(row)
         return self._situation[rows]
@@ -87,14 +88,15 @@ class Devices:
         """The situation of one row."""
         if row >= len(self._stale):
             return int(self.situations(np.array([row]))[0])
-        self._catch_up()
-        if self._stale[row]:
+        if self._resliced or self._reused:
+            self._catch_up()
+        if self._stale.item(row):
             self._situate(row)
-        return int(self._situation[row])
+        return self._situation.item(row)
 
     def _situate(self, row: int) -> None:
-        numbers = [view.state_number(self._states) for view in self.pools_of(row)]
-        self._situation[row] = self._situations.of(tuple(numbers))
+        numbers = tuple([view.state_number(self._states) for view in self.pools_of(row)])
+        self._situation[row] = self._situations.of(numbers)
         self._stale[row] = False
 
     @property
@@ -104,12 +106,13 @@ class Devices:
 
     def keep_numbers_small(self) -> None:
         """Number anew if numbers have run out: to be called before anything that was found out by number is used."""
-        if max(len(self._situations), len(self._states)) > self._most_numbers:
+        if len(self._situations) > self._most_numbers or len(self._states) > self._most_numbers:
             self._number_anew()
 
     def pools_of(self, row: int) -> tuple[PoolView, ...]:
         """The pools that a node sees, in the order in which they are tried."""
-        self._catch_up()
+        if self._resliced or self._reused:
+            self._catch_up()
         name = self._nodes.names[row]
         views = self._views.get(name)
         if views is None:
@@ -144,8 +147,6 @@ class Devices:
 
         Not sooner than needed: when a scheduler starts, slices and claims come one by one.
         """
-        if not self._resliced and not self._reused:
-            return
         for pool in self._resliced.values():
             self._resee(pool)
         for pool in (*self._resliced.values(), *self._reused.values()):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
+from kubestow.cluster.arrays import BoolArray, ByteArray, IntArray, Rows, are_all_zero
 from kubestow.cluster.devices import Devices
 from kubestow.cluster.devices.classes import CLASS_PREFIX
 from kubestow.cluster.node_matching import node_terms_match
@@ -21,6 +21,7 @@ from kubestow.model.requests import is_extended_resource
 from kubestow.plugins.dynamic_resources.errors import AllocationError, AllocationTimeoutError
 from kubestow.plugins.dynamic_resources.extended import NodeClaim, node_claim
 from kubestow.plugins.dynamic_resources.shapes import (
+    ENOUGH,
     FAILED,
     INVALID_POOLS,
     MOST_ALTERNATIVES,
@@ -31,16 +32,15 @@ from kubestow.plugins.dynamic_resources.state import State
 
 _NAME = "DynamicResources"
 
-_CANNOT_ALLOCATE, _INVALID_POOLS, _NOT_AVAILABLE, _LEFT_BEHIND, _CANNOT_FIT, _FIRST_FAILURE = range(1, 7)
+_NOT_AVAILABLE, _LEFT_BEHIND, _CANNOT_FIT, _FIRST_FAILURE = range(FAILED, FAILED + 4)
+"""Kinds of refusals; before these come the allocator's, counted from ENOUGH."""
 _WORDS = {
-    _CANNOT_ALLOCATE: unresolvable("cannot allocate all claims"),
-    _INVALID_POOLS: unresolvable("invalid resource pools were encountered"),
+    TOO_LITTLE - ENOUGH: unresolvable("cannot allocate all claims"),
+    INVALID_POOLS - ENOUGH: unresolvable("invalid resource pools were encountered"),
     _NOT_AVAILABLE: unresolvable("resourceclaim not available on the node"),
     _LEFT_BEHIND: unresolvable("cannot schedule extended resource claim"),
     _CANNOT_FIT: unresolvable("cannot fit resource"),
 }
-_KIND_OF = np.zeros(FAILED + 1, np.int64)
-_KIND_OF[TOO_LITTLE], _KIND_OF[INVALID_POOLS], _KIND_OF[FAILED] = _CANNOT_ALLOCATE, _INVALID_POOLS, _FIRST_FAILURE
 
 
 class Wanted(NamedTuple):
@@ -70,10 +70,10 @@ class Judge:
         kinds: IntArray = np.zeros(len(place.rows), np.int64)
         failures: list[Rejection] = []
         for positions, wanted in self._by_claims(state, place, kinds):
-            self._allocate(wanted.claims, place.source[positions], positions, kinds, failures)
+            kinds[positions] = self._judged(wanted.claims, place.source[positions], failures)
         if len(state.unallocated) < len(state.claims):
             _refuse_unavailable(state, hopeless, place, kinds)
-        if not np.count_nonzero(kinds):
+        if are_all_zero(kinds):
             return None
         return Rejections(
             kinds,
@@ -103,8 +103,7 @@ class Judge:
     def _by_claims(self, state: State, place: Place, kinds: IntArray) -> list[tuple[Rows, Wanted]]:
         """Positions that need the same claims to be allocated; some rows may be refused."""
         if not state.resources:
-            claims = [state.claims[number] for number in state.unallocated]
-            return [(slice(0, len(place.rows)), Wanted(claims, None))] if claims else []
+            return [(slice(0, len(place.rows)), Wanted(state.wanted, None))] if state.wanted else []
         if state.left_behind is not None:
             kinds[:] = _LEFT_BEHIND
             return []
@@ -122,39 +121,37 @@ class Judge:
 
     def _wanted(self, state: State, needed: Sequence[str]) -> Wanted:
         """What is to be allocated on nodes that need devices for some extended resources."""
-        named = [state.claims[number] for number in state.unallocated[:-1]]
+        named = state.wanted[:-1]
         if not needed:
             return Wanted(named, None)
         found = node_claim(state.claims[-1], state.pod.pod, needed, self._devices.classes)
         return Wanted([*named, found.claim], found)
 
-    def _allocate(
-        self,
-        claims: Sequence[ResourceClaim],
-        source: IntArray,
-        positions: Rows,
-        kinds: IntArray,
-        failures: list[Rejection],
-    ) -> None:
+    def _judged(
+        self, claims: Sequence[ResourceClaim], rows: IntArray, failures: list[Rejection]
+    ) -> ByteArray | IntArray:
+        """The kinds of refusals of rows for which the same claims are to be allocated; failures are added."""
         try:
             shape = self._allocator.shape_of(claims)
-            kinds[positions] = found = _KIND_OF[self._allocator.judge(shape, claims, source)]
+            judged = self._allocator.judge(shape, claims, rows)
         except AllocationTimeoutError as error:
             raise FilterError(_NAME, _failure(error).message) from None
         except AllocationError as error:
-            kinds[positions] = _FIRST_FAILURE + len(failures)
             failures.append(_failure(error))
-            return
+            return np.full(len(rows), _FIRST_FAILURE + len(failures) - 1)
+        kinds: ByteArray = judged - ENOUGH
         if not shape.has_failed:
-            return
-        for position in np.flatnonzero(found == _FIRST_FAILURE).tolist():
-            row = int(source[position])
+            return kinds
+        told = kinds.astype(np.int64)
+        for position in np.flatnonzero(judged == FAILED).tolist():
+            row = int(rows[position])
             try:
                 # What went wrong names a device of this very node.
                 self._allocator.allocate(shape, claims, row, self._devices.node_name(row))
             except AllocationError as error:
-                kinds[row_numbers(positions)[position]] = _FIRST_FAILURE + len(failures)
+                told[position] = _FIRST_FAILURE + len(failures)
                 failures.append(_failure(error))
+        return told
 
 
 def _failure(error: AllocationError) -> Rejection:

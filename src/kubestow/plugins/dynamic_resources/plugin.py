@@ -148,8 +148,10 @@ class DynamicResources:
     def filter_rows(self, state: State | None, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         if state is None:
             raise ValueError(f"{self.name} filters only what its preFilter looked at: enable it there, too")
-        now, seconds = self._handle.clock.now(), self._binding_seconds
-        hopeless = [n for n, claim in enumerate(state.claims) if self._conditions and is_hopeless(claim, now, seconds)]
+        hopeless: Sequence[int] = ()
+        if self._conditions and len(state.wanted) < len(state.claims):
+            now, seconds = self._handle.clock.now(), self._binding_seconds
+            hopeless = [number for number, claim in enumerate(state.claims) if is_hopeless(claim, now, seconds)]
         return self._judge.refusals(state, hopeless, self._place(view, rows))
 
     def _place(self, view: NodeView, rows: Rows) -> Place:

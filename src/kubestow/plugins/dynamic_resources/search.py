@@ -72,6 +72,15 @@ def offered(pools: Sequence[PoolView]) -> list[tuple[DeviceEntry, PoolView, bool
     ]
 
 
+def device_at(pools: Sequence[PoolView], position: int) -> DeviceEntry:
+    """The one at a position of all that are offered; pools in trouble have none."""
+    for pool in pools:
+        if position < len(pool.devices):
+            return pool.devices[position]
+        position -= len(pool.devices)
+    raise IndexError("the pools offer fewer devices")
+
+
 class Search:
     """One try to find all that some claims ask for, in the pools of a node."""
 

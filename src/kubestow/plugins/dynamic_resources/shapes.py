@@ -4,13 +4,12 @@ Claims that ask for the same are of one shape, whatever they are called.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import is_
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from kubestow.cluster.arrays import IntArray, grown
+from kubestow.cluster.arrays import ByteArray, IntArray, are_all_set, grown
 from kubestow.cluster.devices import Devices
 from kubestow.cluster.devices.pools import Trouble
 from kubestow.cluster.listers import Store, key_of
@@ -21,7 +20,7 @@ from kubestow.model.rng import Rng
 from kubestow.plugins.dynamic_resources.errors import AllocationError, AllocationTimeoutError
 from kubestow.plugins.dynamic_resources.requests import Compiler, Option, WantedClaim
 from kubestow.plugins.dynamic_resources.results import allocation_of
-from kubestow.plugins.dynamic_resources.search import Pick, Rules, Search, offered
+from kubestow.plugins.dynamic_resources.search import Pick, Rules, Search, device_at
 from kubestow.plugins.dynamic_resources.selecting import Selectors
 
 UNKNOWN, ENOUGH, TOO_LITTLE, INVALID_POOLS, FAILED = range(5)
@@ -46,7 +45,7 @@ class Shape:
     def __init__(self, wanted: Sequence[WantedClaim]) -> None:
         self.wanted = wanted
         self.solutions: dict[int, Solution] = {}
-        self.kinds: IntArray = np.zeros(0, np.int64)
+        self.kinds: ByteArray = np.zeros(0, np.uint8)
         self.scores: IntArray = np.zeros(0, np.int64)
         self.has_failed = False
         """Whether there is a situation in which no answer can be found."""
@@ -88,7 +87,7 @@ class Allocator:
             self._epoch = self._devices.epoch
             self._shapes, self._latest = {}, None
             self._selectors.forget()
-        if self._latest is not None and len(claims) == len(self._latest[0]) and all(map(is_, claims, self._latest[0])):
+        if self._latest is not None and claims == self._latest[0]:
             return self._latest[1]
         key = msgspec.json.encode([(claim.spec.devices.requests, claim.spec.devices.constraints) for claim in claims])
         shape = self._shapes.pop(key, None)
@@ -100,7 +99,7 @@ class Allocator:
         self._latest = (claims, shape)
         return shape
 
-    def judge(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> IntArray:
+    def judge(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> ByteArray:
         """By row, whether claims can be satisfied."""
         situations = self._devices.situations(rows)
         count = self._devices.situation_count
@@ -108,7 +107,7 @@ class Allocator:
             shape.kinds = grown(shape.kinds, 2 * count)
             shape.scores = grown(shape.scores, 2 * count)
         kinds = shape.kinds[situations]
-        if np.count_nonzero(kinds) < len(kinds):
+        if not are_all_set(kinds):
             unknown = np.flatnonzero(kinds == UNKNOWN)
             for situation, first in zip(*np.unique(situations[unknown], return_index=True), strict=True):
                 self._try(shape, claims, int(situation), int(rows[unknown[first]]))
@@ -148,12 +147,12 @@ class Allocator:
                 return None
             solution = Solution(search.picks, _by_claim(search, len(claims)))
         # The devices are those of this node, whichever node of the same situation they were found on.
-        here = offered(self._devices.pools_of(row))
+        pools = self._devices.pools_of(row)
         return [
             allocation_of(
                 claim,
                 wanted,
-                [(pick, here[pick.position][0]) for pick in picks],
+                [(pick, device_at(pools, pick.position)) for pick in picks],
                 chosen,
                 node,
                 self._rng,

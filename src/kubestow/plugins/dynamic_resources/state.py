@@ -24,11 +24,14 @@ class State:
     """Claims that have only been promised devices, for another pod of the group."""
     unallocated: list[int] = field(init=False)
     """The claims that had no devices when the attempt began."""
+    wanted: list[ResourceClaim] = field(init=False)
+    """The same as they are."""
     node_claim: NodeClaim | None = None
     """The claim for extended resources as it is for that node."""
 
     def __post_init__(self) -> None:
         self.unallocated = [number for number, claim in enumerate(self.claims) if claim.status.allocation is None]
+        self.wanted = [self.claims[number] for number in self.unallocated]
 
     @property
     def has_lists(self) -> bool:
