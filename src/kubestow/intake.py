@@ -266,7 +266,7 @@ class Intake:
     def _tell(self, events: list[ClusterEvent], old: Any, new: Any, start: float) -> None:
         for event in events:
             self._queue.on_event(event, old, new)
-            self._handled(event, start)
+            self._metrics.event_handling_seconds.observe(self._stopwatch() - start, event.label)
 
     def _handled(self, event: ClusterEvent, start: float) -> None:
         self._metrics.event_handling_seconds.observe(self._stopwatch() - start, event.label)

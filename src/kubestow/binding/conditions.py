@@ -12,6 +12,8 @@ class Conditions:
 
     def changed(self) -> None:
         """An object has changed."""
+        if not self._waiting:
+            return
         for future, condition in list(self._waiting.items()):
             if not future.done():
                 try:

@@ -140,29 +140,35 @@ class Dispatcher:
         finally:
             del self._group_conditions[uid]
 
-    async def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> PersistentVolume:
-        return await self._api.update_volume(volume, changes)
+    def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> Coroutine[Any, Any, PersistentVolume]:
+        return self._api.update_volume(volume, changes)
 
-    async def update_claim(self, claim: PersistentVolumeClaim, changes: dict[str, Any]) -> PersistentVolumeClaim:
-        return await self._api.update_claim(claim, changes)
+    def update_claim(
+        self, claim: PersistentVolumeClaim, changes: dict[str, Any]
+    ) -> Coroutine[Any, Any, PersistentVolumeClaim]:
+        return self._api.update_claim(claim, changes)
 
-    async def get_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
-        return await self._api.get_resource_claim(claim)
+    def get_resource_claim(self, claim: ResourceClaim) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.get_resource_claim(claim)
 
-    async def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> ResourceClaim:
-        return await self._api.create_resource_claim(namespace, manifest)
+    def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.create_resource_claim(namespace, manifest)
 
-    async def update_resource_claim(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
-        return await self._api.update_resource_claim(claim, changes)
+    def update_resource_claim(
+        self, claim: ResourceClaim, changes: dict[str, Any]
+    ) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.update_resource_claim(claim, changes)
 
-    async def update_resource_claim_status(self, claim: ResourceClaim, changes: dict[str, Any]) -> ResourceClaim:
-        return await self._api.update_resource_claim_status(claim, changes)
+    def update_resource_claim_status(
+        self, claim: ResourceClaim, changes: dict[str, Any]
+    ) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.update_resource_claim_status(claim, changes)
 
-    async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
-        return await self._api.unreserve_resource_claim(claim, uid)
+    def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> Coroutine[Any, Any, ResourceClaim]:
+        return self._api.unreserve_resource_claim(claim, uid)
 
-    async def delete_resource_claim(self, claim: ResourceClaim) -> None:
-        await self._api.delete_resource_claim(claim)
+    def delete_resource_claim(self, claim: ResourceClaim) -> Coroutine[Any, Any, None]:
+        return self._api.delete_resource_claim(claim)
 
     async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
         uid = pod.metadata.uid

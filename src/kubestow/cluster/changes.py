@@ -56,6 +56,9 @@ RESOURCES: dict[type, Resource] = {
 def events_of(old: Any, new: Any) -> list[ClusterEvent]:
     """What the change from `old` to `new` amounts to; None stands for an object that is not there."""
     present = new if old is None else old
+    resource = RESOURCES.get(type(present))
+    if resource is not None:
+        return object_events(resource, old, new)
     if isinstance(present, Pod):
         return pod_events(old, new)
     if isinstance(present, Node):
@@ -63,8 +66,7 @@ def events_of(old: Any, new: Any) -> list[ClusterEvent]:
     if isinstance(present, DeviceTaintRule):
         # It changes the devices that slices offer.
         return [_event(Resource.RESOURCE_SLICE, Action.UPDATE)]
-    resource = RESOURCES.get(type(present))
-    return [] if resource is None else object_events(resource, old, new)
+    return []
 
 
 def object_events(resource: str, old: Any, new: Any) -> list[ClusterEvent]:

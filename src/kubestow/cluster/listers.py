@@ -44,7 +44,7 @@ def _is_newer(received: Any, assumed: Any) -> bool:
 
 
 class Store(Generic[T]):
-    """Objects of a kind by key, with groups by a property.
+    """Objects of a kind by key, with groups by a property; those in which it is empty are in none.
 
     An object can be assumed: its expected next version hides the one received, until a newer one arrives or the
     assumption is taken back.
@@ -100,15 +100,12 @@ class Store(Generic[T]):
 
     def set(self, obj: T) -> None:
         key = key_of(obj)
-        old = self._received.get(key)
-        if old is not None:
-            self._ungroup(key, old)
+        if self._group_of is not None:
+            self._regroup(key, self._received.get(key), obj)
         if key in self._assumed and _is_newer(obj, self._assumed[key]):
             del self._assumed[key]
         self._received[key] = obj
         self._note_change(key)
-        if self._group_of is not None:
-            self._groups.setdefault(self._group_of(obj), {})[key] = None
         self.on_change(key)
 
     def remove(self, obj: T) -> None:
@@ -117,7 +114,8 @@ class Store(Generic[T]):
         old = self._received.pop(key, None)
         if old is not None:
             self._note_change(key)
-            self._ungroup(key, old)
+            if self._group_of is not None:
+                self._regroup(key, old, None)
             self.on_change(key)
 
     def assume(self, obj: T) -> None:
@@ -133,13 +131,15 @@ class Store(Generic[T]):
         if self._assumed.pop(key, None) is not None:
             self.on_change(key)
 
-    def _ungroup(self, key: str, obj: T) -> None:
-        if self._group_of is not None:
-            name = self._group_of(obj)
+    def _regroup(self, key: str, old: T | None, new: T | None) -> None:
+        assert self._group_of is not None
+        if old is not None and (name := self._group_of(old)):
             members = self._groups[name]
             members.pop(key, None)
             if not members:
                 del self._groups[name]
+        if new is not None and (name := self._group_of(new)):
+            self._groups.setdefault(name, {})[key] = None
 
 
 class VolumeStore(Store[PersistentVolume]):

@@ -15,9 +15,9 @@ from kubestow.model.whole import WholeNode, WholeObject, WholePendingPod, WholeP
 
 T = TypeVar("T")
 
-_KEPT_WHOLE = (
+_KEPT_WHOLE: set[type] = {
     PersistentVolume, PersistentVolumeClaim, ResourceClaim, WholeNode, WholePod, WholePendingPod, WholeObject
-)  # fmt: skip
+}  # fmt: skip
 """Kinds that the scheduler updates with PUT, so it must send back what it does not know; and what extenders get."""
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -48,7 +48,8 @@ def decode(kind: type[T], data: bytes | msgspec.Raw) -> T:
     except NOT_JSON as error:
         raise DecodeError(f"not valid JSON: {error}") from None
     if kind in _KEPT_WHOLE and not (isinstance(decoded, WholePendingPod) and decoded.spec.nodeName):
-        decoded = msgspec.structs.replace(decoded, source=msgspec.Raw(bytes(data)))  # type: ignore[type-var]
+        # Nobody else has seen the object yet.
+        msgspec.structs.force_setattr(decoded, "source", msgspec.Raw(bytes(data)))  # type: ignore[arg-type]
     return decoded
 
 

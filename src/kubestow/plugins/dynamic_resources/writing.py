@@ -162,9 +162,10 @@ class ClaimWriter:
     async def _assume(self, claim: ResourceClaim) -> None:
         """Go by what was written until it is seen; a claim that was just made has to be seen first."""
         key = key_of(claim)
-        if self._claims.received(key) is None:
-            await self._handle.wait_until(lambda: self._claims.received(key) is not None, _SEEN_WITHIN)
         received = self._claims.received(key)
+        if received is None:
+            await self._handle.wait_until(lambda: self._claims.received(key) is not None, _SEEN_WITHIN)
+            received = self._claims.received(key)
         if received is not None and _version(received) < _version(claim):
             self._claims.assume(claim)
 
