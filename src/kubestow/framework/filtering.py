@@ -100,7 +100,7 @@ def refuse(
 ) -> None:
     """Take from `passing` the rows that a filter refuses, whatever its reasons."""
     if hook.costly_rows:
-        positions = np.flatnonzero(passing)
+        (positions,) = passing.nonzero()
         if len(positions):
             answer = caller.call(hook, state, pod, view, row_numbers(rows)[positions], rows=len(positions))
             if answer is not None:

@@ -7,6 +7,7 @@ from kubestow.model.devices import (
     AllocationResult,
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
+    DeviceClass,
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
@@ -35,7 +36,7 @@ def allocation_of(
     options = [chosen.get(number, request.options[0]) for number, request in enumerate(wanted.requests)]
     return AllocationResult(
         devices=DeviceAllocationResult(
-            results=tuple(_result(pick, entry, rng, conditions=conditions) for pick, entry in picks),
+            results=tuple([_result(pick, entry, rng, conditions=conditions) for pick, entry in picks]),
             config=tuple(_configuration(claim, options)),
         ),
         nodeSelector=_node_selector(claim, [entry for _, entry in picks], node),
@@ -66,12 +67,13 @@ def share_id(rng: Rng) -> str:
 
 def _configuration(claim: ResourceClaim, options: Sequence[Option]) -> Iterator[DeviceAllocationConfiguration]:
     """What drivers are told: what the classes say, each once, then what the claim says about these options."""
-    users: dict[str, list[str]] = {}
+    users: dict[str, tuple[DeviceClass, list[str]]] = {}
     for option in options:
-        users.setdefault(option.device_class.metadata.name, []).append(option.name)
-    classes = {option.device_class.metadata.name: option.device_class for option in options}
-    for name, requests in users.items():
-        for config in classes[name].spec.config:
+        if option.device_class.spec.config:
+            _, requests = users.setdefault(option.device_class.metadata.name, (option.device_class, []))
+            requests.append(option.name)
+    for device_class, requests in users.values():
+        for config in device_class.spec.config:
             yield DeviceAllocationConfiguration("FromClass", tuple(requests), config.opaque)
     for config in claim.spec.devices.config:
         if not config.requests:

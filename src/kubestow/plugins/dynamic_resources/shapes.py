@@ -78,7 +78,7 @@ class Allocator:
         self._shapes: dict[bytes, Shape] = {}
         self._epoch = devices.epoch
         self._latest: tuple[Sequence[ResourceClaim], Shape] | None = None
-        """The claims that were asked about last: those of one pod are asked about several times."""
+        """The claims that were asked about last: those of one pod, and of the pods of one controller, are alike."""
 
     def shape_of(self, claims: Sequence[ResourceClaim]) -> Shape:
         """The shape of claims; raises AllocationError if they make no sense."""
@@ -87,7 +87,7 @@ class Allocator:
             self._epoch = self._devices.epoch
             self._shapes, self._latest = {}, None
             self._selectors.forget()
-        if self._latest is not None and claims == self._latest[0]:
+        if self._latest is not None and _ask_alike(claims, self._latest[0]):
             return self._latest[1]
         key = msgspec.json.encode([(claim.spec.devices.requests, claim.spec.devices.constraints) for claim in claims])
         shape = self._shapes.pop(key, None)
@@ -175,6 +175,16 @@ class Allocator:
                 raise AllocationTimeoutError(f"node {name}: timed out trying to allocate devices")
 
         return check
+
+
+def _ask_alike(claims: Sequence[ResourceClaim], others: Sequence[ResourceClaim]) -> bool:
+    if len(claims) != len(others):
+        return False
+    for claim, other in zip(claims, others, strict=True):
+        own, its = claim.spec.devices, other.spec.devices
+        if own is not its and (own.requests != its.requests or own.constraints != its.constraints):
+            return False
+    return True
 
 
 def _by_claim(search: Search, claims: int) -> list[dict[int, Option]]:
