@@ -10,7 +10,9 @@ import pytest
 from kubestow.client.writes import LiveApi, merged
 from kubestow.model import codec
 from kubestow.model.devices import ResourceClaim
+from kubestow.model.envelopes import Updated
 from kubestow.model.failures import LeaseLostError
+from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -31,6 +33,10 @@ class Requests:
             return arguments[-1]
 
         return call
+
+    async def put_resource_claim(self, *arguments: Any) -> Updated:
+        self.calls.append(("put_resource_claim", *arguments))
+        return Updated(ObjectMeta(name="x", namespace="d", resourceVersion="2", finalizers=("f",)))
 
 
 def _api(requests: Requests, *, leads: bool = True) -> LiveApi:
@@ -75,6 +81,23 @@ def test_objects_go_back_whole(kind: type, method: str, request_name: str, where
     assert body["metadata"]["annotations"] == {"a": "1", "b": "2"}
     assert body["novel"] == {"kept": True}
     assert body["kind"] == kind.__name__
+
+
+def test_a_claim_that_was_just_written_is_written_again_in_the_version_it_has_become() -> None:
+    """Of the first answer, the metadata is all that is read; the rest is as it was sent."""
+    requests = Requests()
+    claim = codec.convert(ResourceClaim, _tree("ResourceClaim", spec={"novel": 1}, status={"rare": True}))
+
+    async def write_twice() -> ResourceClaim:
+        written = await _api(requests).update_resource_claim(claim, {"metadata": {"finalizers": ["f"]}})
+        await _api(requests).update_resource_claim_status(written, {"status": {"reservedFor": []}})
+        return written
+
+    assert asyncio.run(write_twice()).metadata.finalizers == ("f",)
+    first, second = (json.loads(sent) for *_, sent in requests.calls)
+    assert "resourceVersion" not in first["metadata"]
+    assert second["metadata"] == {**first["metadata"], "resourceVersion": "2"}
+    assert (second["spec"], second["status"]) == ({"novel": 1}, {"rare": True, "reservedFor": []})
 
 
 def test_a_patch_that_says_nothing_new_is_not_sent() -> None:

@@ -21,6 +21,7 @@ from kubestow.client.reviews import (
 from kubestow.config.durations import Duration
 from kubestow.model import codec
 from kubestow.model.devices import ResourceClaim
+from kubestow.model.envelopes import Updated
 from kubestow.model.failures import BadAnswerError
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -86,8 +87,9 @@ class Requests:
     async def create_resource_claim(self, namespace: str, claim: Body) -> ResourceClaim:
         return await self._object(ResourceClaim, "POST", _resource_claims(namespace), claim)
 
-    async def put_resource_claim(self, namespace: str, name: str, claim: Body) -> ResourceClaim:
-        return await self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}"), claim)
+    async def put_resource_claim(self, namespace: str, name: str, claim: Body) -> Updated:
+        """Nothing but metadata can change: the spec is what it is, and the status is written apart."""
+        return await self._object(Updated, "PUT", _resource_claims(namespace, f"/{name}"), claim)
 
     async def put_resource_claim_status(self, namespace: str, name: str, claim: Body) -> ResourceClaim:
         return await self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}/status"), claim)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubestow.client.requests import Requests
 from kubestow.model.devices import ResourceClaim
@@ -118,7 +119,9 @@ class LiveApi:
     async def update_resource_claim(self, claim: ResourceClaim, changes: Tree) -> ResourceClaim:
         self._check()
         meta = claim.metadata
-        return await self._requests.put_resource_claim(meta.namespace, meta.name, _resource_claim(claim, changes))
+        body = _resource_claim(claim, changes)
+        updated = await self._requests.put_resource_claim(meta.namespace, meta.name, body)
+        return replace(claim, metadata=updated.metadata, source=msgspec.Raw(body))
 
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: Tree) -> ResourceClaim:
         self._check()
@@ -148,4 +151,6 @@ class LiveApi:
 
 
 def _resource_claim(claim: ResourceClaim, changes: Tree) -> bytes:
-    return merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", changes)
+    # The source may be what was sent last; which version that has become, the metadata knows.
+    meta = {"resourceVersion": claim.metadata.resourceVersion or None, **changes.get("metadata", {})}
+    return merged(claim.source, "ResourceClaim", "resource.k8s.io/v1", {**changes, "metadata": meta})

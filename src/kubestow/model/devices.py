@@ -144,7 +144,7 @@ class ResourceClaim(Base, frozen=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
     source: Raw = Raw()
-    """The whole object as received: an update must send back the fields that are not read here."""
+    """The whole object as received, or sent: an update must send back the fields that are not read here."""
 
 
 class DeviceClassSpec(Base, frozen=True):

@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from kubestow.model.meta import Base
+from kubestow.model.meta import Base, ObjectMeta
 
 
 class ListMeta(Base, frozen=True, rename={"continue_": "continue"}):
@@ -35,6 +35,12 @@ class Status(Base, frozen=True):
     reason: str = ""
     code: int = 0
     details: StatusDetails | None = None
+
+
+class Updated(Base, frozen=True):
+    """The answer to an update that concerns metadata alone."""
+
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class RawList(Base, frozen=True):
