@@ -226,27 +226,25 @@ class DynamicResources:
             current = self._claims.get(key_of(claim))
             if current is not None and current.metadata.uid == claim.metadata.uid:
                 state.claims[number] = current
-            if not is_reserved_for(state.claims[number], pod.pod):
-                await self._bind(state, number, pod)
+            if is_reserved_for(state.claims[number], pod.pod):
+                continue
+            extended = state.node_claim if state.is_extended(number) else None
+            if state.is_extended(number) and extended is None:
+                # The node has what is asked for without devices.
+                continue
+            try:
+                if extended is not None:
+                    state.claims[number] = await self._writer.create(extended, pod.pod)
+                allocation = state.allocations.get(number)
+                state.claims[number] = await self._writer.reserve(state.claims[number], pod.pod, allocation)
+            finally:
+                # Whatever became of it: from now on what the claim itself says is what counts.
+                self._promises.settle(pod.pod, claim.metadata.uid)
+            if extended is not None:
+                await self._writer.tell(pod.pod, state.claims[number], extended)
         if self._conditions:
             await wait_until_ready(state.claims, pod, node, self._handle, self._binding_seconds)
         return None
-
-    async def _bind(self, state: State, number: int, pod: PodInfo) -> None:
-        promised, allocation = state.claims[number].metadata.uid, state.allocations.get(number)
-        extended = state.node_claim if state.is_extended(number) else None
-        if state.is_extended(number) and extended is None:
-            # The node has what is asked for without devices.
-            return
-        try:
-            if extended is not None:
-                state.claims[number] = await self._writer.create(extended, pod.pod)
-            state.claims[number] = await self._writer.reserve(state.claims[number], pod.pod, allocation)
-        finally:
-            # Whatever became of it: from now on what the claim itself says is what counts.
-            self._promises.settle(pod.pod, promised)
-        if extended is not None:
-            await self._writer.tell(pod.pod, state.claims[number], extended)
 
     # When to retry
 

@@ -6,7 +6,7 @@ A claim that somebody else has changed meanwhile is read again and tried again, 
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -40,11 +40,11 @@ class ClaimWriter:
         self._releasing: Counter[str] = Counter()
         """How many claims are being released for a pod, by its uid."""
 
-    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None) -> ResourceClaim:
+    def reserve(
+        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+    ) -> Coroutine[Any, Any, ResourceClaim]:
         """Reserve a claim for a pod, with the allocation that it was promised if it has none yet."""
-        written = await self._try(claim, lambda current: self._reserve(current, pod, allocation))
-        await self._assume(written)
-        return written
+        return self._try(claim, partial(self._reserve, pod, allocation))
 
     def release(self, claim: ResourceClaim, pod: Pod) -> None:
         """Have a claim no longer reserved for a pod, some time soon."""
@@ -127,7 +127,7 @@ class ClaimWriter:
                 raise
         return await write(claim)
 
-    async def _reserve(self, claim: ResourceClaim, pod: Pod, promised: AllocationResult | None) -> ResourceClaim:
+    async def _reserve(self, pod: Pod, promised: AllocationResult | None, claim: ResourceClaim) -> ResourceClaim:
         key, allocation = key_of(claim), claim.status.allocation
         if claim.metadata.deletionTimestamp is not None:
             raise RuntimeError(f"claim {key} got deleted in the meantime")
@@ -153,11 +153,13 @@ class ClaimWriter:
         elif now is not None and allocation is not None and allocation.allocationTimestamp is None:
             status["allocation"] = {"allocationTimestamp": now}
         try:
-            return await self._api.update_resource_claim_status(claim, {"status": status})
+            written = await self._api.update_resource_claim_status(claim, {"status": status})
         except CallError as error:
             what = "reservation" if promised is None else "allocation and reservation"
             _explain(error, f"add {what} to claim {key}")
             raise
+        await self._assume(written)
+        return written
 
     async def _assume(self, claim: ResourceClaim) -> None:
         """Go by what was written until it is seen; a claim that was just made has to be seen first."""
