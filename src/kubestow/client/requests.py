@@ -30,6 +30,8 @@ Sent = Coroutine[Any, Any, Response]
 """A request to be awaited; most answers say nothing but that it succeeded."""
 
 T = TypeVar("T")
+Asked = Coroutine[Any, Any, T]
+"""The same for one whose answer is read."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -74,30 +76,30 @@ class Requests:
 
     # Volumes and claims.
 
-    async def put_volume(self, name: str, volume: Body) -> PersistentVolume:
-        return await self._object(PersistentVolume, "PUT", f"/api/v1/persistentvolumes/{name}", volume)
+    def put_volume(self, name: str, volume: Body) -> Asked[PersistentVolume]:
+        return self._object(PersistentVolume, "PUT", f"/api/v1/persistentvolumes/{name}", volume)
 
-    async def put_volume_claim(self, namespace: str, name: str, claim: Body) -> PersistentVolumeClaim:
+    def put_volume_claim(self, namespace: str, name: str, claim: Body) -> Asked[PersistentVolumeClaim]:
         path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
-        return await self._object(PersistentVolumeClaim, "PUT", path, claim)
+        return self._object(PersistentVolumeClaim, "PUT", path, claim)
 
-    async def get_resource_claim(self, namespace: str, name: str) -> ResourceClaim:
-        return await self._object(ResourceClaim, "GET", _resource_claims(namespace, f"/{name}"))
+    def get_resource_claim(self, namespace: str, name: str) -> Asked[ResourceClaim]:
+        return self._object(ResourceClaim, "GET", _resource_claims(namespace, f"/{name}"))
 
-    async def create_resource_claim(self, namespace: str, claim: Body) -> ResourceClaim:
-        return await self._object(ResourceClaim, "POST", _resource_claims(namespace), claim)
+    def create_resource_claim(self, namespace: str, claim: Body) -> Asked[ResourceClaim]:
+        return self._object(ResourceClaim, "POST", _resource_claims(namespace), claim)
 
-    async def put_resource_claim(self, namespace: str, name: str, claim: Body) -> Updated:
+    def put_resource_claim(self, namespace: str, name: str, claim: Body) -> Asked[Updated]:
         """Nothing but metadata can change: the spec is what it is, and the status is written apart."""
-        return await self._object(Updated, "PUT", _resource_claims(namespace, f"/{name}"), claim)
+        return self._object(Updated, "PUT", _resource_claims(namespace, f"/{name}"), claim)
 
-    async def put_resource_claim_status(self, namespace: str, name: str, claim: Body) -> ResourceClaim:
-        return await self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}/status"), claim)
+    def put_resource_claim_status(self, namespace: str, name: str, claim: Body) -> Asked[ResourceClaim]:
+        return self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}/status"), claim)
 
-    async def patch_resource_claim_status(self, namespace: str, name: str, patch: Body) -> ResourceClaim:
+    def patch_resource_claim_status(self, namespace: str, name: str, patch: Body) -> Asked[ResourceClaim]:
         """A strategic merge patch of the status subresource."""
         path = _resource_claims(namespace, f"/{name}/status")
-        return await self._object(ResourceClaim, "PATCH", path, patch, STRATEGIC_MERGE)
+        return self._object(ResourceClaim, "PATCH", path, patch, STRATEGIC_MERGE)
 
     def delete_resource_claim(self, namespace: str, name: str) -> Sent:
         options = {"kind": "DeleteOptions", "apiVersion": "v1"}
