@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
@@ -20,7 +22,7 @@ from kubestow.queue.queued_pod import QueuedPod
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 
-class Attempt(NamedTuple):
+class Attempt(msgspec.Struct, frozen=True):
     """One try at scheduling a pod, from the moment it left the queue."""
 
     queued: QueuedPod

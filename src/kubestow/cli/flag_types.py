@@ -4,7 +4,9 @@ import csv
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from kubestow.config.durations import Duration
 from kubestow.model import quantity
@@ -17,7 +19,7 @@ _OLDEST_EMULATED, _NEWEST_EMULATED = 33, 36
 """Which minor versions kube-scheduler v1.36 can be told to emulate."""
 
 
-class FlagType(NamedTuple):
+class FlagType(msgspec.Struct, frozen=True):
     """How one kind of flag is read; `parse` raises ValueError with words that can follow the flag's name."""
 
     name: str

@@ -3,8 +3,10 @@
 A ConfigMap wins over a file, unless --use-legacy-policy-config is given.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
+
+import msgspec
 
 from kubestow.cli import configuration_file
 from kubestow.config import ConfigError, Problem, SchedulerConfiguration
@@ -17,12 +19,12 @@ class _Flags(Protocol):
     def __getitem__(self, name: str, /) -> Any: ...
 
 
-class _ConfigMap(NamedTuple):
+class _ConfigMap(msgspec.Struct, frozen=True):
     namespace: str
     name: str
 
 
-class PolicySource(NamedTuple):
+class PolicySource(msgspec.Struct, frozen=True):
     """The name of a place, as errors tell it, and the place."""
 
     name: str

@@ -3,7 +3,9 @@
 Click's options, the reference page and /flagz are made from it.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from kubestow.cli import flag_types as types
 from kubestow.cli.flag_types import FlagType
@@ -17,7 +19,7 @@ _ONE_VERSION = "there is one version of Kubernetes here, and nothing to emulate"
 _NO_GATE = "needs no gate LoggingAlphaOptions"
 
 
-class Flag(NamedTuple):
+class Flag(msgspec.Struct, frozen=True):
     """One flag. `ignored` says why a flag that is accepted has no effect, `differs` in what its effect differs."""
 
     name: str

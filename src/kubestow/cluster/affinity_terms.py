@@ -10,7 +10,7 @@ from kubestow.model.labels import Selector, compile_selector
 from kubestow.model.pod import Affinity, PodAffinity, PodAffinityTerm
 
 
-class Term(NamedTuple):
+class Term(msgspec.Struct, frozen=True):
     """One term of a pod; hashable, so that equal terms of many pods are counted together."""
 
     namespaces: frozenset[str]
@@ -41,7 +41,7 @@ class TermKind(IntEnum):
     PREFERRED_ANTI = 3
 
 
-class CarriedTerm(NamedTuple):
+class CarriedTerm(msgspec.Struct, frozen=True):
     """A term as pods carry it; the weight is that of a preferred term, else 0."""
 
     kind: TermKind
@@ -49,7 +49,7 @@ class CarriedTerm(NamedTuple):
     weight: int
 
 
-class AffinityTerms(NamedTuple):
+class AffinityTerms(msgspec.Struct, frozen=True):
     """All terms of a pod, by kind."""
 
     required: tuple[Term, ...] = ()

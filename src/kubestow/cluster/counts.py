@@ -10,8 +10,8 @@ its kind instead of trying selectors, and a new question is tried on each kind o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.affinity_terms import CarriedTerm
@@ -90,7 +90,7 @@ class RowCounts:
         return domains.sums[:size]
 
 
-class Scope(NamedTuple):
+class Scope(msgspec.Struct, frozen=True):
     """Pods of some namespaces (None: of any) that match a selector."""
 
     namespaces: frozenset[str] | None
@@ -101,14 +101,14 @@ class Scope(NamedTuple):
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
-class Question(NamedTuple):
+class Question(msgspec.Struct, frozen=True):
     """Pods that are in every one of the scopes."""
 
     scopes: tuple[Scope, ...]
     skip_terminating: bool
 
 
-class _Kind(NamedTuple):
+class _Kind(msgspec.Struct, frozen=True):
     """What answers depend on."""
 
     namespace: str

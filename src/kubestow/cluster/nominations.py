@@ -7,7 +7,8 @@ on in a new one, so that what nobody keeps is not remembered.
 
 from collections.abc import Iterator
 from math import inf
-from typing import NamedTuple
+
+import msgspec
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
@@ -66,7 +67,7 @@ class NominationLog:
         return (one for one in self._nominations if one.since <= moment < one.until)
 
 
-class NominatedThen(NamedTuple):
+class NominatedThen(msgspec.Struct, frozen=True):
     """The pods that were nominated to some rows beside a pod, and at least as important."""
 
     log: NominationLog

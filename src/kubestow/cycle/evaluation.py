@@ -5,8 +5,9 @@ All rows of the table are judged at once. Words, tables and totals by plugin are
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, is_any_set
@@ -32,7 +33,7 @@ FEW_ROWS = 4
 """So many are judged one by one."""
 
 
-class PluginScore(NamedTuple):
+class PluginScore(msgspec.Struct, frozen=True):
     """What one plugin said of the rows that passed."""
 
     plugin: str

@@ -6,7 +6,8 @@ it, and a cycle adds no more than the rows that have changed.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
 from kubestow.framework.results import Rejection
@@ -24,7 +25,7 @@ JOURNAL_ROW_BYTES = 10
 """What a row takes in a journal that goes on, with whether anybody has asked why it is refused."""
 
 
-class PluginPart(NamedTuple):
+class PluginPart(msgspec.Struct, frozen=True):
     """Whose scores are at a position, and what they count."""
 
     plugin: str

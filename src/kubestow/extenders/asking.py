@@ -7,6 +7,7 @@ the attempt to schedule the pod, except that nobody's scores are needed.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray
@@ -35,7 +36,7 @@ _preemption_results = AnswerDecoder(PreemptionResult)
 _binding_results = AnswerDecoder(BindingResult)
 
 
-class Selection(NamedTuple):
+class Selection(msgspec.Struct, frozen=True):
     """What one extender did with the rows that it was asked about."""
 
     extender: Extender
@@ -64,7 +65,7 @@ class Selection(NamedTuple):
         return failed
 
 
-class Filtered(NamedTuple):
+class Filtered(msgspec.Struct, frozen=True):
     """What extenders left of some rows, and how they came to it."""
 
     rows: IntArray

@@ -6,8 +6,9 @@ the plugin that gave it. `None` is checked without a call: a method either may a
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray, largest, row_count
@@ -206,7 +207,7 @@ def _requeue_on(answer: Any, _args: Args) -> None:
         raise _expected("a list of what `on` makes", answer)
 
 
-class Method(NamedTuple):
+class Method(msgspec.Struct, frozen=True):
     """One row of the table."""
 
     point: str

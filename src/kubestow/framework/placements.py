@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.pod_groups import PodGroup
 
 
-class TriedGroup(NamedTuple):
+class TriedGroup(msgspec.Struct, frozen=True):
     """A pod group whose turn it is."""
 
     namespace: str
@@ -48,13 +50,13 @@ class PlacedPods:
         return self._nodes
 
 
-class VictimUnit(NamedTuple):
+class VictimUnit(msgspec.Struct, frozen=True):
     """Pods that are evicted together, or not at all."""
 
     pods: tuple[PodInfo, ...]
 
 
-class GroupVictims(NamedTuple):
+class GroupVictims(msgspec.Struct, frozen=True):
     """From PostFilter for a group: who may be evicted for it, in the order in which to try to spare them."""
 
     units: Sequence[VictimUnit]

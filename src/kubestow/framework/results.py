@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from kubestow.cluster.arrays import FloatArray, IntArray
 from kubestow.cluster.pods import PodInfo
 
@@ -78,7 +80,7 @@ SKIP = _Skip.SKIP
 Skip = _Skip
 
 
-class Narrowed(NamedTuple):
+class Narrowed(msgspec.Struct, frozen=True):
     """From PreFilter: only these nodes can do; `state` is handed to the filter."""
 
     nodes: frozenset[str]
@@ -98,7 +100,7 @@ class Rejections(NamedTuple):
     """Set if a row could not be judged: a cycle that has looked at it comes to nothing but that."""
 
 
-class Wait(NamedTuple):
+class Wait(msgspec.Struct, frozen=True):
     """From Permit: hold the pod until it is allowed or rejected, at most this long."""
 
     seconds: float
@@ -134,14 +136,14 @@ class PostFilterResult(NamedTuple):
     """What the plugin chose among, for those who explain it."""
 
 
-class Victims(NamedTuple):
+class Victims(msgspec.Struct, frozen=True):
     """The pods that would have to leave a node, most important first."""
 
     pods: tuple[PodInfo, ...]
     budgets_broken: int
 
 
-class Candidates(NamedTuple):
+class Candidates(msgspec.Struct, frozen=True):
     """From PostFilter, where extenders are to be asked before the plugin decides: by node, who would have to go."""
 
     victims: Mapping[str, Victims]

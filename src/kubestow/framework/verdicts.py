@@ -5,8 +5,8 @@ The first plugin, in order, that refuses a row is the one that is remembered.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +17,7 @@ from kubestow.framework.results import Code, Rejection, Rejections
 NOBODY = -1
 
 
-class Told(NamedTuple):
+class Told(msgspec.Struct, frozen=True):
     """Why rows were refused at some moment: what is said of them later does not change it."""
 
     rows: IntArray

@@ -6,9 +6,9 @@ the successor's volume handle, and by renaming the zone label of its node affini
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec.structs import replace
 
 from kubestow.model.meta import ObjectMeta
@@ -36,7 +36,7 @@ class TranslationError(ValueError):
     """A volume that has no translation; the message says why."""
 
 
-class Successor(NamedTuple):
+class Successor(msgspec.Struct, frozen=True):
     """The CSI driver that replaced an old driver."""
 
     driver: str

@@ -1,6 +1,6 @@
 """Host ports: the ports of a node that its pods take."""
 
-from typing import NamedTuple
+import msgspec
 
 from kubestow.model.pod import Pod
 from kubestow.model.requests import is_sidecar
@@ -8,7 +8,7 @@ from kubestow.model.requests import is_sidecar
 ANY_IP = "0.0.0.0"  # noqa: S104 - the API's word for every address of a node; nothing is bound here
 
 
-class HostPort(NamedTuple):
+class HostPort(msgspec.Struct, frozen=True):
     """A port of a node, on one of its addresses or on all of them."""
 
     ip: str

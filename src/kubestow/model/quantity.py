@@ -14,7 +14,8 @@ The few texts that a cluster repeats endlessly are read once: the public functio
 import re
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+
+import msgspec
 
 from kubestow.model.meta import RawQuantity
 
@@ -40,7 +41,7 @@ class _Style(Enum):
     BINARY = "Mi"
 
 
-class _Parsed(NamedTuple):
+class _Parsed(msgspec.Struct, frozen=True):
     """digits * 10**exponent."""
 
     digits: int

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kubestow.model import codec
@@ -12,7 +13,7 @@ from kubestow.objects.errors import ObjectsError
 from kubestow.objects.manifests import Manifest
 
 
-class Decoded(NamedTuple):
+class Decoded(msgspec.Struct, frozen=True):
     """What manifests describe."""
 
     objects: list[Any]

@@ -35,7 +35,7 @@ class _Head(msgspec.Struct):
     items: Raw = Raw()
 
 
-class Document(NamedTuple):
+class Document(msgspec.Struct, frozen=True):
     """One value of a file, which may be an object; a list is not one, but what is in it is."""
 
     place: str

@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, frozen=True):
     """What is in a file, under the name that errors call it by."""
 
     name: str

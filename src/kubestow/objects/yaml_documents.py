@@ -38,7 +38,7 @@ class Fault(NamedTuple):
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-class YamlDocument(NamedTuple):
+class YamlDocument(msgspec.Struct, frozen=True):
     """A document that is more than comments."""
 
     line: int

@@ -6,8 +6,8 @@ domain.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.affinity_terms import CarriedTerm, Term, TermKind
@@ -42,7 +42,7 @@ CountsByKey = dict[str, CountArray]
 """Pods by label value id, for each topology key."""
 
 
-class Demands(NamedTuple):
+class Demands(msgspec.Struct, frozen=True):
     """What a pod's required terms are about, and its namespace's labels."""
 
     near: tuple[Scope, ...]
@@ -57,7 +57,7 @@ class Demands(NamedTuple):
         return bool(self.near) and all(scope.covers(pod.namespace, pod.labels) for scope in self.near)
 
 
-class FilterState(NamedTuple):
+class FilterState(msgspec.Struct, frozen=True):
     demands: Demands
     near: CountsByKey
     away: CountsByKey

@@ -8,6 +8,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, CountArray, FloatArray, IntArray, Rows
@@ -46,13 +47,13 @@ _Shift = dict[int, int]
 """By domain, how many more pods are counted."""
 
 
-class _DomainScores(NamedTuple):
+class _DomainScores(msgspec.Struct, frozen=True):
     key: str
     scores: FloatArray
     """By label value id; 0 for nodes without the label."""
 
 
-class _RowScores(NamedTuple):
+class _RowScores(msgspec.Struct, frozen=True):
     """Scores of a constraint over hostnames, where each node is a domain."""
 
     counts: CountArray
@@ -62,7 +63,7 @@ class _RowScores(NamedTuple):
     """Rows that have no hostname; None: no row."""
 
 
-class SoftState(NamedTuple):
+class SoftState(msgspec.Struct, frozen=True):
     parts: tuple[_DomainScores | _RowScores, ...]
     whole: IntArray | None
     """With a single constraint that is not over hostnames: the rounded scores by domain."""

@@ -5,8 +5,9 @@ label its nodes. A label of a volume may list several zones.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IdArray, Rows, row_count
@@ -26,7 +27,7 @@ _SUCCESSOR = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 _CONFLICT = unresolvable("node(s) had no available volume zone")
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """Where a volume is: one of `values` of a label."""
 
     label: str

@@ -5,7 +5,9 @@ pod is done, what happened before the next one was popped is dropped.
 """
 
 from collections import Counter, OrderedDict
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from kubestow.cluster.events import ClusterEvent
 from kubestow.model.pod import Pod
@@ -13,7 +15,7 @@ from kubestow.model.pod import Pod
 POPPED = "PodPopped"
 
 
-class Happened(NamedTuple):
+class Happened(msgspec.Struct, frozen=True):
     """An event, with the object before and after it."""
 
     event: ClusterEvent

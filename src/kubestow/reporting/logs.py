@@ -13,7 +13,9 @@ import traceback
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from logging import ERROR, INFO, WARNING
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from kubestow.reporting.log_messages import Message
 
@@ -27,7 +29,7 @@ for _v in range(1, _MOST_VERBOSE):
 logging.getLogger("kubestow").addHandler(logging.NullHandler())
 
 
-class ModuleLevel(NamedTuple):
+class ModuleLevel(msgspec.Struct, frozen=True):
     """More verbosity for the modules that a pattern matches.
 
     The pattern is a glob for the module's own name (`retry`), or with slashes for all of it (`kubestow/queue/*`).

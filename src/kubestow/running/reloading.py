@@ -12,8 +12,9 @@ most of them, the profiles that were proven last come back.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from kubestow.cluster.gate import Gate
@@ -50,7 +51,7 @@ SHORTEST_TRIAL = 5
 _MAY_CHANGE = ("profiles", "extenders", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds")
 
 
-class Setup(NamedTuple):
+class Setup(msgspec.Struct, frozen=True):
     """What a scheduler is configured with."""
 
     configuration: SchedulerConfiguration
@@ -93,7 +94,7 @@ class ReloadError(Exception):
     """A configuration that cannot take the place of the one in use; each line says why."""
 
 
-class _Version(NamedTuple):
+class _Version(msgspec.Struct, frozen=True):
     setup: Setup
     profiles: Mapping[str, Profile]
 

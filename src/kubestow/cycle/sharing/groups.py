@@ -6,13 +6,14 @@ nothing but what they request. The others say nothing of what their answers depe
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
 
 
-class Group(NamedTuple):
+class Group(msgspec.Struct, frozen=True):
     """Some plugins of a profile, at each point."""
 
     pre_filter: tuple[Hook, ...]
@@ -22,7 +23,7 @@ class Group(NamedTuple):
     """With their weights."""
 
 
-class Groups(NamedTuple):
+class Groups(msgspec.Struct, frozen=True):
     """All plugins of a profile that judge rows."""
 
     nodes: Group

@@ -10,8 +10,9 @@ again when the turn comes. So looking ahead neither changes what becomes of a po
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, row_count
@@ -35,7 +36,7 @@ _MOST_CHANGES = 256
 """After more of them it costs less to judge a pod's rows anew."""
 
 
-class Search(NamedTuple):
+class Search(msgspec.Struct, frozen=True):
     """A search that is about to begin."""
 
     order: IntArray

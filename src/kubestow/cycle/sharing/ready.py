@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, largest, row_count, row_numbers
@@ -42,7 +43,7 @@ class Scoring(NamedTuple):
         return scores * self.weight
 
 
-class Ready(NamedTuple):
+class Ready(msgspec.Struct, frozen=True):
     """The plugins of a group that have something to say, with what their PreFilter computed."""
 
     states: dict[str, Any]

@@ -1,7 +1,9 @@
 """One pod judged by what pods like it share, and by the plugins that have to be asked every time."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from kubestow.framework.results import Code, Narrowed, Rejection, Skip
 from kubestow.framework.verdicts import Verdicts
 
 
-class Shared(NamedTuple):
+class Shared(msgspec.Struct, frozen=True):
     """What a pod may use."""
 
     results: RowResults
@@ -30,7 +32,7 @@ class Shared(NamedTuple):
     """What it has in common with pods of the same signature."""
 
 
-class PodClass(NamedTuple):
+class PodClass(msgspec.Struct, frozen=True):
     """What is remembered of pods of one signature."""
 
     results: Cached

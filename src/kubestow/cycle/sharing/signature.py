@@ -6,7 +6,8 @@ requests, those are asked that look at what pods add up to.
 """
 
 from collections.abc import Hashable
-from typing import NamedTuple
+
+import msgspec
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from kubestow.model.pod import PodSpec
 from kubestow.model.requests import differ_in_requests, holds_by_status
 
 
-class Signature(NamedTuple):
+class Signature(msgspec.Struct, frozen=True):
     """Equal parts mean equal answers."""
 
     nodes: Hashable

@@ -1,7 +1,6 @@
 """Disruption budgets: which pods of a node could not be evicted without breaking one."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -10,7 +9,7 @@ from kubestow.model.labels import Selector, SelectorError, compile_selector
 from kubestow.model.workloads import PodDisruptionBudget
 
 
-class _Budget(NamedTuple):
+class _Budget(msgspec.Struct, frozen=True):
     number: int
     selector: Selector
     disruptions_allowed: int

@@ -1,8 +1,8 @@
 """The fewest pods that must leave a node: all that may, then as many back as fit, the most important first."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, is_any_set
@@ -40,7 +40,7 @@ class FirstLook:
             unexplained[of[~verdicts.passing]] = False
 
 
-class DryRun(NamedTuple):
+class DryRun(msgspec.Struct, frozen=True):
     """What was found for the rows of potential victims on which the pod fits once all are gone."""
 
     victims: PotentialVictims

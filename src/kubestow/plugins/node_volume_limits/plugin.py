@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import IntArray, Rows, row_count, row_numbers
@@ -142,7 +143,7 @@ class NodeVolumeLimits:
         return False
 
 
-class _Refused(NamedTuple):
+class _Refused(msgspec.Struct, frozen=True):
     """Refusals by row, and their words."""
 
     kinds: IntArray

@@ -4,8 +4,9 @@ Amounts are whole numbers. They are floats to calculate with, unless a capacity 
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +32,7 @@ Amounts = NDArray[Any]
 """Whole numbers, as integers or as floats."""
 
 
-class Shares(NamedTuple):
+class Shares(msgspec.Struct, frozen=True):
     """Resources over some rows: `[r, i]` is resource `r` on row `i`."""
 
     weights: Sequence[int]

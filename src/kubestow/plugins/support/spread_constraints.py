@@ -54,7 +54,7 @@ class Constraint(NamedTuple):
     """Nodes with taints that the pod does not tolerate do not count."""
 
 
-class Constraints(NamedTuple):
+class Constraints(msgspec.Struct, frozen=True):
     """All constraints of a pod."""
 
     hard: tuple[Constraint, ...] = ()

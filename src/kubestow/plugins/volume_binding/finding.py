@@ -6,7 +6,6 @@ with drivers that report it, enough storage.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,14 +29,14 @@ _WORDS = {
 }
 
 
-class Match(NamedTuple):
+class Match(msgspec.Struct, frozen=True):
     """A free volume for a claim."""
 
     claim: PersistentVolumeClaim
     volume: PersistentVolume
 
 
-class Provision(NamedTuple):
+class Provision(msgspec.Struct, frozen=True):
     """A claim for which a volume must be provisioned, from a pool of storage if its driver reports such."""
 
     claim: PersistentVolumeClaim
