@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import total_ordering
-from zoneinfo import ZoneInfo
 
 from kubestow.cel.errors import EvaluationError
 from kubestow.cel.functions import Library
@@ -20,9 +19,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST, _LATEST = -62135596800, 253402300799
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": _SECOND, "m": 60 * _SECOND}
 _UNITS["h"] = 3600 * _SECOND
-_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION = re.compile(rf"([+-]?)((?:{_PART.pattern})+|0)")
-_TIMESTAMP = re.compile(
+# Patterns, compiled when first used.
+_PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
+_DURATION = rf"([+-]?)((?:{_PART})+|0)"
+_TIMESTAMP = (
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
 _MAX_TEXT = 100
@@ -97,11 +97,11 @@ TYPE_NAMES[Timestamp] = "google.protobuf.Timestamp"
 
 @define("duration", "(string) -> duration")
 def to_duration(text: str) -> Duration:
-    form = _DURATION.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    form = re.fullmatch(_DURATION, text) if len(text) <= _MAX_TEXT else None
     if form is None:
         raise conversion_error(text, "google.protobuf.Duration")
     total = 0
-    for number, unit in _PART.findall(form[2]):
+    for number, unit in re.findall(_PART, form[2]):
         whole, _, fraction = number.partition(".")
         total += int(whole or 0) * _UNITS[unit] + int(fraction or 0) * _UNITS[unit] // 10 ** len(fraction)
     try:
@@ -118,7 +118,7 @@ def int_to_duration(number: int) -> Duration:
 
 @define("timestamp", "(string) -> timestamp")
 def to_timestamp(text: str) -> Timestamp:
-    form = _TIMESTAMP.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    form = re.fullmatch(_TIMESTAMP, text) if len(text) <= _MAX_TEXT else None
     try:
         if form is None or int(form[4] or 0) > 24 or int(form[5] or 0) > 59:
             raise ValueError(text)
@@ -158,8 +158,13 @@ def _zone(name: str) -> tzinfo:
     """A zone by its name, or by its offset such as -08:00."""
     hours, colon, minutes = name.partition(":")
     if not colon:
+        if name in ("", "UTC"):
+            return UTC
+        # Imported only now: it takes longer than all else here, and hardly any expression names a zone.
+        from zoneinfo import ZoneInfo
+
         try:
-            return ZoneInfo(name) if name not in ("", "UTC") else UTC
+            return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
             raise EvaluationError(f"unknown time zone {name}") from None
     try:

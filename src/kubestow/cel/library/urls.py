@@ -13,13 +13,14 @@ from kubestow.cel.values import TYPE_NAMES, KubernetesValue
 LIBRARY = Library()
 define = LIBRARY.define
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})[\s\S]{0,2}")
-_USER = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
-_HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]*")
-_PORT = re.compile(r"(?::[0-9]*)?")
+# Patterns, compiled when first used: hardly any expression is about URLs.
+_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*):"
+_ESCAPE = r"%(?![0-9A-Fa-f]{2})[\s\S]{0,2}"
+_USER = r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*"
+_HOST = r"[A-Za-z0-9._~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]*"
+_PORT = r"(?::[0-9]*)?"
 _PATH = "$&+,/:;=@!'()*"
-_VALID_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@\[\]/%-]*")
+_VALID_PATH = r"[A-Za-z0-9._~!$&'()*+,;=:@\[\]/%-]*"
 
 
 class Parts(NamedTuple):
@@ -59,7 +60,7 @@ def _parse(text: str) -> Parts:
     rest, _, fragment = text.partition("#")
     rest, mark, query = rest.partition("?")
     query = mark + query
-    found = _SCHEME.match(rest)
+    found = re.match(_SCHEME, rest)
     scheme = found[1].lower() if found else ""
     if found:
         rest = rest[found.end() :]
@@ -75,16 +76,16 @@ def _parse(text: str) -> Parts:
         user, host = _user_and_host(authority)
         rest = slash + path
     for part in (rest, fragment):
-        if escape := _ESCAPE.search(part):
+        if escape := re.search(_ESCAPE, part):
             raise ValueError(f"invalid URL escape {strings.quote(escape[0])}")
     return Parts(scheme, "", user, host, rest, query, fragment)
 
 
 def _user_and_host(authority: str) -> tuple[str, str]:
     user, at, host = authority.rpartition("@")
-    if at and not _USER.fullmatch(user):
+    if at and not re.fullmatch(_USER, user):
         raise ValueError("net/url: invalid userinfo")
-    if not _HOST.fullmatch(host):
+    if not re.fullmatch(_HOST, host):
         raise ValueError("invalid character in host name")
     if host.startswith("["):
         if "]" not in host:
@@ -92,7 +93,7 @@ def _user_and_host(authority: str) -> tuple[str, str]:
         port = host.rpartition("]")[2]
     else:
         port = host[host.rindex(":") :] if ":" in host else ""
-    if not _PORT.fullmatch(port):
+    if not re.fullmatch(_PORT, port):
         raise ValueError(f"invalid port {strings.quote(port)} after host")
     return user + at, host
 
@@ -123,14 +124,14 @@ define("getPort", "url.() -> string")(lambda url: _split_host(url.parts.host)[1]
 @define("getEscapedPath", "url.() -> string")
 def escaped_path_of(url: URL) -> str:
     path = url.parts.path
-    return path if _VALID_PATH.fullmatch(path) else quote(path, safe=_PATH + "%")
+    return path if re.fullmatch(_VALID_PATH, path) else quote(path, safe=_PATH + "%")
 
 
 @define("getQuery", "url.() -> map(string, list(string))")
 def query_of(url: URL) -> dict[str, list[str]]:
     query: dict[str, list[str]] = {}
     for pair in url.parts.query[1:].split("&"):
-        if pair and ";" not in pair and not _ESCAPE.search(pair):
+        if pair and ";" not in pair and not re.search(_ESCAPE, pair):
             key, _, value = pair.partition("=")
             query.setdefault(unquote_plus(key), []).append(unquote_plus(value))
     return query
