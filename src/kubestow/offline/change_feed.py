@@ -6,6 +6,7 @@ each object in the end is told: an object that was replaced by another of its na
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 
@@ -27,14 +28,15 @@ ObjectId = tuple[type, str]
 class ChangeFeed:
     """Tells one listener of the changes of all objects."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, delay: float = 0.0) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, objects: Mapping[ObjectId, Any], delay: float = 0.0) -> None:
+        """`objects` are all that there are at any time."""
         self.delay = delay
         """Seconds from a change to its being told."""
         self.told: dict[ObjectId, Any] = {}
         """What the listener knows."""
         self._loop = loop
         self._listener: Listener | None = None
-        self._truth: dict[ObjectId, Any] = {}
+        self._truth = objects
         self._on_the_way: deque[tuple[float, ObjectId, Any]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._connected = True
@@ -46,13 +48,10 @@ class ChangeFeed:
 
     def changed(self, which: ObjectId, new: Any) -> None:
         """An object is now this; None: gone."""
-        if new is None:
-            self._truth.pop(which, None)
-        else:
-            self._truth[which] = new
         if self._connected and self._listener is not None:
             self._on_the_way.append((self._due(), which, new))
-            self._set_timer()
+            if self._timer is None:
+                self._set_timer()
 
     @property
     def is_busy(self) -> bool:
@@ -86,8 +85,8 @@ class ChangeFeed:
             self._timer = self._loop.call_at(self._on_the_way[0][0], self._tell_due)
 
     def _tell_due(self) -> None:
-        self._timer = None
-        while self._on_the_way and self._on_the_way[0][0] <= self._loop.time():
+        self._timer, now = None, self._loop.time()
+        while self._on_the_way and self._on_the_way[0][0] <= now:
             _, which, new = self._on_the_way.popleft()
             self._tell(which, new)
         self._set_timer()

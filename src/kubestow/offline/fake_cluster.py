@@ -58,7 +58,8 @@ class FakeCluster:
         self, loop: asyncio.AbstractEventLoop, clock: Clock, *, delay: float = 0.0, latency: float = 0.0
     ) -> None:
         """`delay`: seconds until the scheduler hears of a change; `latency`: seconds until a call is carried out."""
-        self.feed = ChangeFeed(loop, delay)
+        self._objects: dict[tuple[type, str], Any] = {}
+        self.feed = ChangeFeed(loop, self._objects, delay)
         self.faults = Faults()
         self.latency = latency
         self.slow: dict[str, float] = {}
@@ -68,7 +69,6 @@ class FakeCluster:
         self.calls: list[ApiCall] = []
         self._loop = loop
         self._clock = clock
-        self._objects: dict[tuple[type, str], Any] = {}
         self._version = 0
         self._uids = 0
         self._terminating = 0
@@ -112,7 +112,7 @@ class FakeCluster:
         if self._id(obj) in self._objects:
             raise ValueError(f"{type(obj).__name__} {key_of(obj)} exists already; use update")
         self._uids += 1
-        return self._put(_with_meta(obj, uid=f"uid-{self._uids}", creationTimestamp=format_time(self._clock.now())))
+        return self._put(obj, uid=f"uid-{self._uids}", creationTimestamp=format_time(self._clock.now()))
 
     def restore(self, obj: T) -> T:
         """An object as another cluster has it: it keeps its uid."""
@@ -122,7 +122,7 @@ class FakeCluster:
         """Replace an object; returns it as the server has it."""
         old: Any = self._existing(type(obj), key_of(obj))
         meta = old.metadata
-        return self._put(_with_meta(obj, uid=meta.uid, creationTimestamp=meta.creationTimestamp))
+        return self._put(obj, uid=meta.uid, creationTimestamp=meta.creationTimestamp)
 
     def delete(self, obj: Any, grace_seconds: float | None = None) -> None:
         """Delete an object. A bound pod terminates first: for so long, or as its spec says, or 30 s."""
@@ -138,7 +138,7 @@ class FakeCluster:
         if grace_seconds <= 0.0:
             self._remove(current)
             return
-        self._put(_with_meta(current, deletionTimestamp=format_time(self._clock.now() + grace_seconds)))
+        self._put(current, deletionTimestamp=format_time(self._clock.now() + grace_seconds))
         self._terminating += 1
         self._loop.call_later(grace_seconds, self._terminated, key_of(current), current.metadata.uid)
 
@@ -256,7 +256,8 @@ class FakeCluster:
 
     async def _call(self, call: str, obj: Any, do: Callable[[], T]) -> T:
         self.calls.append(ApiCall(call, key_of(obj), self._loop.time()))
-        await asyncio.sleep(self.slow.get(call, self.latency))
+        if latency := self.slow.get(call, self.latency):
+            await asyncio.sleep(latency)
         if self._return is not None:
             raise failure(call, "ConnectionRefused")
         fault = self.faults.striking(call)
@@ -298,16 +299,19 @@ class FakeCluster:
             raise LookupError(f"there is no {kind.__name__} {key}")
         return found
 
-    def _put(self, obj: T) -> T:
+    def _put(self, obj: T, **meta: str) -> T:
+        """Keep an object with a version, and other metadata, of its own."""
         self._version += 1
-        obj = _with_meta(obj, resourceVersion=str(self._version))
-        self._objects[self._id(obj)] = obj
-        self.feed.changed(self._id(obj), obj)
+        obj = _with_meta(obj, resourceVersion=str(self._version), **meta)
+        which = self._id(obj)
+        self._objects[which] = obj
+        self.feed.changed(which, obj)
         return obj
 
     def _remove(self, obj: Any) -> None:
-        del self._objects[self._id(obj)]
-        self.feed.changed(self._id(obj), None)
+        which = self._id(obj)
+        del self._objects[which]
+        self.feed.changed(which, None)
 
 
 def _with_meta(obj: T, **fields: Any) -> T:

@@ -90,4 +90,7 @@ class Faults:
 
     def striking(self, call: str) -> Fault | None:
         """The fault that a call meets."""
-        return next((fault for fault in self._faults if fault.strikes(call)), None)
+        for fault in self._faults:
+            if fault.strikes(call):
+                return fault
+        return None

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 T = TypeVar("T")
 
 START = 1_767_225_600
@@ -31,22 +33,18 @@ class StuckError(RuntimeError):
 class VirtualClock:
     """The loop's time, counted from the Unix epoch."""
 
-    def __init__(self, loop: "VirtualLoop") -> None:
-        self._loop = loop
+    seconds = float(START)
 
     def now(self) -> float:
-        return (_START + self._loop.nanoseconds) / _NANO
+        return self.seconds
 
 
-class Handle:
+class Handle(Struct, eq=False):
     """A callback that waits for its turn; without a context of its own it is called in the one that drives the loop."""
 
-    __slots__ = ("args", "callback", "context")
-
-    def __init__(self, callback: Callable[..., object], args: Any, context: contextvars.Context | None) -> None:
-        self.callback: Callable[..., object] | None = callback
-        self.args = args
-        self.context = context
+    callback: Callable[..., object] | None
+    args: Any
+    context: contextvars.Context | None
 
     def cancel(self) -> None:
         """It is not called."""
@@ -65,8 +63,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         self._is_running = self._is_stopping = False
         super().__init__()
+        self.clock = VirtualClock()
         self.set_time(0)
-        self.clock = VirtualClock(self)
         self._soon: deque[Handle] = deque()
         self._timers: list[int] = []
         self._set: dict[int, Handle] = {}
@@ -78,6 +76,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def set_time(self, nanoseconds: int) -> None:
         """So much time has passed."""
         self.nanoseconds, self._seconds = nanoseconds, nanoseconds / _NANO
+        self.clock.seconds = (_START + nanoseconds) / _NANO
 
     def time(self) -> float:
         return self._seconds
@@ -188,6 +187,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self.set_time(target)
 
     # What tasks, futures and timeouts ask of a loop
+
+    def create_task(
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: contextvars.Context | None = None
+    ) -> asyncio.Task[T]:
+        return asyncio.Task(coro, loop=self, name=name, context=context)
 
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None

@@ -69,13 +69,11 @@ class Simulation(Contents):
         """What is planned; `at` adds to it."""
         self._timer: Handle | None = None
         self._acting = False
-        self._feed = ChangeFeed(loop, settings.latencies.watch)
+        self._feed = ChangeFeed(loop, self.plane.current, settings.latencies.watch)
         self.core = self._core()
         self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
         self._uncaught: list[Exception] = []
         loop.set_exception_handler(self._keep)
-        for which, obj in self.plane.current.items():
-            self._feed.changed(which, obj)
         self.plane.listeners.append(lambda which, _old, new, _phase: self._feed.changed(which, new))
         self._feed.listen(self.core.intake)
         self._running = loop.create_task(self.core.scheduler.run())
