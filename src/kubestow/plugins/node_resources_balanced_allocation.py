@@ -99,7 +99,8 @@ def _balance(found: Shares) -> FloatArray:
     np.divide(used, divisor, out=parts[0])
     used += found.wanted
     np.divide(used, divisor, out=parts[1])
-    if parts.size and largest(parts) > 1.0:
+    # With the pod, no part is less than without it.
+    if parts.size and largest(parts[1]) > 1.0:
         np.minimum(parts, 1.0, out=parts)
     if len(found.weights) == 2 and found.is_everywhere:
         deviation = parts[:, 0]

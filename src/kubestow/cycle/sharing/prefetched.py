@@ -54,7 +54,7 @@ class _Batch:
         self.pod_of: IntArray = np.full(table.size, -1)
         """By their number in the batch."""
         self.passing: BoolArray = np.zeros(table.size, np.bool_)
-        self.scores: IntArray = np.zeros(table.size, np.int64)
+        self.scores: IntArray = np.empty(table.size, np.int64)
         self.parts: list[IntArray] = []
         """The scores by plugin, if cycles are traced."""
 

@@ -70,7 +70,7 @@ class Ready(msgspec.Struct, frozen=True):
 
         `parts` takes what each of them gave.
         """
-        total: IntArray = np.zeros(row_count(rows), np.int64)
+        total: IntArray | None = None
         for scoring in self.scores:
             scores = scoring.judge(evaluation, rows)
             if parts is not None:
@@ -79,8 +79,10 @@ class Ready(msgspec.Struct, frozen=True):
             if len(scores) and largest(scores.view(np.uint64)) > MAX_SCORE:
                 counted = scores if passing is None else np.where(passing, scores, 0)
                 in_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))
-            total += scores if scoring.weight == 1 else scores * scoring.weight
-        return total
+            weighted = scores if scoring.weight == 1 else scores * scoring.weight
+            # Not in place: the first may be one of the parts.
+            total = weighted if total is None else total + weighted
+        return np.zeros(row_count(rows), np.int64) if total is None else total
 
     def tell(self, trace: Trace, parts: Iterable[IntArray]) -> None:
         """What those gave that do not normalize."""
