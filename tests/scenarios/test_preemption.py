@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.handle import Handle
@@ -266,6 +267,18 @@ def test_victims_that_are_gone_already(start: Start) -> None:
     assert harness.cluster.node_of("high") == "n0"
     assert harness.time < 10.0
     assert harness.events.notes("Preempted") == []
+
+
+@pytest.mark.parametrize("name", ["low0", "low1"])
+def test_a_victim_that_runs_to_its_end_before_its_turn(start: Start, name: str) -> None:
+    """Its room is there at once, and nobody sees it go: the preemptor is placed when the other one is gone."""
+    harness = full(start, grace=0, latency=1.0)
+    harness.cluster.add(make_pod("high", cpu="2", priority=10))
+    harness.run_for(0.5)
+    pod = harness.cluster.pod(name)
+    harness.cluster.update(replace(pod, status=replace(pod.status, phase="Succeeded")))
+    harness.run_for(20.0)
+    assert harness.cluster.node_of("high") == "n0"
 
 
 def test_a_preemptor_that_is_deleted_leaves_its_victims_to_their_fate(start: Start) -> None:

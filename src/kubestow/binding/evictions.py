@@ -123,10 +123,7 @@ class Evictions:
         self._metrics.preemption_goroutines.inc(result)
         self._metrics.preemption_goroutine_seconds.observe(time() - started, result)
         self._preempting.pop(preemption.uid, None)
-        last = victims[-1]
-        # One that ran to its end meanwhile is not seen going.
-        is_seen_going = _goes_at_once(last.pod) and self._cluster.pod(last.uid) is not None
-        if not (waking_event_follows and is_seen_going):
+        if not (waking_event_follows and _goes_at_once(victims[-1].pod)):
             for one in preemption.pods:
                 self._wait_only_for(one.uid, None)
         if not waking_event_follows:
@@ -135,7 +132,7 @@ class Evictions:
     async def _evict_all(self, preemption: Preemption, victims: list[PodInfo]) -> bool:
         """Evict the victims, the last one after the others: its deletion is what lets the preemptor try again.
 
-        False if it was gone already: what its deletion would have woken was still held back then.
+        False if it was gone already, or had run to its end: what this would have woken was still held back then.
         """
         *others, last = victims
         if others:
@@ -144,7 +141,8 @@ class Evictions:
                 if isinstance(failure, BaseException):
                     raise failure
         self._preempting[preemption.uid] = last.uid
-        return await self._evict(preemption, last)
+        is_there = self._cluster.pod(last.uid) is not None
+        return await self._evict(preemption, last) and is_there
 
     async def _evict(self, preemption: Preemption, victim: PodInfo) -> bool:
         """False if the victim was gone already."""
