@@ -36,11 +36,14 @@ class PluginPart(msgspec.Struct, frozen=True):
 class Chapter:
     """Some changes one after the other, and what was said after the last of them."""
 
-    __slots__ = ("_after", "changes", "counted", "holders", "parts")
+    __slots__ = ("_after", "before", "counted", "holders", "parts", "rows")
 
     def __init__(self, after: list[Said], parts: Sequence[PluginPart]) -> None:
         self._after = after
-        self.changes: list[tuple[int, Said]] = []
+        self.rows: list[int] = []
+        """Which row each change is about."""
+        self.before: list[Said] = []
+        """What was said of it before."""
         self.parts = parts
         self.counted = self.holders = 0
         """What whoever counts bytes has counted, and for how many who hold it."""
@@ -48,7 +51,7 @@ class Chapter:
     @property
     def bytes(self) -> int:
         """What it takes, about."""
-        return _ROW_BYTES * len(self._after) + _CHANGE_BYTES * len(self.changes)
+        return _ROW_BYTES * len(self._after) + _CHANGE_BYTES * len(self.rows)
 
     def end(self) -> None:
         """What is said from now on is another chapter."""
@@ -61,7 +64,7 @@ class Chapter:
     def at(self, change: int) -> list[Said]:
         """What was said of each row when there were so many changes."""
         said = self._after.copy()
-        for row, before in reversed(self.changes[change:]):
+        for row, before in zip(reversed(self.rows[change:]), reversed(self.before[change:]), strict=True):
             said[row] = before
         return said
 
@@ -80,10 +83,10 @@ class Journal:
         self.said: list[Said] = []
         self.even: Even = ()
         self._parts = parts
-        self._chapter = Chapter(self.said, parts)
+        self.chapter = Chapter(self.said, parts)
         self._distinct: dict[Said, Said] = {}
-        self.last: Layer | None = None
-        """The moment that was asked for last, as long as nothing has changed."""
+        self.moment: Layer | None = None
+        """Now, if somebody has asked since something has changed."""
 
     def make_room(self, capacity: int) -> None:
         self.said.extend([None] * (capacity - len(self.said)))
@@ -97,13 +100,15 @@ class Journal:
         self.said[row] = self._distinct.setdefault(said, said)
         if before is None:
             return
-        changes = self._chapter.changes
-        changes.append((row, before))
-        self.last = None
-        if len(changes) > _MOST_CHANGES:
+        chapter = self.chapter
+        rows = chapter.rows
+        rows.append(row)
+        chapter.before.append(before)
+        self.moment = None
+        if len(rows) > _MOST_CHANGES:
             self._distinct = {}
-            self._chapter.end()
-            self._chapter = Chapter(self.said, self._parts)
+            chapter.end()
+            self.chapter = Chapter(self.said, self._parts)
 
     def note_rows(self, rows: Rows, passing: BoolArray, scores: Iterable[IntArray]) -> None:
         """The same for many."""
@@ -115,13 +120,8 @@ class Journal:
 
     def note_even(self, even: Even) -> None:
         """What all rows have the same."""
-        self.even, self.last = even, None
+        self.even, self.moment = even, None
 
     def explain(self, row: int, rejection: Rejection) -> None:
         """Why a row is refused: that is nothing new, so it is no change."""
         self.said[row] = self._distinct.setdefault(rejection, rejection)
-
-    def now(self) -> Layer:
-        chapter = self._chapter
-        self.last = found = (chapter, len(chapter.changes), self.even)
-        return found

@@ -53,6 +53,6 @@ class RefusedNode:
         chapter, change, _ = trace.layers[-1]
         key = id(chapter)
         if key not in self._changes:
-            self._changes[key] = [number for number, (changed, _) in enumerate(chapter.changes) if changed == row]
+            self._changes[key] = [number for number, changed in enumerate(chapter.rows) if changed == row]
         later = self._changes[key][bisect_left(self._changes[key], change) :]
-        return chapter.changes[later[0]][1] if later else chapter.last(row)
+        return chapter.before[later[0]] if later else chapter.last(row)

@@ -175,12 +175,16 @@ class Cached:
         journal, below = self.journal, self._below
         if journal is None:
             return ()
-        now = journal.last or journal.now()
+        # Every pod comes by here.
+        moment = journal.moment
+        if moment is None:
+            chapter = journal.chapter
+            journal.moment = moment = (chapter, len(chapter.rows), journal.even)
         if below is None:
-            return (now,)
+            return (moment,)
         under = below.journal
-        # Every pod comes by here: of the nodes below, what was said last is most often said still.
-        return (*below.layers(), now) if under is None or under.last is None else (under.last, now)
+        # Of the nodes below, what was said last is most often said still.
+        return (*below.layers(), moment) if under is None or under.moment is None else (under.moment, moment)
 
     def let_all_pass(self, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""
