@@ -85,7 +85,7 @@ class Observer(Protocol):
         """A pod came to a queue, because a plugin's hint said that an event may help it, for example."""
 
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
-        """A cycle is over; what it left is to be read at once."""
+        """A cycle is over; what it left is to be read at once. Of a pod that was placed, the outcome has it."""
 
     def group_decided(
         self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
@@ -215,7 +215,7 @@ class Scheduler:
         queued, seconds = attempt.queued, self._stopwatch() - attempt.started
         self._decided(queued.pod, outcome, seconds)
         if self._observer is not None:
-            self._observer.decided(attempt, outcome, seconds, outcome.trace if isinstance(outcome, Placed) else trace)
+            self._observer.decided(attempt, outcome, seconds, trace)
         if isinstance(outcome, Placed):
             self._queue.nominator.remove(queued.uid)
             self.binder.start(attempt, outcome)

@@ -91,6 +91,21 @@ def test_a_bound_pod() -> None:
     assert [(move.queue, move.event) for move in decision.queue.history] == [("active", "UnschedulablePodAdd")]
 
 
+def test_a_node_that_is_gone_does_not_count() -> None:
+    """Nor while its pods are still there, for pods that are placed like others before them."""
+    with harness() as world:
+        for name in ("a", "b", "c"):
+            world.cluster.add(make_node(name))
+        for number in range(6):
+            world.cluster.add(make_pod(f"p{number}", cpu="1"))
+        world.run_until_idle()
+        world.cluster.delete(make_node("a"))
+        world.cluster.add(make_pod("late", cpu="1"))
+        world.run_until_idle()
+        counts = [decision.nodeCount for name in ("p5", "late") for decision in decisions(world, name)]
+    assert counts == [3, 2]
+
+
 def test_a_tie_is_told() -> None:
     """All nodes of the highest score, and that chance decided."""
     with harness() as world:

@@ -6,12 +6,14 @@ when those alone are too many, the oldest of them lose what is about nodes, and 
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from kubestow.decisions.record import NO_DETAILS, Record, bytes_of, let_go
 
 RECORD_BYTES = 660
 """A record, with its places in the tables here, and the pod's names."""
 HISTORY_BYTES = 300
+_UID = attrgetter("uid")
 
 
 class Kept:
@@ -48,7 +50,7 @@ class Kept:
                 if before is not None:
                     self._release(before)
         self._ring.extend(records)
-        self.last.update([(record.uid, record) for record in records])
+        self.last.update(zip(map(_UID, records), records, strict=True))
         self.bytes += bytes_of(records)
         if self.bytes > limit:
             self._make_room(limit)

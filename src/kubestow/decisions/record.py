@@ -2,8 +2,10 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -33,10 +35,6 @@ class Names:
     def size(self) -> int:
         """In bytes, with the order in which rows are searched, which lasts about as long."""
         return _NAME_BYTES * len(self.of_row)
-
-
-StepTaken = tuple[str, str, float, float]
-"""A step of a binding: step, plugin, and from when to when on the stopwatch."""
 
 
 class Shared(Protocol):
@@ -78,7 +76,8 @@ class Binding(Struct, gc=False):
     """What becomes of a pod that was placed; it goes on when the record is made."""
 
     state: str
-    steps: tuple[StepTaken, ...] = ()
+    steps: tuple[Any, ...] = ()
+    """Of one step after the other: step, plugin, and from when to when on the stopwatch."""
 
 
 class Record(Struct, gc=False):
@@ -134,13 +133,10 @@ class Record(Struct, gc=False):
 
 def bytes_of(records: Sequence[Record]) -> int:
     """How many bytes new records take, beyond what others share with them; from now on they hold it, too."""
-    size = sum([record.own_bytes for record in records])
-    shared: list[Shared | None] = [record.names for record in records]
-    shared += [record.refusals for record in records]
-    for part, count in Counter(shared).items():
-        if part is not None:
-            size += 0 if part.holders else part.size
-            part.holders += count
+    size: int = sum(map(_OWN_BYTES, records))
+    for part, count in Counter(_shared(records)).items():
+        size += 0 if part.holders else part.size
+        part.holders += count
     for chapter, count in Counter(_chapters(records)).items():
         chapter.holders += count
         size += chapter.bytes - chapter.counted
@@ -151,11 +147,9 @@ def bytes_of(records: Sequence[Record]) -> int:
 def let_go(record: Record) -> int:
     """Take from a record all that is about nodes; returns the bytes of what no other holds."""
     size = 0
-    shared: tuple[Shared | None, ...] = (record.names, record.refusals)
-    for part in shared:
-        if part is not None:
-            part.holders -= 1
-            size += 0 if part.holders else part.size
+    for part in _shared((record,)):
+        part.holders -= 1
+        size += 0 if part.holders else part.size
     for chapter in _chapters((record,)):
         chapter.holders -= 1
         if not chapter.holders:
@@ -165,9 +159,16 @@ def let_go(record: Record) -> int:
     return size
 
 
-def _chapters(records: Sequence[Record]) -> list[Growing]:
-    chapters: list[Growing] = [
-        layer[0] for record in records if record.trace is not None for layer in record.trace.layers
-    ]
-    chapters += [record.details.nominated.log for record in records if record.details.nominated is not None]
-    return chapters
+# Every record comes by here, dozens at a time, so the loops are not Python's.
+_OWN_BYTES, _NAMES, _REFUSALS = attrgetter("own_bytes"), attrgetter("names"), attrgetter("refusals")
+_TRACE, _LAYERS, _CHAPTER = attrgetter("trace"), attrgetter("layers"), itemgetter(0)
+_NOMINATED, _LOG = attrgetter("details.nominated"), attrgetter("log")
+
+
+def _shared(records: Sequence[Record]) -> Iterator[Shared]:
+    return filter(None, chain(map(_NAMES, records), map(_REFUSALS, records)))
+
+
+def _chapters(records: Sequence[Record]) -> Iterator[Growing]:
+    layers = chain.from_iterable(map(_LAYERS, filter(None, map(_TRACE, records))))
+    return chain(map(_CHAPTER, layers), map(_LOG, filter(None, map(_NOMINATED, records))))

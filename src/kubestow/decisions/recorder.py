@@ -40,6 +40,7 @@ from kubestow.queue.queued_pod import QueuedPod
 
 DEFAULT_BYTES = 128 * 1024 * 1024
 _TRACE_BYTES = 600
+_DRAFT_BYTES = RECORD_BYTES + _TRACE_BYTES
 _DETAILS_BYTES = 400
 _POD_BYTES = 3_000
 _MOST_MOVES = 8
@@ -134,31 +135,25 @@ class Recorder:
             del history[1:3]
 
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
+        made: Draft | Record | None = None
         if isinstance(outcome, Placed):
+            trace = outcome.trace
             outcome.binding = Binding(WAITING if outcome.waits else BINDING)
+            if trace is not None and trace.layers and outcome.feasible == outcome.evaluated:
+                evaluation: Evaluation = trace.evaluation
+                if not (trace.scores or evaluation.scores or trace.left is not None) and evaluation.nominated is None:
+                    # Nothing but what pods like it share.
+                    table = evaluation.cluster.nodes
+                    if table.layout != self._layout:
+                        self._follow(table)
+                    trace.evaluation = None
+                    made = (attempt, outcome, seconds, self._now(), trace, table.count, evaluation.skipped)
+        if made is None:
+            made = self._record(attempt, outcome, seconds)
+            if trace is not None:
+                self._note_trace(made, trace)
         new = self._new
-        if trace is None:
-            new.append(self._record(attempt, outcome, seconds))
-        else:
-            evaluation: Evaluation = trace.evaluation
-            table = evaluation.cluster.nodes
-            if table.layout != self._layout:
-                self._follow(table)
-                new = self._new
-            if (
-                # Nothing but what pods like it share.
-                trace.layers
-                and isinstance(outcome, Placed)
-                and len(trace.rows) == trace.searched  # type: ignore[arg-type]
-                and not (trace.scores or evaluation.scores or trace.left is not None)
-                and evaluation.nominated is None
-            ):
-                trace.evaluation = None
-                new.append((attempt, outcome, seconds, self._now(), trace, table.count, evaluation.skipped))
-            else:
-                record = self._record(attempt, outcome, seconds)
-                self._note_trace(record, trace)
-                new.append(record)
+        new.append(made)
         if len(new) >= _MADE_AT_ONCE or self.listeners:
             record = self._keep_new()
             for listener in self.listeners:
@@ -171,7 +166,7 @@ class Recorder:
 
     def step(self, placed: Placed, step: str, plugin: str, start: float) -> None:
         binding: Binding = placed.binding
-        binding.steps += ((step, plugin, start, self.stopwatch()),)
+        binding.steps += (step, plugin, start, self.stopwatch())
         if binding.state == WAITING:
             binding.state = BINDING
 
@@ -206,9 +201,9 @@ class Recorder:
                 draft.id = number
                 records.append(draft)
                 continue
-            attempt, placed, seconds, time, trace, node_count, skipped = draft
-            queued, info = attempt.queued, placed.pod
-            history, size, moves = queued.history, RECORD_BYTES + _TRACE_BYTES, 1
+            (queued, profile, _), placed, seconds, time, trace, node_count, skipped = draft
+            info, history, size, moves = placed.pod, queued.history, _DRAFT_BYTES, 1
+            evaluated = placed.evaluated
             if history is not None:
                 size, moves = size + HISTORY_BYTES, _moves(history)
             # Everything at once: setting a field later takes longer than giving it here.
@@ -218,9 +213,9 @@ class Recorder:
                     time,
                     seconds,
                     info.namespace,
-                    info.name,
+                    info.pod.metadata.name,
                     info.uid,
-                    attempt.profile.name,
+                    profile.name,
                     info.priority,
                     queued.attempts,
                     queued.timestamp,
@@ -230,8 +225,8 @@ class Recorder:
                     SCHEDULED,
                     size,
                     placed.node,
-                    placed.evaluated,
-                    placed.feasible,
+                    evaluated,
+                    evaluated,
                     placed.binding,
                     tuple(placed.waits) if placed.waits else (),
                     node_count,
@@ -288,7 +283,10 @@ class Recorder:
 
     def _note_trace(self, record: Record, trace: Trace) -> None:
         evaluation: Evaluation = trace.evaluation
-        record.names, record.node_count = self._names, evaluation.cluster.nodes.count
+        table = evaluation.cluster.nodes
+        if table.layout != self._layout:
+            self._follow(table)
+        record.names, record.node_count = self._names, table.count
         # Pods that share have the same set already.
         record.skipped = evaluation.skipped if trace.layers else self._shared_set(frozenset(evaluation.skipped))
         if evaluation.rejected is not None or evaluation.narrowed_by:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.ranking import NOT_STARTED
@@ -291,11 +292,11 @@ def _binding(record: Record, offset: float) -> schema.Binding | None:
     if binding is None:
         return None
     error = record.message if binding.state == FAILED else ""
-    last = len(binding.steps) - 1
-    steps = tuple(
-        schema.Step(
-            step, format_micro_time(start + offset), plugin, round(end - start, 6), error if number == last else ""
-        )
-        for number, (step, plugin, start, end) in enumerate(binding.steps)
-    )
-    return schema.Binding(binding.state, steps, tuple(record.waits), error)
+    taken = iter(binding.steps)
+    steps = [
+        schema.Step(step, format_micro_time(start + offset), plugin, round(end - start, 6))
+        for step, plugin, start, end in zip(taken, taken, taken, taken, strict=True)
+    ]
+    if steps:
+        steps[-1] = replace(steps[-1], error=error)
+    return schema.Binding(binding.state, tuple(steps), tuple(record.waits), error)
