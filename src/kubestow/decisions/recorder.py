@@ -201,8 +201,9 @@ class Recorder:
                 draft.id = number
                 records.append(draft)
                 continue
-            (queued, profile, _), placed, seconds, time, trace, node_count, skipped = draft
-            info, history, size, moves = placed.pod, queued.history, _DRAFT_BYTES, 1
+            attempt, placed, seconds, time, trace, node_count, skipped = draft
+            queued, info = attempt.queued, placed.pod
+            history, size, moves = queued.history, _DRAFT_BYTES, 1
             evaluated = placed.evaluated
             if history is not None:
                 size, moves = size + HISTORY_BYTES, _moves(history)
@@ -215,7 +216,7 @@ class Recorder:
                     info.namespace,
                     info.pod.metadata.name,
                     info.uid,
-                    profile.name,
+                    attempt.profile.name,
                     info.priority,
                     queued.attempts,
                     queued.timestamp,
