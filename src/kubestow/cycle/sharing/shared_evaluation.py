@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set

@@ -8,7 +8,6 @@ requests, those are asked that look at what pods add up to.
 from collections.abc import Hashable
 
 import msgspec
-
 from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
