@@ -15,8 +15,9 @@ from kubestow.client.tls import ResumingContext, TlsContexts
 from kubestow.model.failures import ConnectError
 
 CONNECT_SECONDS = 10.0
-_TICKET_SECONDS = 0.004
-_TICKET_LOOKS = 8
+_TICKET_SECONDS = 0.05
+"""How long others wait for the first connection's ticket."""
+_TICKET_LOOKS = 12
 # A peer that vanished without a word is noticed by the kernel after about a minute.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
@@ -72,8 +73,8 @@ class Dialer:
         self._largest_answer = largest_answer
         self._context: ResumingContext | None = None
         """With which a connection was opened last."""
-        self._looks = 0
-        """How often one still looks whether its sessions can be resumed."""
+        self._patient_until = 0.0
+        """Until when others wait for what it takes to resume its session."""
 
     async def __call__(self, deadline: float) -> Connection:
         endpoint = self._endpoint
@@ -95,11 +96,12 @@ class Dialer:
     async def _wait_for_ticket(self, context: ResumingContext) -> None:
         """Many connections are opened when all begins: let the first one's handshake shorten those of the others."""
         if context is not self._context:
-            self._context, self._looks = context, _TICKET_LOOKS
+            self._context, self._patient_until = context, self._loop.time() + _TICKET_SECONDS
             return
-        while self._looks > 0 and not context.can_resume():
-            await asyncio.sleep(_TICKET_SECONDS)
-            self._looks -= 1
+        for _ in range(_TICKET_LOOKS):
+            if self._loop.time() >= self._patient_until or context.can_resume():
+                break
+            await asyncio.sleep(_TICKET_SECONDS / _TICKET_LOOKS)
 
     def _new_connection(self) -> Connection:
         return Connection(self._loop, self._largest_answer)
