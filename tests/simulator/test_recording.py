@@ -108,11 +108,13 @@ def test_what_refers_to_a_name_is_hashed_like_it() -> None:
     """Hostnames in labels and affinity too, or pods would look for nodes that are not there."""
     hasher = Hasher(b"salt")
     tree = {"metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1", "tier": "n1"}},
-            "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}]}  # fmt: skip
+            "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}],
+            "status": {"addresses": [{"type": "Hostname", "address": "n1"}]}}  # fmt: skip
     found = hasher.hashed(tree)
     word = hasher.word("n1")
     assert found["metadata"] == {"name": word, "labels": {"kubernetes.io/hostname": word, "tier": "n1"}}
     assert found["matchExpressions"][0]["values"] == [word]
+    assert found["status"]["addresses"] == [{"type": "Hostname", "address": word}]
 
 
 def test_scrubbing_leaves_what_scheduling_needs() -> None:

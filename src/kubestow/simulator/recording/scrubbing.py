@@ -12,7 +12,7 @@ _ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 _NAMES = frozenset(
     {
         *("name", "generateName", "namespace", "nodeName", "nominatedNodeName", "claimName", "volumeName", "image"),
-        *("hostname", "serviceAccount", "serviceAccountName", "storageClassName", "deviceClassName", "pool"),
+        *("address", "hostname", "serviceAccount", "serviceAccountName", "storageClassName", "deviceClassName", "pool"),
         *("resourceClaimName", "resourceClaimTemplateName", "volumesAttached", "attachedVolume"),
     }
 )

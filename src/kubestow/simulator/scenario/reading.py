@@ -254,6 +254,8 @@ def _value(node: Any, key: str) -> tuple[Any, Any] | None:
 
 def _wrong(spec: Spec) -> Iterator[_ProblemError]:
     yield from _spans(msgspec.to_builtins(spec), "")
+    if spec.sample is not None and _is_nothing(spec.sample):
+        yield _ProblemError("sample", "must be more than nothing")
     for index, group in enumerate(spec.nodes):
         yield from _wrong_group(group, f"nodes[{index}]")
     for index, scaled in enumerate(spec.nodeGroups):
@@ -304,6 +306,13 @@ def _span(value: Any, path: str) -> Iterator[_ProblemError]:
         yield _ProblemError(path, str(error))
 
 
+def _is_nothing(value: Span) -> bool:
+    try:
+        return seconds(value) == 0
+    except ValueError:
+        return False  # told as no duration
+
+
 def _wrong_group(group: description.Group, path: str) -> Iterator[_ProblemError]:
     if group.count < 0:
         yield _ProblemError(f"{path}.count", "must not be negative")
@@ -311,7 +320,8 @@ def _wrong_group(group: description.Group, path: str) -> Iterator[_ProblemError]
         yield _ProblemError(f"{path}.name", "needs {} for the number, as in small-{}")
     for name, amount in {"cpu": group.cpu, "memory": group.memory, "storage": group.storage, **group.resources}.items():
         try:
-            quantity.nano(amount)
+            if quantity.nano(amount) < 0:
+                yield _ProblemError(f"{path}.{name}", "must not be negative")
         except quantity.QuantityError as error:
             yield _ProblemError(f"{path}.{name}", str(error))
 
@@ -321,7 +331,7 @@ def _wrong_arrival(arrival: Arrival, path: str) -> Iterator[_ProblemError]:
         yield _ProblemError(path, "needs either a pod or an object")
     if sum(one is not None for one in (arrival.times, arrival.poisson, arrival.trace)) != 1:
         yield _ProblemError(path, "needs one of times, poisson and trace")
-    if arrival.poisson is not None and arrival.poisson.every in (0, "0", "0s"):
+    if arrival.poisson is not None and _is_nothing(arrival.poisson.every):
         yield _ProblemError(f"{path}.poisson.every", "must be more than nothing")
     if arrival.poisson is not None and arrival.until is None and arrival.count is None:
         yield _ProblemError(path, "needs until or count: chance alone never ends")
