@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from client.doubles import SkewedClock
 from client.virtualtime import run
 from integration.cluster import node, pod, priority_class, running_cluster, running_scheduler
-from kubestow.cli import main
+from kubestow.cli import main, record
 from kubestow.objects import ObjectsError
 from kubestow.simulator.recording import files, following
 from kubestow.simulator.recording.files import RecordingWriter
@@ -115,6 +115,14 @@ def test_what_refers_to_a_name_is_hashed_like_it() -> None:
     assert found["metadata"] == {"name": word, "labels": {"kubernetes.io/hostname": word, "tier": "n1"}}
     assert found["matchExpressions"][0]["values"] == [word]
     assert found["status"]["addresses"] == [{"type": "Hostname", "address": word}]
+
+
+def test_a_recording_with_hashed_names_is_not_continued(tmp_path: Path) -> None:
+    """Its names would be other ones from then on."""
+    (tmp_path / "rec.gz").write_bytes(b"anything")
+    done = CliRunner().invoke(record.command, [str(tmp_path / "rec.gz"), "--hash-names"])
+    assert done.exit_code == 2
+    assert "rec.gz exists, and the hashes in it would be others: name a new file" in done.output
 
 
 def test_scrubbing_leaves_what_scheduling_needs() -> None:

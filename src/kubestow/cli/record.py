@@ -19,6 +19,9 @@ def command(file: Path, kubeconfig: str, hash_names: bool) -> None:
     Only watches are made, so rights to get, list and watch are enough. Environment, commands and arguments of
     containers are never stored, nor are Secrets and ConfigMaps. `kubestow replay FILE` runs what was recorded again.
     """
+    if hash_names and file.exists() and file.stat().st_size:
+        # Every run has a salt of its own, which is kept nowhere.
+        raise click.UsageError(f"--hash-names: {file} exists, and the hashes in it would be others: name a new file")
     # Imported only now: help and usage errors must not pay for a client.
     from kubestow.client.errors import CredentialsError
     from kubestow.client.kubeconfig import find_access
