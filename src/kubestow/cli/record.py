@@ -12,7 +12,7 @@ import click
 @click.command("record", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
-@click.option("--hash-names", is_flag=True, help="Replace names of objects, containers and images by hashes.")
+@click.option("--hash-names", is_flag=True, help="Replace names by hashes; into a new file.")
 def command(file: Path, kubeconfig: str, hash_names: bool) -> None:
     """Record a live cluster until Ctrl-C; an existing recording is continued.
 

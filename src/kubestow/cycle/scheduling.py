@@ -246,12 +246,8 @@ class SchedulingCycles:
 
     def _is_still_good(self, evaluation: Evaluation, judge: Judge, nominated: int) -> Conversation[bool]:
         """Whether the nominated node will do."""
-        caller, start, passes, status = (
-            evaluation.profile.caller,
-            evaluation.profile.caller.started(),
-            False,
-            Code.ERROR,
-        )
+        caller, status = evaluation.profile.caller, Code.ERROR
+        start = caller.started()
         try:
             passes = judge.passes(nominated)
             status = Code.SUCCESS
@@ -267,7 +263,8 @@ class SchedulingCycles:
 
     def _filter(self, evaluation: Evaluation, judge: Judge, search: Search, explain: bool) -> tuple[IntArray, int]:
         """As many rows that pass as are enough, and how many were looked at."""
-        caller, start, status = evaluation.profile.caller, evaluation.profile.caller.started(), Code.ERROR
+        caller, status = evaluation.profile.caller, Code.ERROR
+        start = caller.started()
         try:
             rows, searched = first_passing(judge.passing, search.order, search.enough)
             if explain and not len(rows):
