@@ -76,12 +76,13 @@ clean: ## remove what the other targets made
 $(VENV)/bin/python: | $(if $(filter .tools/%,$(UV)),.tools/bin/uv)
 	$(UV) venv -q --python $(PYTHON) $(VENV)
 
+# What runs is compiled here, so that no start has to where bytecode may not be written.
 $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/bin/python
-	$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements/run.txt
+	$(UV) pip install -q --python $(BIN)/python --compile-bytecode --require-hashes -r requirements/run.txt
 	$(UV) pip install -q --python $(BIN)/python --no-deps -e .
+	$(BIN)/python -m compileall -q -j 0 src
 	touch $@
 
-$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 	$(UV) pip install -q --python $(BIN)/python --require-hashes -r requirements/dev.txt
-	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
-	touch $@ $(VENV)/.run
+	touch $@
