@@ -13,8 +13,10 @@ from kubestow.model.failures import TimedOutError
 
 IDLE_SECONDS = 90.0
 AGE_SECONDS = 600.0
+LEISURE_SECONDS = 10.0
+"""For so long, requests that let others go first get a turn only when nobody else wants it."""
 _LEISURELY_TURNS = 8
-"""One turn in so many is for requests that let others go first."""
+"""After that one turn in so many is theirs."""
 
 Dial = Callable[[float], Awaitable[Connection]]
 """Opens a connection before a deadline (loop time) or raises ConnectError."""
@@ -49,6 +51,7 @@ class Pool:
         self._busy: set[Connection] = set()
         self._queue: deque[_Waiting] = deque()
         self._leisurely: deque[_Waiting] = deque()
+        self._at_leisure_since = 0.0
         self._turns = 0
         self._impatient: asyncio.TimerHandle | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -100,7 +103,7 @@ class Pool:
     async def exchange(self, message: Sequence[bytes], deadline: float, *, leisurely: bool = False) -> Response:
         """Send a request when there is room for it, and return the answer; raises TransportError.
 
-        A leisurely one lets others go first, but for one turn in eight.
+        A leisurely one lets others go first, for LEISURE_SECONDS always and then but for one turn in eight.
         """
         if self._room > 0:
             self._room -= 1
@@ -121,6 +124,8 @@ class Pool:
 
     async def _wait(self, waiting: "_Waiting", leisurely: bool) -> Response:
         """The answer to a request that had to wait; _YOUR_TURN if it has room, but nobody left a connection."""
+        if leisurely and not self._leisurely:
+            self._at_leisure_since = self._loop.time()
         (self._leisurely if leisurely else self._queue).append(waiting)
         self._look_at(waiting.deadline)
         answer = waiting.answer
@@ -157,10 +162,14 @@ class Pool:
             self.put_back(connection)
 
     def _next(self) -> "_Waiting | None":
-        self._turns += 1
-        if self._leisurely and (not self._queue or self._turns % _LEISURELY_TURNS == 0):
+        if self._leisurely and (not self._queue or self._is_turn_of_leisurely()):
             return self._leisurely.popleft()
         return self._queue.popleft() if self._queue else None
+
+    def _is_turn_of_leisurely(self) -> bool:
+        self._turns += 1
+        is_turn = self._turns % _LEISURELY_TURNS == 0
+        return is_turn and self._loop.time() - self._at_leisure_since >= LEISURE_SECONDS
 
     def close_idle(self) -> None:
         """Drop what is not in use, e.g. because it was opened with a certificate that was replaced."""
