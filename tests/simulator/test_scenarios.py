@@ -291,6 +291,14 @@ def test_samples_of_a_long_run_are_few(write: Write) -> None:
     assert Prepared(read([write("duration: 4320h\nsample: 60s")])).sample == 60
 
 
+def test_samples_between_nanoseconds_end(write: Write) -> None:
+    """Three times 0.1 is more than 0.3, and a third of a second is no number of nanoseconds."""
+    for often in (0.1, 1 / 3):
+        done = running.run(Prepared(read([write(f"nodes: [{{}}]\nduration: 10s\nsample: {often}")])))
+        wanted = [round(often * number, 3) for number in range(1, round(10 / often) + 1)]
+        assert [one.time for one in done.measures.samples[1:]] == wanted
+
+
 def test_samples_are_written_as_parquet_too(tmp_path: Path) -> None:
     """With the rows and columns of samples.csv."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: pip install 'kubestow[parquet]'")

@@ -178,7 +178,8 @@ class Measures:
     def _sample(self, simulation: Simulation) -> None:
         if simulation is self._simulation:
             self.take_sample()
-            simulation.at((simulation.time // self._every + 1) * self._every, self._sample)
+            # A moment too early would be the same one again: three times 0.1 is more than 0.3.
+            simulation.at((int(simulation.time / self._every + 1e-6) + 1) * self._every, self._sample)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Measures":
         """A fork is not measured."""
