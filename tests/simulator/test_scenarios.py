@@ -171,6 +171,17 @@ events: [{at: 60s, fail: {labels: {topology.kubernetes.io/zone: a}}, lasts: 20m}
         assert {pod.spec.nodeName for pod in simulation.scheduled_pods()} == {"n0", "n1", "n2", "n3"}
 
 
+def test_a_pod_that_arrived_is_deleted_by_its_name(write: Write) -> None:
+    """As any other pod; which ones there are is known by the number behind the name."""
+    spec = f"""nodes: [{{}}]
+arrivals: [{{name: a, times: [1, 2], {POD}}}]
+events: [{{at: 10, delete: {{kind: Pod, name: a-1}}}}]
+"""
+    with _built(read([write(spec)])) as simulation:
+        simulation.run_for(60)
+        assert simulation.pod_names() == ["default/a-0"]
+
+
 def test_a_drain_waits_for_the_budget(write: Write) -> None:
     """Pods leave one by one, as their budget allows."""
     spec = """nodes: [{count: 2, name: "n{}", cpu: 4}]

@@ -173,9 +173,10 @@ class BulkPods:
             self.put_in_store([key for key in self._pods if key.startswith(prefix)])
 
     def put_in_store(self, keys: Any = None) -> None:
-        """Make ordinary objects of some, or of all."""
+        """Make ordinary objects of those that have these keys, or of all."""
         for key in list(self._pods if keys is None else keys):
-            self._put_in_store(key)
+            if key in self._pods:
+                self._put_in_store(key)
 
     def _put_in_store(self, key: str) -> None:
         one, pod = self._pods[key], self._plane.current[Pod, key]

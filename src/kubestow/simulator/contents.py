@@ -115,8 +115,8 @@ class Contents:
 
     def remove(self, kind: str, name: str, namespace: str = "default") -> None:
         """Have an object be gone at once, without grace and finalizers."""
-        resource = _kind(kind)
-        record = self._plane.store.get(resource.storage, namespace if resource.namespaced else "", name)
+        resource, where = self._where(kind, name, namespace)
+        record = self._plane.store.get(resource.storage, where, name)
         if record is not None:
             self._plane.store.delete(resource.storage, record)
 
@@ -124,13 +124,12 @@ class Contents:
         self, kind: str, name: str, alter: Callable[[Object], Any], namespace: str = "default", *, sub: str = ""
     ) -> None:
         """Have `alter` change an object; raises ObjectError if it is not there or may not be changed so."""
-        resource = _kind(kind)
+        resource, where = self._where(kind, name, namespace)
 
         def change(current: Object) -> Object:
             alter(current)
             return current
 
-        where = namespace if resource.namespaced else ""
         try:
             self._plane.writer.update(resource, where, name, change, Intent(), sub=sub)
         except ApiError as error:
@@ -138,8 +137,7 @@ class Contents:
 
     def delete(self, kind: str, name: str, namespace: str = "default", **options: Any) -> None:
         """Delete an object; `options` are those of DeleteOptions. Raises ObjectError if it is not there."""
-        resource = _kind(kind)
-        where = namespace if resource.namespaced else ""
+        resource, where = self._where(kind, name, namespace)
         try:
             self._plane.remover.delete(resource, where, name, DeleteOptions(**options), Intent())
         except ApiError as error:
@@ -147,9 +145,15 @@ class Contents:
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object | None:
         """An object, None if it is not there."""
-        resource = _kind(kind)
-        record = self._plane.store.get(resource.storage, namespace if resource.namespaced else "", name)
+        resource, where = self._where(kind, name, namespace)
+        record = self._plane.store.get(resource.storage, where, name)
         return None if record is None else record.object()
+
+    def _where(self, kind: str, name: str, namespace: str) -> tuple[Resource, str]:
+        """The resource and the namespace in which an object is stored, if there is one of that name."""
+        del name
+        resource = _kind(kind)
+        return resource, namespace if resource.namespaced else ""
 
     def objects(self, kind: str) -> Iterator[Object]:
         """All objects of a kind, oldest first."""

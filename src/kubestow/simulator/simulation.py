@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Self
 
+from kubestow.apiserver.resources import Resource
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.decisions.recorder import Recorder
 from kubestow.model.pod import Pod
@@ -124,6 +125,11 @@ class Simulation(Contents):
     def fork(self, **changes: Any) -> "Simulation":
         """Another simulation with the same objects, time and plans; `changes` are fields of Settings."""
         return Simulation(self.settings, of=self, **changes)
+
+    def _where(self, kind: str, name: str, namespace: str) -> tuple[Resource, str]:
+        if kind == "Pod":
+            self.bulk.put_in_store([f"{namespace}/{name}"])
+        return super()._where(kind, name, namespace)
 
     # Time
 
