@@ -1,6 +1,7 @@
 """Small clusters to simulate."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ from kubestow.apiserver.kubelets import description
 from kubestow.simulator import Simulation
 
 Object = dict[str, Any]
+Write = Callable[..., str]
+HEAD = "apiVersion: kubestow.dev/v1\nkind: Scenario\nspec:\n"
+POD = "pod: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}"
 
 
 def nodes(count: int, **fields: Any) -> list[Object]:
@@ -54,3 +58,15 @@ def simulate() -> Iterator[Callable[..., Simulation]]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """A file of a scenario; what is given is its spec."""
+
+    def make(spec: str, name: str = "s.yaml", *, head: str = HEAD) -> str:
+        path = tmp_path / name
+        path.write_text(head + "".join(f"  {line}\n" for line in spec.splitlines()))
+        return str(path)
+
+    return make

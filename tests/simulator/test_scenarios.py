@@ -1,9 +1,8 @@
-"""Scenarios: what is read from files, what happens in them, and what is said of files that are wrong."""
+"""Scenarios: what is read from files, and what happens in them."""
 
 import csv
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -11,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli import main
-from kubestow.objects import ObjectsError
 from kubestow.simulator import running
 from kubestow.simulator.measuring import Distribution
 from kubestow.simulator.results import as_json
@@ -19,24 +17,7 @@ from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.example import EXAMPLE
 from kubestow.simulator.scenario.reading import Scenario, read
 from kubestow.simulator.simulation import Simulation
-from simulator.conftest import deployment
-
-HEAD = "apiVersion: kubestow.dev/v1\nkind: Scenario\nspec:\n"
-POD = "pod: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}"
-
-Write = Callable[..., str]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """A file of a scenario; what is given is its spec."""
-
-    def make(spec: str, name: str = "s.yaml", *, head: str = HEAD) -> str:
-        path = tmp_path / name
-        path.write_text(head + "".join(f"  {line}\n" for line in spec.splitlines()))
-        return str(path)
-
-    return make
+from simulator.conftest import POD, Write, deployment
 
 
 def _built(scenario: Scenario) -> Simulation:
@@ -50,58 +31,6 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert done.results["seconds"] == 7200
     assert done.results["pods"]["bound"] > 100
     assert done.results["utilisation"]["nodes"]["max"] > 6
-
-
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        ("duratoin: 1h", r"s\.yaml: line 4: spec\.duratoin: is not a field that there is"),
-        ("duration: -5s", r"s\.yaml: line 4: spec\.duration: -5s is negative"),
-        ("duration: soon", r's\.yaml: line 4: spec\.duration: "soon" is not a duration'),
-        ("sample: 0ms", r"s\.yaml: line 4: spec\.sample: must be more than nothing"),
-        ("seed: x", r"s\.yaml: line 4: spec\.seed: expected `int`, got `str`"),
-        ("nodes:\n- count: 2\n  name: small", r"s\.yaml: line 6: spec\.nodes\[0\]\.name: needs \{\} for the number"),
-        ("nodes:\n- cpu: many", r"s\.yaml: line 5: spec\.nodes\[0\]\.cpu: "),
-        ("nodes:\n- memory: -1Gi", r"s\.yaml: line 5: spec\.nodes\[0\]\.memory: must not be negative"),
-        ("events:\n- at: 5s", r"s\.yaml: line 5: spec\.events\[0\]: needs one of fail, drain"),
-        ("events:\n- at: 5s\n  fail: {}", r"line 6: spec\.events\[0\]\.fail: needs one of names, labels and count"),
-        ("arrivals:\n- name: a\n  times: [1]", r"line 5: spec\.arrivals\[0\]: needs either a pod or an object"),
-        (f"arrivals:\n- name: a\n  {POD}\n  times: [1, -2]", r"line 7: .*\.times\[1\]: -2 is negative"),
-        (f"arrivals:\n- name: a\n  {POD}\n  poisson: {{every: 1}}", r"needs until or count"),
-        ("nodeGroups:\n- {name: g, template: {}, min: 5, max: 2}", r"nodeGroups\[0\]\.min: must be between"),
-        ("include: [nowhere.yaml]", r"(?s)line 4: spec\.include\[0\]: .*nowhere\.yaml: cannot be read"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_told_with_file_line_and_field(write: Write, spec: str, problem: str) -> None:
-    """Before anything runs."""
-    with pytest.raises(ObjectsError, match=problem):
-        read([write(spec)])
-
-
-def test_a_list_that_is_not_a_list_of_kubectl_is_told_as_such(write: Write) -> None:
-    """As jq makes it of kubectl's items."""
-    with pytest.raises(ObjectsError, match=r"s\.json.*: is a list; write what is in it as the items of a List"):
-        read([write("", "s.json", head='[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]')])
-
-
-def test_another_version_is_refused(write: Write) -> None:
-    """The message says which one is read."""
-    with pytest.raises(ObjectsError, match=r"line 1: apiVersion: is 'kubestow.dev/v9'; this program reads"):
-        read([write("seed: 1", head=HEAD.replace("/v1", "/v9"))])
-
-
-def test_a_file_that_was_cut_off_is_refused(write: Write) -> None:
-    """As is everything that is not YAML."""
-    with pytest.raises(ObjectsError, match=r"s\.yaml: not valid YAML: line "):
-        read([write("nodes: [{count: 1")])
-
-
-def test_an_object_that_the_api_refuses_is_named_with_its_place(tmp_path: Path) -> None:
-    """File, line of the document, object and field."""
-    path = tmp_path / "o.yaml"
-    path.write_text("# objects\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 7}\n")
-    with pytest.raises(ObjectsError, match=r"o\.yaml: line 3: Pod p: .*containers"):
-        build(read([str(path)]))
 
 
 def test_a_list_of_kubectl_is_simulated(tmp_path: Path) -> None:
@@ -319,23 +248,6 @@ def test_samples_are_written_as_parquet_too(tmp_path: Path) -> None:
     lines = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
     assert [{name: str(value) for name, value in row.items()} for row in rows] == lines
     assert len(lines) == 121
-
-
-def test_nothing_is_written_for_a_file_that_is_wrong(tmp_path: Path) -> None:
-    """One line for each problem, and no folder."""
-    (tmp_path / "s.yaml").write_text(HEAD + "  seed: x\n")
-    ran = CliRunner().invoke(main, ["simulate", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out")])
-    assert ran.exit_code == 1
-    assert ran.output.startswith("Error: ")
-    assert not (tmp_path / "out").exists()
-
-
-def test_nothing_is_left_of_a_run_that_fails(write: Write, tmp_path: Path) -> None:
-    """An event about a node that is not there is noticed only when it is due."""
-    spec = "duration: 5m\nevents: [{at: 1m, drain: {names: [missing]}}]"
-    ran = CliRunner().invoke(main, ["simulate", write(spec), "--out", str(tmp_path / "out")])
-    assert (ran.exit_code, list((tmp_path / "out").iterdir())) == (1, [])
-    assert "an event at 60 s is about a node that is not there: missing" in ran.output
 
 
 def test_an_interrupted_run_reports_what_ran(tmp_path: Path) -> None:

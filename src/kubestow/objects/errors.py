@@ -11,6 +11,10 @@ class ObjectsError(ValueError):
         super().__init__("\n".join(problems[:_TOLD] + more))
         self.problems = problems
 
+    def __reduce__(self) -> tuple[type["ObjectsError"], tuple[list[str]]]:
+        """Also between processes."""
+        return ObjectsError, (self.problems,)
+
 
 class DocumentError(ValueError):
     """One document that cannot be used; the message is one line that says where in it and why."""

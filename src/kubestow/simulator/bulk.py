@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from kubestow.apiserver.errors import already_exists
 from kubestow.apiserver.kubelets.lives import born
 from kubestow.apiserver.kubelets.scripts import PREFIX, Pace, Script
 from kubestow.apiserver.kubelets.statuses import Addresses, report_pod
@@ -90,6 +91,8 @@ class BulkPods:
             self._create_in_full(template, name, run_seconds)
             return
         key = f"{template.namespace}/{name}"
+        if key in self._pods or plane.store.get("pods", template.namespace, name) is not None:
+            raise already_exists("", "pods", name)
         meta = replace(
             template.pod.metadata,
             name=name,

@@ -15,15 +15,16 @@ Object = dict[str, Any]
 _FIRST = ("Namespace", "PriorityClass", "ResourceQuota", "LimitRange")
 _LEFT_OUT = frozenset({"Lease", "Event", "EndpointSlice", "Endpoints", "ControllerRevision"})
 """Kinds that the simulation has no use for, or makes anew."""
-_KINDS = {one.kind: one for one in BY_STORAGE.values()}
+KINDS = {one.kind: one for one in BY_STORAGE.values()}
 
 
 class ObjectError(ValueError):
     """An object that cannot be taken; the message names it and says why."""
 
-    def __init__(self, message: str, obj: Object | None = None) -> None:
+    def __init__(self, message: str, obj: Object | None = None, refusal: ApiError | None = None) -> None:
         super().__init__(message)
         self.object = obj
+        self.refusal = refusal
 
 
 def name_of(obj: Object) -> str:
@@ -54,7 +55,7 @@ class Contents:
                 else:
                     self._create(resource, obj)
             except ApiError as error:
-                raise ObjectError(f"{name_of(obj)}: {error.message}", obj) from None
+                raise ObjectError(f"{name_of(obj)}: {error.message}", obj, error) from None
 
     def _create(self, resource: Resource, obj: Object) -> None:
         namespace = self._namespace(resource, obj)
@@ -111,7 +112,7 @@ class Contents:
             try:
                 self._restore(resource, obj, self._plane.store.by_uid.keys())
             except ApiError as error:
-                raise ObjectError(f"{name_of(obj)}: {error.message}", obj) from None
+                raise ObjectError(f"{name_of(obj)}: {error.message}", obj, error) from None
 
     def remove(self, kind: str, name: str, namespace: str = "default") -> None:
         """Have an object be gone at once, without grace and finalizers."""
@@ -169,10 +170,16 @@ def _resource(obj: Object) -> Resource | None:
     return found if found is not None and found.stored else None
 
 
+def is_taken(obj: Object) -> bool:
+    """Whether an object is of a kind that has a part in a simulation."""
+    resource = _resource(obj)
+    return resource is not None and resource.kind not in _LEFT_OUT
+
+
 def _kind(kind: str) -> Resource:
-    if kind not in _KINDS:
+    if kind not in KINDS:
         raise ObjectError(f"there is no kind {kind}; kinds are written as in manifests, such as Pod or Deployment")
-    return _KINDS[kind]
+    return KINDS[kind]
 
 
 def _copied(obj: Any) -> Any:

@@ -51,6 +51,7 @@ def html(results: dict[str, Any], measures: Measures, plugin_seconds: dict[str, 
     parts = [
         f"<h1>{title}</h1>",
         *(f"<p>{escaping.escape(line)}</p>" for line in summary(results)[:1]),
+        *(f"<p>Note: {escaping.escape(note)}</p>" for note in results["notes"]),
         _cards(cards),
         "<h2>Utilisation: requested share of what nodes have</h2>",
         _lines(times, use, percent=True),

@@ -6,7 +6,7 @@ It holds nothing that depends on the machine, so the same inputs, seed and versi
 import csv
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +24,7 @@ _LISTED = 20
 def results(simulation: Simulation, measures: Measures, *, complete: bool = True) -> dict[str, Any]:
     """The tree; `complete` is False for a run that was broken off."""
     waiting = simulation.pending_pods()
+    no_node = [] if any(one.nodes for one in measures.samples) else ["There was no node at any time."]
     return {
         "version": VERSION,
         "kubestow": __version__,
@@ -37,6 +38,7 @@ def results(simulation: Simulation, measures: Measures, *, complete: bool = True
         "utilisation": _utilisation(measures.samples),
         "pluginEvaluations": _evaluations(simulation),
         "pending": [{"pod": pod.key, "message": _message(pod)} for pod in waiting[:_LISTED]],
+        "notes": simulation.notes + no_node,
     }
 
 
@@ -85,11 +87,10 @@ def summary(tree: dict[str, Any]) -> list[str]:
             f"Requested on average: {use['cpu']['mean']:.0%} of CPU, {use['memory']['mean']:.0%} of memory, "
             f"on {use['nodes']['mean']:.4g} nodes; fragmentation {use['fragmentation']['mean']:.0%}."
         )
-    if use and not use["nodes"]["max"]:
-        lines.append("There was no node at any time.")
     lines += [f"  {one['pod']}: {one['message'] or 'was not tried yet'}" for one in tree["pending"][:5]]
     if pods["pending"] > 5:
         lines.append(f"  ... and {pods['pending'] - 5} more that wait")
+    lines += [f"Note: {note}" for note in tree["notes"]]
     return lines
 
 
@@ -129,6 +130,20 @@ def as_parquet(samples: list[Sample]) -> bytes | None:
     output = pa.BufferOutputStream()
     pq.write_table(table, output)
     return bytes(output.getvalue())
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """Make a folder; those that are still empty are gone again if what is to be written there fails."""
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for one in new:
+                one.rmdir()
+        raise
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.simulator import report
 from kubestow.simulator.decision_lines import NODES, RECORD_BYTES, DecisionLines
 from kubestow.simulator.measuring import Measures
-from kubestow.simulator.results import as_csv, as_json, as_parquet, results, whole, write_whole
+from kubestow.simulator.results import as_csv, as_json, as_parquet, made, results, whole, write_whole
 from kubestow.simulator.simulation import Simulation
 
 Progress = Callable[[float, float, int], None]
@@ -70,12 +70,12 @@ def run(
             return _run(source, simulation, progress)
     with source.simulation(**settings, record_bytes=RECORD_BYTES) as simulation, _seldom_collecting():
         assert simulation.decisions is not None
-        out.mkdir(parents=True, exist_ok=True)
-        with whole(out / DECISIONS) as file, nullcontext() if watching is None else watching(simulation):
-            decisions = DecisionLines(simulation.decisions, file.write, decision_nodes)
-            done = _run(source, simulation, progress)
-            decisions.finish()
-    write(done, out, name)
+        with made(out):
+            with whole(out / DECISIONS) as file, nullcontext() if watching is None else watching(simulation):
+                decisions = DecisionLines(simulation.decisions, file.write, decision_nodes)
+                done = _run(source, simulation, progress)
+                decisions.finish()
+            write(done, out, name)
     return done
 
 

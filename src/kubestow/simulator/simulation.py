@@ -66,6 +66,8 @@ class Simulation(Contents):
         """Told what the scheduler decided about a pod."""
         self.decisions = Recorder(loop.clock, settings.record_bytes) if settings.record_bytes else None
         """What was decided, and why."""
+        self.notes: list[str] = []
+        """What is no mistake, but maybe not what was meant."""
         self.timeline: Timeline[Action] = Timeline() if of is None else of.timeline.copied()
         """What is planned; `at` adds to it."""
         self._timer: Handle | None = None

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from kubestow.simulator.bulk import Template
-from kubestow.simulator.contents import ObjectError, name_of
-from kubestow.simulator.scenario.format import Arrival, Distribution, Object, Span
-from kubestow.simulator.scenario.reading import seconds
+from kubestow.simulator.scenario import traces
+from kubestow.simulator.scenario.format import Arrival, Distribution, Object, Span, seconds
+from kubestow.simulator.scenario.places import Place
+from kubestow.simulator.scenario.traces import Row
 from kubestow.simulator.simulation import Simulation
-
-Row = dict[str, str]
-
 
 Draw = Callable[[random.Random], float]
 
@@ -39,11 +37,12 @@ class Stream:
     """One entry of `arrivals`; an action that plans its next turn."""
 
     def __init__(
-        self, arrival: Arrival, rows: list[Row], seed: int, default_run: float, simulation: Simulation
+        self, arrival: Arrival, place: Place, rows: list[Row], seed: int, default_run: float, simulation: Simulation
     ) -> None:
-        """Raises ObjectError for a pod that the API server would refuse."""
+        """Raises ObjectsError for a pod that the API server would refuse."""
         self._arrival = arrival
-        self._rows = sorted(rows, key=_at)
+        self._place = place.at("object" if arrival.pod is None else "pod")
+        self._rows = sorted(rows, key=traces.at)
         self._times = sorted(seconds(one) for one in arrival.times or ())
         self._chance = random.Random(f"{seed}/arrivals/{arrival.name}")
         self._draw = drawing(arrival.run, default_run)
@@ -53,8 +52,9 @@ class Stream:
         self._rate = 0.0 if arrival.poisson is None else 1.0 / seconds(arrival.poisson.every)
         self._templates: dict[tuple[str, str], Template] = {}
         if arrival.pod is not None:
-            simulation.ensure_namespace(arrival.namespace)
-            self._template(simulation, {})
+            with self._place.blamed():
+                simulation.ensure_namespace(arrival.namespace)
+                self._template(simulation, {})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Stream":
         """A stream with a state of its own; what it reads is shared."""
@@ -71,7 +71,7 @@ class Stream:
         if arrival.poisson is not None:
             self._at += self._chance.expovariate(self._rate)
         elif number < len(self._rows):
-            self._at = self._begin + _at(self._rows[number])
+            self._at = self._begin + traces.at(self._rows[number])
         elif number < len(self._times):
             self._at = self._begin + self._times[number]
         else:
@@ -83,27 +83,21 @@ class Stream:
         row: Row = self._rows[self._number] if self._rows else {}
         name = row.get("name") or f"{self._arrival.name}-{self._number}"
         self._number += 1
-        if self._arrival.pod is not None:
-            run = seconds(_span(row["run"])) if row.get("run") else self._draw(self._chance)
-            simulation.bulk.create(self._template(simulation, row), name, run)
-        else:
-            assert self._arrival.object is not None
-            metadata = {**self._arrival.object.get("metadata", {}), "name": name, "namespace": self._arrival.namespace}
-            simulation.add({**self._arrival.object, "metadata": metadata})
+        with self._place.blamed():
+            if self._arrival.pod is not None:
+                run = traces.span(row["run"]) if row.get("run") else self._draw(self._chance)
+                simulation.bulk.create(self._template(simulation, row), name, run)
+            else:
+                obj = self._arrival.object or {}
+                metadata = {**obj.get("metadata", {}), "name": name, "namespace": self._arrival.namespace}
+                simulation.add({**obj, "metadata": metadata})
         self.plan(simulation)
 
     def _template(self, simulation: Simulation, row: Row) -> Template:
         size = (row.get("cpu") or "", row.get("memory") or "")
         if size not in self._templates:
             pod = _sized(self._arrival.pod or {}, dict(zip(("cpu", "memory"), size, strict=True)))
-            try:
-                self._templates[size] = Template(
-                    simulation.plane, simulation.settings.pace, pod, self._arrival.namespace
-                )
-            except Exception as error:
-                raise ObjectError(
-                    f"arrivals {self._arrival.name}: {name_of({'kind': 'Pod', **pod})}: {error}"
-                ) from None
+            self._templates[size] = Template(simulation.plane, simulation.settings.pace, pod, self._arrival.namespace)
         return self._templates[size]
 
 
@@ -116,14 +110,3 @@ def _sized(pod: Object, amounts: dict[str, str]) -> Object:
     if asked and containers:
         containers[0].setdefault("resources", {}).setdefault("requests", {}).update(asked)
     return pod
-
-
-def _span(text: str) -> Span:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _at(row: Row) -> float:
-    return seconds(_span(row["at"]))

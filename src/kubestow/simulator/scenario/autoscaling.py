@@ -20,8 +20,8 @@ from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.offline.harness import SchedulerHarness
 from kubestow.plugin.loading import PluginCollection
-from kubestow.simulator.scenario.format import NodeGroup
-from kubestow.simulator.scenario.reading import seconds
+from kubestow.simulator.scenario.format import NodeGroup, seconds
+from kubestow.simulator.scenario.places import Place
 from kubestow.simulator.settings import Settings
 from kubestow.simulator.simulation import Simulation
 
@@ -33,8 +33,9 @@ _MOST_AT_ONCE = 100
 class Autoscaler:
     """One group; an action that plans its next turn."""
 
-    def __init__(self, group: NodeGroup) -> None:
+    def __init__(self, group: NodeGroup, place: Place) -> None:
         self._group = group
+        self._place = place
         self._number = 0
         self._coming = 0
         self._empty_since: dict[str, float] = {}
@@ -47,7 +48,7 @@ class Autoscaler:
         return other
 
     def start(self, simulation: Simulation) -> None:
-        """Have the smallest number of nodes, and look after it from now on."""
+        """Have the smallest number of nodes, and look after it from now on; raises ObjectsError."""
         for _ in range(self._group.min):
             self._add(simulation)
         simulation.at(simulation.time + _SCAN_SECONDS, self)
@@ -87,7 +88,8 @@ class Autoscaler:
         return {"apiVersion": "v1", "kind": "Node", **node}
 
     def _add(self, simulation: Simulation) -> None:
-        simulation.add(self._node(self._number))
+        with self._place.blamed():
+            simulation.add(self._node(self._number))
         self._number += 1
 
     def _needed(self, settings: Settings, waiting: list[Pod]) -> int:

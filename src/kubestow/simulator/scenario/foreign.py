@@ -44,6 +44,8 @@ class Planned(NamedTuple):
     op: str
     """apply, patch or delete."""
     object: Object
+    place: str = ""
+    """The file, and where in it."""
 
 
 class ForeignError(ValueError):

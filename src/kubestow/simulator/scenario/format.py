@@ -1,16 +1,28 @@
 """The fields of a Scenario. Durations are seconds, or text as in `1h30m` and `200ms`; they are checked when read."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from kubestow.apiserver.kubelets.description import Group
+from kubestow.config.durations import Duration
 
 API_VERSION, KIND = "kubestow.dev/v1", "Scenario"
 
 Span = str | int | float
 """A duration."""
+Count = Annotated[int, Meta(ge=0)]
+AtLeastOne = Annotated[int, Meta(ge=1)]
 Object = dict[str, Any]
+
+
+def seconds(span: Span) -> float:
+    """A duration in seconds; raises ValueError."""
+    found = Duration.parse(span).seconds if isinstance(span, str) else float(span)
+    if found < 0:
+        raise ValueError(f"{span} is negative; time does not go back")
+    return found
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,7 +56,7 @@ class Lognormal(_Strict):
     """Most are about the median, a few take far longer."""
 
     median: Span
-    sigma: float
+    sigma: Annotated[float, Meta(ge=0)]
 
 
 class Distribution(_Strict):
@@ -54,7 +66,7 @@ class Distribution(_Strict):
     """The mean."""
     uniform: Uniform | None = None
     lognormal: Lognormal | None = None
-    choice: list[Span] | None = None
+    choice: Annotated[list[Span], Meta(min_length=1)] | None = None
 
 
 class Poisson(_Strict):
@@ -74,23 +86,23 @@ class Arrival(_Strict, kw_only=True):
     """Metadata and spec of a pod; its restartPolicy is Never if it does not say."""
     object: Object | None = None
     """Any other manifest, such as a Job; `run` does not apply to it."""
-    times: list[Span] | None = None
+    times: Annotated[list[Span], Meta(min_length=1)] | None = None
     poisson: Poisson | None = None
     trace: str | None = None
     """A CSV file with a column `at`, and `run`, `cpu`, `memory` if they differ from the pod's."""
     run: Span | Distribution | None = None
     begin: Span = 0
     until: Span | None = None
-    count: int | None = None
+    count: AtLeastOne | None = None
     """At most so many."""
 
 
 class Nodes(_Strict):
     """Which nodes: by name, by label, or so many of all, chosen by chance."""
 
-    names: list[str] | None = None
+    names: Annotated[list[str], Meta(min_length=1)] | None = None
     labels: dict[str, str] | None = None
-    count: int | None = None
+    count: AtLeastOne | None = None
 
 
 class Scale(_Strict):
@@ -98,7 +110,7 @@ class Scale(_Strict):
 
     kind: str
     name: str
-    replicas: int
+    replicas: Count
     namespace: str = "default"
 
 
@@ -134,8 +146,8 @@ class NodeGroup(_Strict, kw_only=True):
 
     name: str
     template: Group
-    min: int = 0
-    max: int = 10
+    min: Count = 0
+    max: Count = 10
     delay: Span = 120
     """From the wish for a node until it is there."""
     idle: Span = 600

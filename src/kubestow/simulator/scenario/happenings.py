@@ -8,9 +8,12 @@ from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.resources import BY_KIND
 from kubestow.model.node import Node
+from kubestow.objects import ObjectsError
 from kubestow.simulator.contents import ObjectError
-from kubestow.simulator.scenario.format import Event, Nodes, Object
-from kubestow.simulator.scenario.reading import seconds
+from kubestow.simulator.results import span
+from kubestow.simulator.scenario.foreign import Planned
+from kubestow.simulator.scenario.format import Event, Nodes, Object, seconds
+from kubestow.simulator.scenario.places import Place
 from kubestow.simulator.simulation import Action, Simulation
 
 READY = "kubestow.dev/ready"
@@ -18,29 +21,39 @@ _DRAIN_RETRY_SECONDS = 5.0
 """As `kubectl drain` does where a budget has nothing left to give."""
 
 
-def plan(event: Event, index: int, seed: int, simulation: Simulation) -> None:
+def plan(event: Event, place: Place, seed: str, simulation: Simulation) -> None:
     """Have an event happen when its time comes."""
-    simulation.at(seconds(event.at), partial(_happen, event, f"{seed}/events/{index}"))
+    simulation.at(seconds(event.at), partial(_happen, event, place, seed))
 
 
-def _happen(event: Event, seed: str, simulation: Simulation) -> None:
+def _happen(event: Event, place: Place, seed: str, simulation: Simulation) -> None:
     for name, act, undo in _NODE_ACTIONS:
         chosen: Nodes | None = getattr(event, name)
         if chosen is not None:
-            names = _chosen(chosen, seed, simulation)
+            names = _chosen(chosen, place.at(name), seed, simulation)
             for node in names:
                 act(simulation, node)
             if event.lasts is not None and undo is not None:
                 simulation.at(simulation.time + seconds(event.lasts), partial(_to_each, undo, names))
+    for field, target in (("scale", event.scale), ("delete", event.delete)):
+        if target is not None and simulation.get(target.kind, target.name, target.namespace) is None:
+            raise _missing(place.at(f"{field}.name"), f"{target.kind} {target.namespace}/{target.name}", simulation)
     if event.scale is not None:
         wanted = event.scale
-        simulation.update(
-            wanted.kind, wanted.name, lambda one: one["spec"].update(replicas=wanted.replicas), wanted.namespace
-        )
-    for obj in event.apply or ():
-        apply(simulation, obj)
+        with place.at("scale").blamed():
+            simulation.update(
+                wanted.kind, wanted.name, lambda one: one["spec"].update(replicas=wanted.replicas), wanted.namespace
+            )
     if event.delete is not None:
-        simulation.delete(event.delete.kind, event.delete.name, event.delete.namespace)
+        with place.at("delete").blamed():
+            simulation.delete(event.delete.kind, event.delete.name, event.delete.namespace)
+    for index, obj in enumerate(event.apply or ()):
+        with place.at(f"apply[{index}]").blamed():
+            apply(simulation, obj)
+
+
+def _missing(place: Place, what: str, simulation: Simulation) -> ObjectsError:
+    return ObjectsError([place.told(f"there is no {what} at {span(simulation.time)}")])
 
 
 def apply(simulation: Simulation, obj: Object) -> None:
@@ -60,8 +73,15 @@ def apply(simulation: Simulation, obj: Object) -> None:
     simulation.update(kind, name, alter, namespace)
 
 
-def change(op: str, obj: Object, simulation: Simulation) -> None:
+def change(planned: Planned, simulation: Simulation) -> None:
     """What a file of another tool says happens; what is about an object that is not there is left alone."""
+    try:
+        _change(planned.op, planned.object, simulation)
+    except ObjectError as error:
+        raise ObjectsError([f"{planned.place}: {error}"]) from None
+
+
+def _change(op: str, obj: Object, simulation: Simulation) -> None:
     metadata = obj.get("metadata", {})
     kind, name, namespace = str(obj.get("kind")), metadata.get("name", ""), metadata.get("namespace", "default")
     if (obj.get("apiVersion"), kind) not in BY_KIND:
@@ -91,17 +111,25 @@ def _to_each(act: Callable[[Simulation, str], None], names: list[str], simulatio
             act(simulation, name)
 
 
-def _chosen(nodes: Nodes, seed: str, simulation: Simulation) -> list[str]:
+def _chosen(nodes: Nodes, place: Place, seed: str, simulation: Simulation) -> list[str]:
     present: dict[str, Node] = {key: obj for (kind, key), obj in simulation.plane.current.items() if kind is Node}
     if nodes.names is not None:
-        missing = [name for name in nodes.names if name not in present]
-        if missing:
-            raise ObjectError(f"an event at {simulation.time:g} s is about a node that is not there: {missing[0]}")
+        for index, name in enumerate(nodes.names):
+            if name not in present:
+                raise _missing(place.at(f"names[{index}]"), f"Node {name}", simulation)
         return nodes.names
     if nodes.labels is not None:
         wanted = nodes.labels.items()
-        return [name for name, node in present.items() if wanted <= node.metadata.labels.items()]
-    return random.Random(seed).sample(list(present), min(nodes.count or 0, len(present)))
+        found = [name for name, node in present.items() if wanted <= node.metadata.labels.items()]
+        if not found:
+            said = f"no node had these labels at {span(simulation.time)}, so nothing happened"
+            simulation.notes.append(place.at("labels").told(said))
+        return found
+    count = nodes.count or 0
+    if count > len(present):
+        said = f"there were only {len(present)} nodes at {span(simulation.time)}"
+        simulation.notes.append(place.at("count").told(said))
+    return random.Random(seed).sample(list(present), min(count, len(present)))
 
 
 def _say(simulation: Simulation, node: str, ready: str) -> None:

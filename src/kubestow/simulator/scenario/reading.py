@@ -1,34 +1,24 @@
 """Files to a `Scenario`: all objects, and the one document of kind Scenario, if there is any.
 
-Everything is read and checked before anything is simulated. Each problem is a line with file, line and field; the line
-of a field is looked up only then, in the text that was read.
+Everything is read and checked before anything is simulated. Each problem is a line with file, line and field.
 """
 
-import csv
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
-from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.resources import BY_KIND
-from kubestow.config.durations import Duration
-from kubestow.model import quantity
 from kubestow.objects import ObjectsError
 from kubestow.objects.manifests import documents
 from kubestow.objects.sources import Source, problem_of, sources, text_of
-from kubestow.simulator.scenario import foreign
+from kubestow.simulator.scenario import foreign, rules, traces
 from kubestow.simulator.scenario.foreign import Planned
-from kubestow.simulator.scenario.format import API_VERSION, KIND, Arrival, Document, Event, Object, Span, Spec
-
-_PATH = re.compile(r" - at `\$\.?(.*)`$")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
-_ACTIONS = ("fail", "drain", "cordon", "uncordon", "remove", "scale", "apply", "delete")
-_TRACE_COLUMNS = ("at", "run", "cpu", "memory", "name")
+from kubestow.simulator.scenario.format import API_VERSION, KIND, Object, Spec
+from kubestow.simulator.scenario.places import Place
+from kubestow.simulator.scenario.traces import Row
 
 
 @dataclass
@@ -38,28 +28,18 @@ class Scenario:
     spec: Spec = field(default_factory=Spec)
     objects: list[Object] = field(default_factory=list)
     """In the order of the files."""
-    places: dict[int, str] = field(default_factory=dict)
-    """Where objects stand, by their id()."""
-    traces: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    places: list[str] = field(default_factory=list)
+    """Where each of them stands."""
+    traces: dict[str, list[Row]] = field(default_factory=dict)
     """The rows of trace files, by name."""
     changes: list[Planned] = field(default_factory=list)
     """What files of other tools say happens later."""
     skipped: dict[str, int] = field(default_factory=dict)
     """How many objects there were of kinds that mean nothing here."""
-
-
-class _ProblemError(ValueError):
-    def __init__(self, path: str, message: str) -> None:
-        super().__init__(message)
-        self.path = path
-
-
-def seconds(span: Span) -> float:
-    """A duration in seconds; raises ValueError."""
-    found = Duration.parse(span).seconds if isinstance(span, str) else float(span)
-    if found < 0:
-        raise ValueError(f"{span} is negative; time does not go back")
-    return found
+    place: Place = field(default_factory=Place)
+    """Where the Scenario stands."""
+    notes: list[str] = field(default_factory=list)
+    """What is no mistake, but maybe not what was meant."""
 
 
 def read(paths: Iterable[str]) -> Scenario:
@@ -81,12 +61,13 @@ def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[s
         return
     try:
         if path.endswith(".sktrace"):
-            scenario.changes += foreign.sktrace(Path(path).read_bytes())
+            scenario.changes += [one._replace(place=path) for one in foreign.sktrace(Path(path).read_bytes())]
             return
         if path.endswith(".csv"):
             objects, changes = foreign.openb(text_of(path))
             scenario.objects += objects
-            scenario.changes += changes
+            scenario.places += [path] * len(objects)
+            scenario.changes += [one._replace(place=path) for one in changes]
             return
         for source in sources(path):
             _read_source(source, scenario, problems, found, *by)
@@ -110,7 +91,7 @@ def _read_source(source: Source, scenario: Scenario, problems: list[str], found:
             try:
                 if foreign.is_record(tree):
                     change, begin = foreign.recorded(tree, begin)
-                    scenario.changes.append(change)
+                    scenario.changes.append(change._replace(place=document.place))
                     continue
                 if _is_foreign(document.place, tree, scenario, source, problems, found, *by):
                     continue
@@ -124,11 +105,17 @@ def _read_source(source: Source, scenario: Scenario, problems: list[str], found:
                 problems.append(f"{document.place}: is a list; write what is in it as the items of a List (kind: List)")
             elif not isinstance(tree, dict) or not tree.get("kind") or not tree.get("apiVersion"):
                 problems.append(f"{document.place}: needs apiVersion and kind, such as {API_VERSION} and {KIND}")
-            elif tree["kind"] == KIND and str(tree.get("apiVersion", "")).startswith("kubestow.dev/"):
-                if found:
+            elif str(tree["apiVersion"]).startswith("kubestow"):
+                place = Place(source, document.place, str(tree["kind"]))
+                if tree["kind"] != KIND:
+                    problems.append(
+                        place.at("kind").told(f"{tree['kind']!r} is no kind of {API_VERSION}; there is {KIND}")
+                    )
+                elif found:
                     problems.append(f"{document.place}: there is a {KIND} already, in {found[0]}; one is enough")
+                else:
+                    _take_scenario(place, tree, scenario, problems)
                 found.append(source.name)
-                _take_scenario(source, document.place, tree, scenario, problems)
             else:
                 _take_object(document.place, tree, scenario, problems)
     except ObjectsError as error:
@@ -152,7 +139,7 @@ def _is_foreign(
     if isinstance(tree, dict) and tree.get("kind") == "ResourcePatch":
         change = foreign.resource_patch(tree)
         if change is not None:
-            scenario.changes.append(change)
+            scenario.changes.append(change._replace(place=place))
         return True
     return False
 
@@ -171,201 +158,29 @@ def _take_object(place: str, tree: Object, scenario: Scenario, problems: list[st
         scenario.skipped[kind] = scenario.skipped.get(kind, 0) + 1
         return
     scenario.objects.append(tree)
-    scenario.places[id(tree)] = place
+    scenario.places.append(place)
 
 
-def _take_scenario(source: Source, place: str, tree: Object, scenario: Scenario, problems: list[str]) -> None:
+def _take_scenario(place: Place, tree: Object, scenario: Scenario, problems: list[str]) -> None:
+    assert place.source is not None
+    scenario.place = place
     try:
-        if tree.get("apiVersion") != API_VERSION:
-            raise _ProblemError("apiVersion", f"is {tree.get('apiVersion')!r}; this program reads {API_VERSION}")
-        scenario.spec = msgspec.convert(tree, Document).spec
-    except msgspec.ValidationError as error:
-        path, message = _split(str(error))
-        problems.append(_told(source, place, path, message))
+        scenario.spec = rules.spec_of(tree)
+    except rules.FieldsError as error:
+        problems += [place.at(path).told(message) for path, message in error.problems]
         return
-    except _ProblemError as error:
-        problems.append(_told(source, place, error.path, str(error)))
-        return
-    problems += [_told(source, place, f"spec.{one.path}", str(one)) for one in _wrong(scenario.spec)]
-    folder = Path() if source.name == "standard input" else Path(source.name).parent
-    for index, name in enumerate(scenario.spec.include):
+    name = place.source.name
+    folder = Path() if name == "standard input" else Path(name).parent
+    for index, included in enumerate(scenario.spec.include):
         before = len(problems)
-        _read_path(str(folder / name), scenario, problems, [source.name])
+        _read_path(str(folder / included), scenario, problems, [name])
         if len(problems) > before:
-            problems.insert(before, _told(source, place, f"spec.include[{index}]", f"{name} cannot be used:"))
+            problems.insert(before, place.at(f"spec.include[{index}]").told(f"{included} cannot be used:"))
     for index, arrival in enumerate(scenario.spec.arrivals):
         if arrival.trace is not None:
+            there = place.at(f"spec.arrivals[{index}].trace")
             try:
-                scenario.traces[arrival.name] = _trace(folder / arrival.trace)
+                scenario.traces[arrival.name], unused = traces.read(folder / arrival.trace)
+                scenario.notes += [there.told(f"{arrival.trace}: column {one!r} is not used") for one in unused]
             except ValueError as error:
-                problems.append(_told(source, place, f"spec.arrivals[{index}].trace", str(error)))
-
-
-def _split(message: str) -> tuple[str, str]:
-    """The path and the message of what msgspec says."""
-    at = _PATH.search(message)
-    path, said = (at[1], message[: at.start()]) if at else ("", message)
-    unknown = _UNKNOWN.match(said)
-    if unknown:
-        return f"{path}.{unknown[1]}".lstrip("."), "is not a field that there is"
-    return path, said[0].lower() + said[1:]
-
-
-def _told(source: Source, place: str, path: str, message: str) -> str:
-    line = _line(source.text, path)
-    where = f"{source.name}: line {line}" if line else place
-    return f"{where}: {path}: {message}"
-
-
-def _line(text: str, path: str) -> int | None:
-    """Where a field of the Scenario stands in a text."""
-    steps = [step for step in re.split(r"[.\[\]]+", path) if step]
-    try:
-        for node in yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            kind = _value(node, "kind")
-            if kind is not None and kind[1].value == KIND:
-                return _descend(node, steps)
-    except yaml.YAMLError:
-        pass
-    return None
-
-
-def _descend(node: Any, steps: list[str]) -> int:
-    line: int = node.start_mark.line + 1
-    for step in steps:
-        if isinstance(node, yaml.SequenceNode) and step.isdecimal() and int(step) < len(node.value):
-            node = node.value[int(step)]
-            line = node.start_mark.line + 1
-        else:
-            entry = _value(node, step)
-            if entry is None:
-                break
-            line, node = entry[0].start_mark.line + 1, entry[1]
-    return line
-
-
-def _value(node: Any, key: str) -> tuple[Any, Any] | None:
-    entries = node.value if isinstance(node, yaml.MappingNode) else ()
-    return next(((one, value) for one, value in entries if one.value == key), None)
-
-
-# What the types cannot say
-
-
-def _wrong(spec: Spec) -> Iterator[_ProblemError]:
-    yield from _spans(msgspec.to_builtins(spec), "")
-    if spec.sample is not None and _is_nothing(spec.sample):
-        yield _ProblemError("sample", "must be more than nothing")
-    for index, group in enumerate(spec.nodes):
-        yield from _wrong_group(group, f"nodes[{index}]")
-    for index, scaled in enumerate(spec.nodeGroups):
-        path = f"nodeGroups[{index}]"
-        yield from _wrong_group(scaled.template, f"{path}.template")
-        if not 0 <= scaled.min <= scaled.max:
-            yield _ProblemError(f"{path}.min", f"must be between 0 and max, which is {scaled.max}")
-    names: set[str] = set()
-    for index, arrival in enumerate(spec.arrivals):
-        yield from _wrong_arrival(arrival, f"arrivals[{index}]")
-        if arrival.name in names:
-            yield _ProblemError(f"arrivals[{index}].name", f"{arrival.name!r} is the name of another one, too")
-        names.add(arrival.name)
-    for index, event in enumerate(spec.events):
-        yield from _wrong_event(event, f"events[{index}]")
-
-
-_SPANS = frozenset(
-    {
-        *("duration", "sample", "request", "watch", "start", "run", "stop", "exponential", "low", "high", "median"),
-        *("every", "begin", "until", "at", "lasts", "delay", "idle"),
-    }
-)
-"""Fields that are durations."""
-
-
-def _spans(tree: Any, path: str) -> Iterator[_ProblemError]:
-    """Durations that are none, wherever they are; manifests of other people's are left alone."""
-    if isinstance(tree, list):
-        for index, one in enumerate(tree):
-            is_span = path.endswith((".times", ".choice"))
-            yield from _spans(one, f"{path}[{index}]") if not is_span else _span(one, f"{path}[{index}]")
-    elif isinstance(tree, dict):
-        for key, value in tree.items():
-            if key in ("pod", "object", "apply", "template", "nodes"):
-                continue
-            inner = f"{path}.{key}".lstrip(".")
-            if key in _SPANS and isinstance(value, str | int | float):
-                yield from _span(value, inner)
-            else:
-                yield from _spans(value, inner)
-
-
-def _span(value: Any, path: str) -> Iterator[_ProblemError]:
-    try:
-        seconds(value)
-    except ValueError as error:
-        yield _ProblemError(path, str(error))
-
-
-def _is_nothing(value: Span) -> bool:
-    try:
-        return seconds(value) == 0
-    except ValueError:
-        return False  # told as no duration
-
-
-def _wrong_group(group: description.Group, path: str) -> Iterator[_ProblemError]:
-    if group.count < 0:
-        yield _ProblemError(f"{path}.count", "must not be negative")
-    if group.count > 1 and "{}" not in group.name:
-        yield _ProblemError(f"{path}.name", "needs {} for the number, as in small-{}")
-    for name, amount in {"cpu": group.cpu, "memory": group.memory, "storage": group.storage, **group.resources}.items():
-        try:
-            if quantity.nano(amount) < 0:
-                yield _ProblemError(f"{path}.{name}", "must not be negative")
-        except quantity.QuantityError as error:
-            yield _ProblemError(f"{path}.{name}", str(error))
-
-
-def _wrong_arrival(arrival: Arrival, path: str) -> Iterator[_ProblemError]:
-    if (arrival.pod is None) == (arrival.object is None):
-        yield _ProblemError(path, "needs either a pod or an object")
-    if sum(one is not None for one in (arrival.times, arrival.poisson, arrival.trace)) != 1:
-        yield _ProblemError(path, "needs one of times, poisson and trace")
-    if arrival.poisson is not None and _is_nothing(arrival.poisson.every):
-        yield _ProblemError(f"{path}.poisson.every", "must be more than nothing")
-    if arrival.poisson is not None and arrival.until is None and arrival.count is None:
-        yield _ProblemError(path, "needs until or count: chance alone never ends")
-    if isinstance(arrival.run, msgspec.Struct):
-        chosen = [value for value in msgspec.structs.asdict(arrival.run).values() if value is not None]
-        if len(chosen) != 1:
-            yield _ProblemError(f"{path}.run", "needs one of exponential, uniform, lognormal and choice")
-
-
-def _wrong_event(event: Event, path: str) -> Iterator[_ProblemError]:
-    chosen = [name for name in _ACTIONS if getattr(event, name) is not None]
-    if len(chosen) != 1:
-        yield _ProblemError(path, f"needs one of {', '.join(_ACTIONS)}")
-        return
-    nodes = getattr(event, chosen[0])
-    if chosen[0] in _ACTIONS[:5] and sum(one is not None for one in (nodes.names, nodes.labels, nodes.count)) != 1:
-        yield _ProblemError(f"{path}.{chosen[0]}", "needs one of names, labels and count")
-    if event.lasts is not None and chosen[0] not in ("fail", "drain", "cordon"):
-        yield _ProblemError(f"{path}.lasts", f"has no meaning for {chosen[0]}")
-
-
-def _trace(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: {problem_of(error)}") from None
-    if not rows or "at" not in rows[0]:
-        raise ValueError(f"{path}: needs rows with a column `at`; others are {', '.join(_TRACE_COLUMNS[1:])}")
-    for number, row in enumerate(rows, start=2):
-        for column in ("at", "run"):
-            text = row.get(column) or "0"
-            try:
-                seconds(float(text) if re.fullmatch(r"-?[0-9.]+", text) else text)
-            except ValueError as error:
-                raise ValueError(f"{path}: line {number}: {column}: {error}") from None
-    return rows
+                problems.append(there.told(str(error)))

@@ -1,0 +1,88 @@
+"""Where an entry of a Scenario stands, for what is said of it: while it is read, and later in the run.
+
+The line is looked up only then, in the text that was read; a line that names no field is that of the document.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubestow.apiserver.errors import ApiError
+from kubestow.model.codec import DecodeError
+from kubestow.objects import ObjectsError
+from kubestow.objects.sources import Source
+from kubestow.simulator.contents import ObjectError
+
+_UNKNOWN = re.compile(r'unknown field "([^"]+)"')
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A field of a document, by its path."""
+
+    source: Source | None = None
+    """None: it was not read from a file."""
+    document: str = ""
+    """The file and where the document begins in it, as errors begin."""
+    kind: str = ""
+    """Of the document."""
+    path: str = ""
+
+    def at(self, field: str) -> "Place":
+        """A field of this one."""
+        return msgspec.structs.replace(self, path=f"{self.path}.{field}".strip("."))
+
+    def told(self, message: str) -> str:
+        """A problem, or a note: file, line, field and message."""
+        if self.source is None:
+            return f"{self.path}: {message}"
+        line = _line(self.source.text, self.kind, self.path)
+        where = f"{self.source.name}: line {line}" if line else self.document
+        return f"{where}: {self.path}: {message}"
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """What the API server has against an object is told of this place, field by field where it names fields."""
+        try:
+            yield
+        except (ApiError, ObjectError, DecodeError) as error:
+            refusal = error.refusal if isinstance(error, ObjectError) else error
+            causes = (refusal.details or {}).get("causes", ()) if isinstance(refusal, ApiError) else ()
+            faults = [(one["field"], one["message"]) for one in causes]
+            faults = faults or [(path, "is not a field that there is") for path in _UNKNOWN.findall(str(error))]
+            raise ObjectsError([self.at(path).told(said) for path, said in faults or [("", str(error))]]) from None
+
+
+def _line(text: str, kind: str, path: str) -> int | None:
+    """Where a field of the first document of a kind stands in a text."""
+    steps = [step for step in re.split(r"[.\[\]]+", path) if step]
+    try:
+        for node in yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            found = _value(node, "kind")
+            if found is not None and found[1].value == kind:
+                return _descend(node, steps)
+    except yaml.YAMLError:
+        pass
+    return None
+
+
+def _descend(node: Any, steps: list[str]) -> int:
+    line: int = node.start_mark.line + 1
+    for step in steps:
+        if isinstance(node, yaml.SequenceNode) and step.isdecimal() and int(step) < len(node.value):
+            node = node.value[int(step)]
+            line = node.start_mark.line + 1
+        else:
+            entry = _value(node, step)
+            if entry is None:
+                break
+            line, node = entry[0].start_mark.line + 1, entry[1]
+    return line
+
+
+def _value(node: Any, key: str) -> tuple[Any, Any] | None:
+    entries = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next(((one, value) for one, value in entries if one.value == key), None)

@@ -1,0 +1,64 @@
+"""Traces: CSV files of what arrives when, a row each."""
+
+import csv
+from pathlib import Path
+
+from kubestow.apiserver.rules.names import dns_subdomain
+from kubestow.model import quantity
+from kubestow.objects.sources import problem_of
+from kubestow.simulator.scenario.format import Span, seconds
+
+Row = dict[str, str]
+COLUMNS = ("at", "run", "cpu", "memory", "name")
+
+
+def read(path: Path) -> tuple[list[Row], list[str]]:
+    """The rows of a file, and the columns that mean nothing here; raises ValueError with file, line and column."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows: list[Row] = list(csv.DictReader(file, restkey="more columns than its first line", restval=""))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: {problem_of(error)}") from None
+    except csv.Error as error:
+        raise ValueError(f"{path}: is not CSV: {error}") from None
+    if not rows or "at" not in rows[0]:
+        raise ValueError(f"{path}: needs rows with a column `at`; others are {', '.join(COLUMNS[1:])}")
+    named: dict[str, int] = {}
+    for number, row in enumerate(rows, start=2):
+        for column in COLUMNS:
+            try:
+                _check(row, column)
+            except ValueError as error:
+                raise ValueError(f"{path}: line {number}: {column}: {error}") from None
+        before = named.setdefault(row.get("name") or str(number), number)
+        if before != number:
+            raise ValueError(f"{path}: line {number}: name: {row['name']!r} is the name of line {before}, too")
+    return rows, [column for column in dict.fromkeys(one for row in rows for one in row) if column not in COLUMNS]
+
+
+def _check(row: Row, column: str) -> None:
+    """Raises ValueError for what cannot stand in a column."""
+    text = row.get(column) or ""
+    if column in ("at", "run"):
+        if text or column == "at":
+            span(text)
+    elif text and column == "name":
+        for wrong in dns_subdomain(text):
+            raise ValueError(f"{text!r}: {wrong}")
+    elif text and quantity.nano(text) < 0:
+        raise ValueError("must not be negative")
+
+
+def span(text: str) -> float:
+    """A duration of a row in seconds; raises ValueError."""
+    given: Span = text
+    try:
+        given = float(text)
+    except ValueError:
+        pass
+    return seconds(given)
+
+
+def at(row: Row) -> float:
+    """When a row arrives, in seconds."""
+    return span(row["at"])

@@ -1,0 +1,239 @@
+"""What is said of scenarios that are wrong, or that do not do what they seem to: with file, line and field."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from kubestow.cli import main
+from kubestow.objects import ObjectsError
+from kubestow.simulator import running
+from kubestow.simulator.scenario.building import Prepared, build
+from kubestow.simulator.scenario.reading import read
+from simulator.conftest import HEAD, POD, Write
+
+DEPLOYMENT = """
+  - apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: web}
+    spec:
+      selector: {matchLabels: {app: web}}
+      template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("duratoin: 1h", r"s\.yaml: line 4: spec\.duratoin: is not a field that there is"),
+        ("duration: -5s", r"s\.yaml: line 4: spec\.duration: -5s is negative"),
+        ("duration: soon", r's\.yaml: line 4: spec\.duration: "soon" is not a duration'),
+        ("sample: 0ms", r"s\.yaml: line 4: spec\.sample: must be more than nothing"),
+        ("seed: x", r"s\.yaml: line 4: spec\.seed: expected `int`, got `str`"),
+        ("nodes:\n- count: 2\n  name: small", r"s\.yaml: line 6: spec\.nodes\[0\]\.name: needs \{\} for the number"),
+        ("nodes:\n- cpu: many", r"s\.yaml: line 5: spec\.nodes\[0\]\.cpu: "),
+        ("nodes:\n- memory: -1Gi", r"s\.yaml: line 5: spec\.nodes\[0\]\.memory: must not be negative"),
+        ("events:\n- at: 5s", r"s\.yaml: line 5: spec\.events\[0\]: needs one of fail, drain"),
+        ("events:\n- at: 5s\n  fail: {}", r"line 6: spec\.events\[0\]\.fail: needs one of names, labels and count"),
+        ("arrivals:\n- name: a\n  times: [1]", r"line 5: spec\.arrivals\[0\]: needs either a pod or an object"),
+        (f"arrivals:\n- name: a\n  {POD}\n  times: [1, -2]", r"line 7: .*\.times\[1\]: -2 is negative"),
+        (f"arrivals:\n- name: a\n  {POD}\n  poisson: {{every: 1}}", r"needs until or count"),
+        ("nodeGroups:\n- {name: g, template: {}, min: 5, max: 2}", r"nodeGroups\[0\]\.min: must be between"),
+        ("nodeGroups:\n- name: g\n  template: {}\n  max: -4", r"line 7: .*nodeGroups\[0\]\.max: expected `int` >= 0"),
+        ("include: [nowhere.yaml]", r"(?s)line 4: spec\.include\[0\]: .*nowhere\.yaml: cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_file_line_and_field(write: Write, spec: str, problem: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(ObjectsError, match=problem):
+        read([write(spec)])
+
+
+def test_a_list_that_is_not_a_list_of_kubectl_is_told_as_such(write: Write) -> None:
+    """As jq makes it of kubectl's items."""
+    with pytest.raises(ObjectsError, match=r"s\.json.*: is a list; write what is in it as the items of a List"):
+        read([write("", "s.json", head='[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]')])
+
+
+def test_another_version_is_refused(write: Write) -> None:
+    """The message says which one is read."""
+    with pytest.raises(ObjectsError, match=r"line 1: apiVersion: is 'kubestow.dev/v9'; this program reads"):
+        read([write("seed: 1", head=HEAD.replace("/v1", "/v9"))])
+
+
+def test_a_file_that_was_cut_off_is_refused(write: Write) -> None:
+    """As is everything that is not YAML."""
+    with pytest.raises(ObjectsError, match=r"s\.yaml: not valid YAML: line "):
+        read([write("nodes: [{count: 1")])
+
+
+def test_an_object_that_the_api_refuses_is_named_with_its_place(tmp_path: Path) -> None:
+    """File, line of the document, object and field."""
+    path = tmp_path / "o.yaml"
+    path.write_text("# objects\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 7}\n")
+    with pytest.raises(ObjectsError, match=r"o\.yaml: line 3: Pod p: .*containers"):
+        build(read([str(path)]))
+
+
+def test_nothing_is_written_for_a_file_that_is_wrong(tmp_path: Path) -> None:
+    """One line for each problem, and no folder."""
+    (tmp_path / "s.yaml").write_text(HEAD + "  seed: x\n")
+    ran = CliRunner().invoke(main, ["simulate", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out")])
+    assert ran.exit_code == 1
+    assert ran.output.startswith("Error: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_left_of_a_run_that_fails(write: Write, tmp_path: Path) -> None:
+    """What an event needs may be gone by then, which is noticed when it happens, and told of its field."""
+    spec = """nodes: [{count: 1, name: gone}]
+duration: 5m
+events:
+- {at: 1m, remove: {names: [gone]}}
+- at: 2m
+  drain: {names: [gone]}
+"""
+    ran = CliRunner().invoke(main, ["simulate", write(spec), "--out", str(tmp_path / "new" / "out")])
+    assert ran.exit_code == 1
+    assert "s.yaml: line 9: spec.events[1].drain.names[0]: there is no Node gone at 2 min" in ran.output
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ("- {at: 1m, scale: {kind: Deployment, name: wob, replicas: 3}}",
+         r"line 6: spec\.events\[0\]\.scale\.name: there is no Deployment default/wob at 60 s"),
+        ("- {at: 1m, delete: {kind: Deployment, name: web, namespace: other}}",
+         r"line 6: spec\.events\[0\]\.delete\.name: there is no Deployment other/web at 60 s"),
+        ("- at: 1m\n  fail: {names: [n0, n9]}", r"line 7: spec\.events\[0\]\.fail\.names\[1\]: there is no Node n9"),
+        (f"- {{at: 1m, scale: {{kind: Deployment, name: web, replicas: 3}}}}\n- at: 2m\n  apply:{DEPLOYMENT}",
+         r"line 6: spec\.events\[0\]\.scale\.name: there is no Deployment default/web at 60 s"),
+    ],
+)  # fmt: skip
+def test_an_event_about_what_cannot_be_there_is_told_before_the_run(write: Write, events: str, problem: str) -> None:
+    """By the field that names it; what another event makes too late counts as not there."""
+    with pytest.raises(ObjectsError, match=problem):
+        Prepared(read([write(f"nodes: [{{name: 'n{{}}'}}]\nevents:\n{events}")]))
+
+
+def test_an_event_may_be_about_what_the_scenario_makes(write: Write) -> None:
+    """What events apply, and the nodes of groups, are there by then."""
+    spec = f"""duration: 10m
+nodeGroups: [{{name: g, template: {{cpu: 2}}, min: 1}}]
+events:
+- at: 1m
+  apply:{DEPLOYMENT}
+- {{at: 2m, scale: {{kind: Deployment, name: web, replicas: 3}}}}
+- {{at: 3m, cordon: {{names: [g-0]}}}}
+"""
+    assert running.run(Prepared(read([write(spec)]))).results["pods"]["bound"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arrival", "problem"),
+    [
+        ("pod: {spec: {containers: [{name: c, imagee: i}]}}",
+         r"line 6: spec\.arrivals\[0\]\.pod\.spec\.containers\[0\]\.imagee: is not a field that there is"),
+        ("pod:\n    spec:\n      containers:\n      - {name: c, image: i, resources: {requests: {cpu: '-2'}}}",
+         r"line 9: spec\.arrivals\[0\]\.pod\.spec\.containers\[0\]\.resources\.requests\[cpu\]: Invalid value: \"-2"),
+        ("pod: {spec: 7}", r"line 6: spec\.arrivals\[0\]\.pod\.spec: expected `object`"),
+        ("object: {apiVersion: v1, kind: Podd}", r"spec\.arrivals\[0\]\.object\.kind: 'Podd' \('v1'\) has no part"),
+        (f"{POD}\n  namespace: No_Name", r"line 7: spec\.arrivals\[0\]\.namespace: 'No_Name': a lowercase RFC"),
+    ],
+)  # fmt: skip
+def test_what_cannot_arrive_is_told_by_its_field(write: Write, arrival: str, problem: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(ObjectsError, match=problem):
+        build(read([write(f"arrivals:\n- name: batch\n  {arrival}\n  times: [1]")]))
+
+
+def test_what_the_api_refuses_in_the_run_is_told_by_its_entry(write: Write) -> None:
+    """An object that an event applies, and a pod whose name is taken."""
+    spec = f"nodes: [{{}}]\narrivals:\n- {{name: a, times: [3], {POD}}}\nevents:\n- at: 2\n  apply:\n  - "
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {containers: [{name: c, imag: i}]}}"
+    with pytest.raises(ObjectsError, match=r"line 10: spec\.events\[0\]\.apply\[0\]\.spec\.containers\[0\]\.imag: is"):
+        running.run(Prepared(read([write(spec + pod)])))
+    with pytest.raises(ObjectsError, match=r'line 6: spec\.arrivals\[0\]\.pod: pods "a-0" already exists'):
+        running.run(Prepared(read([write(spec + pod.replace("imag:", "image:").replace("b}", "a-0}"))])))
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ("at,cpu\n1,-2\n", r"t\.csv: line 2: cpu: must not be negative"),
+        ("at,memory\n1,1Gi\n2,lots\n", r"t\.csv: line 3: memory: "),
+        ("name,at\na,1\na,2\n", r"t\.csv: line 3: name: 'a' is the name of line 2, too"),
+        ("name,at\nA_b,1\n", r"t\.csv: line 2: name: 'A_b': a lowercase RFC 1123 subdomain"),
+        ("at,run\n,5\n", r"t\.csv: line 2: at: \"\" is not a duration"),
+        ("when\n5\n", r"t\.csv: needs rows with a column `at`"),
+    ],
+)
+def test_what_is_wrong_with_a_trace_is_told_with_its_line(
+    write: Write, tmp_path: Path, rows: str, problem: str
+) -> None:
+    """And with the field of the Scenario that names the file."""
+    (tmp_path / "t.csv").write_text(rows)
+    with pytest.raises(ObjectsError, match=r"line 7: spec\.arrivals\[0\]\.trace: .*" + problem):
+        read([write(f"arrivals:\n- name: a\n  {POD}\n  trace: t.csv")])
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        (HEAD.replace("Scenario", "Scenaro"), r"line 2: kind: 'Scenaro' is no kind of kubestow.dev/v1; there is"),
+        (HEAD.replace("kubestow.dev/v1", "kubestow/v1"), r"line 1: apiVersion: is 'kubestow/v1'; this program reads"),
+    ],
+)  # fmt: skip
+def test_a_kind_of_ours_that_there_is_not_is_a_mistake(write: Write, head: str, problem: str) -> None:
+    """It is not left out as other people's kinds are."""
+    with pytest.raises(ObjectsError, match=problem):
+        read([write("seed: 1", head=head)])
+
+
+def test_what_does_not_happen_is_noted(write: Write, tmp_path: Path) -> None:
+    """On the terminal, in the results and in the report; a run until all is done has everything happen."""
+    (tmp_path / "t.csv").write_text("at,memroy\n1,1Gi\n")
+    spec = f"""duration: 10m
+nodes: [{{count: 2}}]
+arrivals:
+- {{name: late, times: [11m], {POD}}}
+- {{name: traced, trace: t.csv, {POD}}}
+events:
+- at: 2m
+  fail: {{labels: {{zone: x}}}}
+- {{at: 3m, cordon: {{count: 3}}}}
+- {{at: 10m, uncordon: {{labels: {{}}}}}}
+- {{at: 20m, drain: {{names: [node-0]}}}}
+"""
+    out = tmp_path / "out"
+    ran = CliRunner().invoke(main, ["simulate", write(spec), "--out", str(out)])
+    assert ran.exit_code == 0, ran.output
+    wanted = [
+        "line 8: spec.arrivals[1].trace: t.csv: column 'memroy' is not used",
+        "line 14: spec.events[3].at: does not happen: it is due at 20 min, and the run ends at 10 min",
+        "line 7: spec.arrivals[0]: does not happen: it is due at 11 min, and the run ends at 10 min",
+        "line 11: spec.events[0].fail.labels: no node had these labels at 2 min, so nothing happened",
+        "line 12: spec.events[1].cordon.count: there were only 2 nodes at 3 min",
+    ]
+    assert [line.partition("s.yaml: ")[2] for line in ran.output.splitlines() if line.startswith("Note: ")] == wanted
+    notes = msgspec.json.decode((out / "results.json").read_bytes())["notes"]
+    assert [note.partition("s.yaml: ")[2] for note in notes] == wanted
+    assert (out / "report.html").read_text().count("<p>Note: ") == len(wanted)
+    done = running.run(Prepared(read([write(spec.replace("duration: 10m", ""))])))
+    assert not any("does not happen" in note for note in done.results["notes"])
+
+
+def test_a_cluster_without_nodes_is_noted(write: Write) -> None:
+    """Everything else it says would be as it is for a quiet cluster."""
+    notes = [running.run(Prepared(read([write(spec)]))).results["notes"] for spec in ("seed: 1", "nodes: [{}]")]
+    assert notes == [["There was no node at any time."], []]
+
+
+def test_all_arrivals_come_where_no_duration_is_given(write: Write, tmp_path: Path) -> None:
+    """Also those that are seldom, shifted, or in a trace that is not in order."""
+    (tmp_path / "t.csv").write_text("at\n5h\n1m\n")
+    for arrival in ("poisson: {every: 2h}, count: 3", "times: [1s], begin: 3h", "trace: t.csv"):
+        done = running.run(Prepared(read([write(f"nodes: [{{}}]\narrivals: [{{name: a, {arrival}, {POD}}}]")])))
+        assert done.results["pods"]["bound"] == {"p": 3, "t": 1}[arrival[0]] + ("trace" in arrival)
