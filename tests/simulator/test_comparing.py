@@ -87,6 +87,14 @@ def test_a_configuration_does_not_differ_from_itself(folder: Path) -> None:
     assert all(count > 25 for count in found["pods"].values())
 
 
+def test_what_is_noted_in_a_run_is_told(folder: Path) -> None:
+    """Once, however many runs say so."""
+    (folder / "s.yaml").write_text(f"{SCENARIO}  events: [{{at: 1h, fail: {{count: 1}}}}]\n")
+    ran = _compare(folder, "default", "default")
+    assert ran.output.count("Note: ") == ran.output.count("spec.events[0].at: does not happen") == 1
+    assert len(msgspec.json.decode(_compare(folder, "default", "default", "-o", "json").output)["notes"]) == 1
+
+
 def test_every_pod_that_moved_is_explained(folder: Path) -> None:
     """Grouped by why over all seeds; the first of each group with what both said of both nodes."""
     found = msgspec.json.decode(_compare(folder, "default", "packing.yaml", "-o", "json").output)

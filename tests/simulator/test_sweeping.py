@@ -51,13 +51,29 @@ def test_lists_are_combined_and_ranges_drawn_from() -> None:
     """A grid has every combination; chance draws as many as it is told."""
     varied = dict(map(parse_vary, ["config.a=1,2", "scenario.b=x,y"]))
     assert len(grid(varied, [1, 2, 3], 0)) == 12
-    drawn = grid(dict([parse_vary("config.a=5..9")]), [1], 20)
-    assert {one["config.a"] for one in drawn} <= {5, 6, 7, 8, 9}
-    assert drawn == grid(dict([parse_vary("config.a=5..9")]), [1], 20)
+    drawn = grid(dict([parse_vary("config.a=0.5..9")]), [1], 20)
+    assert all(0.5 <= float(one["config.a"]) <= 9 for one in drawn)
+    assert drawn == grid(dict([parse_vary("config.a=0.5..9")]), [1], 20)
     with pytest.raises(SweepError, match=r"config\.a: a range is drawn from by chance"):
         grid(dict([parse_vary("config.a=5..9")]), [1], 0)
     with pytest.raises(SweepError, match="write config"):
         parse_vary("nodes=3")
+
+
+@pytest.mark.parametrize(("draws", "combinations"), [(7, 7), (9, 9), (40, 9)])
+def test_no_combination_is_drawn_twice(draws: int, combinations: int) -> None:
+    """Nor is a value that is given twice another one; where there are fewer combinations, all of them are run."""
+    varied = dict(map(parse_vary, ["config.a=5..7", "scenario.b=x,y,x,z"]))
+    drawn = {tuple(one.values()) for one in grid(varied, [1], draws)}
+    assert len(drawn) == len(grid(varied, [1], draws)) == combinations
+
+
+def test_there_are_fewer_combinations_than_are_asked_for(scenario: str, tmp_path: Path) -> None:
+    """Which is said."""
+    ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2..3", "--random", "5")
+    assert ran.exit_code == 0, ran.output
+    assert "--random 5: there are only 2 combinations, and all are run" in ran.output
+    assert "2 simulations" in ran.output
 
 
 def test_more_nodes_do_better(scenario: str, tmp_path: Path) -> None:
@@ -98,8 +114,15 @@ def test_a_sweep_goes_on_where_it_was_killed(scenario: str, tmp_path: Path) -> N
     ("vary", "problem"),
     [
         ("scenario.spec.nodes[9].count=1", "there is no 9 on the way"),
-        ("scenario.spec.nodes[0].count=many", "scenario: Expected `int`, got `str`"),
-        ("config.percentageOfNodesToScore=500", "percentageOfNodesToScore"),
+        (f"{COUNT}=many", f"Error: {COUNT}: expected `int`, got `str` (with {COUNT}=many)"),
+        (f"{COUNT}=4,-4", f"Error: {COUNT}: must not be negative (with {COUNT}=-4)"),
+        ("scenario.spec.nodes[0].cont=4", "Error: scenario.spec.nodes[0].cont: is not a field that there is (with"),
+        ("scenario.spec.seed=4", "scenario.spec.seed: seeds are varied with --seeds"),
+        ("config.percentageOfNodesToScore=500", "config.percentageOfNodesToScore: must be from 0 to 100"),
+        ("config.percentageOfNodesToScore=9..4", "a range goes from the lower to the higher"),
+        ("config.percentageOfNodesToScore=1.2.3..4", "'1.2.3..4' is neither VALUE,VALUE nor LOW..HIGH"),
+        ("config.percentageOfNodesToScore=[1,2]", "'[1,2]' is neither VALUE,VALUE nor LOW..HIGH"),
+        ("config.=1", "write config.FIELD=VALUE,VALUE"),
     ],
 )
 def test_fields_that_cannot_be_set_are_named(scenario: str, tmp_path: Path, vary: str, problem: str) -> None:
@@ -107,6 +130,75 @@ def test_fields_that_cannot_be_set_are_named(scenario: str, tmp_path: Path, vary
     ran = _sweep(scenario, tmp_path / "out", "--vary", vary)
     assert ran.exit_code == 1
     assert problem in ran.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (f"{COUNT}\n", "list.csv: has no rows"),
+        ("nodes\n3\n", "list.csv: line 2: 'nodes': write config.FIELD"),
+        (f"{COUNT}\n3,4\n", "list.csv: line 2: 'more values than the first line has'"),
+        (f"{COUNT}\n3\n[4\n", "list.csv: line 3: has a value that cannot be read"),
+    ],
+)
+def test_a_list_of_combinations_that_is_wrong(scenario: str, tmp_path: Path, rows: str, problem: str) -> None:
+    """Is told by its line."""
+    (tmp_path / "list.csv").write_text(rows)
+    ran = _sweep(scenario, tmp_path / "out", "--list", str(tmp_path / "list.csv"))
+    assert (ran.exit_code, problem in ran.output) == (1, True), ran.output
+
+
+def test_options_that_would_not_count_are_refused(scenario: str, tmp_path: Path) -> None:
+    """A list beside what is varied, and a field that is given twice."""
+    (tmp_path / "list.csv").write_text(f"{COUNT}\n3\n")
+    vary = ("--vary", f"{COUNT}=4")
+    assert (
+        "--list has all combinations" in _sweep(scenario, tmp_path, "--list", str(tmp_path / "list.csv"), *vary).output
+    )
+    assert f"{COUNT}: is given more than once" in _sweep(scenario, tmp_path, *vary, *vary).output
+
+
+def test_what_a_point_finds_out_in_its_run_is_told(scenario: str, tmp_path: Path) -> None:
+    """By file, line and field, from another process; nothing is left behind. Notes are told once."""
+    Path(scenario).write_text(SCENARIO.replace("cpu: 1,", "cpu: -1,"))
+    ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2,3")
+    assert ran.exit_code == 1
+    assert "s.yaml: line 8: spec.arrivals[0].pod.spec.containers[0].resources.requests[cpu]: Invalid" in ran.output
+    assert not (tmp_path / "out").exists()
+    Path(scenario).write_text(f"{SCENARIO}  events: [{{at: 1h, fail: {{count: 1}}}}]\n")
+    ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2,3")
+    assert ran.output.count("spec.events[0].at: does not happen") == 1
+
+
+def test_plugins_of_ones_own_are_swept(scenario: str, tmp_path: Path) -> None:
+    """A configuration names them."""
+    plugin, configuration = tmp_path / "p.py", tmp_path / "c.yaml"
+    plugin.write_text(
+        "class Mine:\n    name = 'Mine'\n\n    def __init__(self, args, handle):\n        pass\n\n"
+        "    def score(self, state, pod, node):\n        return 1\n"
+    )
+    configuration.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: Mine}]}}}]\n"
+    )
+    ran = _sweep(scenario, tmp_path / "out", "--plugin", str(plugin), "--config", str(configuration))
+    assert ran.exit_code == 0, ran.output
+
+
+def test_a_sweep_that_is_stopped_says_how_far_it_is(scenario: str, tmp_path: Path) -> None:
+    """Ctrl-C reaches all its processes; the same command goes on."""
+    out, vary = tmp_path / "out", ("--vary", f"{COUNT}=2,3,4,5,6,7,8,9", "--seeds", "9")
+    command = [sys.executable, "-m", "kubestow", "sweep", scenario, "--out", str(out), "--workers", "1", *vary]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as sweep:
+        while sweep.poll() is None and not _results(out):
+            time.sleep(0.05)
+        os.killpg(sweep.pid, signal.SIGINT)
+        _, said = sweep.communicate(timeout=120)
+    assert sweep.returncode == 130
+    told = re.fullmatch(r"Stopped: (\d+) of 72 simulations are done and kept in .*/out\. The same command .*\n", said)
+    assert told is not None, said
+    assert 0 < int(told[1]) == len((out / POINTS).read_text().strip().splitlines())
 
 
 @contextmanager

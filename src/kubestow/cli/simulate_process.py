@@ -23,7 +23,7 @@ from kubestow.simulator.recording.files import is_recording
 from kubestow.simulator.recording.replaying import Replay
 from kubestow.simulator.results import span, summary
 from kubestow.simulator.scenario.building import Prepared
-from kubestow.simulator.scenario.reading import read
+from kubestow.simulator.scenario.reading import Scenario, read
 from kubestow.web.files import kept
 from kubestow.web.run import configuration_told
 
@@ -124,10 +124,15 @@ def source_of(files: tuple[str, ...]) -> running.Source:
             nothing = "" if anew else "; there is nothing to decide: record while pods arrive"
             click.echo(f"Pods with a node from the beginning: {kept}; placed anew: {anew}{nothing}.", err=True)
         return recording
+    return Prepared(read_scenario(files))
+
+
+def read_scenario(files: tuple[str, ...]) -> Scenario:
+    """The scenario in files, what has no part in it told; raises ObjectsError."""
     scenario = read(files)
     for kind, count in sorted(scenario.skipped.items()):
         click.echo(f"Left out: {count} of kind {kind}, which has no part in a simulation", err=True)
-    return Prepared(scenario)
+    return scenario
 
 
 def load_configuration(

@@ -55,6 +55,7 @@ def command(
     # Imported only now: help and usage errors must not pay for a cluster.
     from kubestow.cli.simulate_process import SimulateError
     from kubestow.cli.sweep_process import Request, run
+    from kubestow.simulator.sweeping import SweepStopped
 
     try:
         run(Request(scenario, vary, listed, draws, seeds, configuration, plugins, objective, out, workers, dask, ray))
@@ -62,3 +63,6 @@ def command(
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)
         sys.exit(1)
+    except SweepStopped as stopped:
+        click.echo(f"Stopped: {stopped}. The same command with the same --out goes on from there.", err=True)
+        sys.exit(130)

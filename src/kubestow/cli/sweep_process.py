@@ -15,13 +15,12 @@ import yaml
 
 from kubestow import config
 from kubestow.cli.counting import tell_count
-from kubestow.cli.simulate_process import SimulateError, load_configuration, problems
+from kubestow.cli.simulate_process import SimulateError, load_configuration, problems, read_scenario
 from kubestow.objects.sources import problem_of
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import sweep_report
 from kubestow.simulator.results import as_json, write_whole
-from kubestow.simulator.scenario.reading import read
-from kubestow.simulator.sweeping import SEED, Point, SweepError, grid, local, parse_vary, sweep
+from kubestow.simulator.sweeping import SEED, Point, SweepError, demand_field, grid, local, parse_vary, sweep
 
 _ANSWER_SECONDS = 10.0
 
@@ -45,9 +44,9 @@ class Request:
 
 
 def run(request: Request) -> None:
-    """Sweep, write the folder, tell the best; raises SimulateError."""
+    """Sweep, write the folder, tell the best; raises SimulateError, SweepStopped."""
     with problems():
-        scenario = read(request.scenario)
+        scenario = read_scenario(request.scenario)
         configuration = config.dump(load_configuration(request.configuration, request.plugins))
         try:
             digests = tuple(one.digest for one in request.plugins.loaded)
@@ -63,19 +62,49 @@ def run(request: Request) -> None:
         write_whole(request.out / "report.html", sweep_report.page_of(found, request.objective).encode())
     for line in sweep_report.lines(found, request.objective):
         click.echo(line)
+    for note in dict.fromkeys(note for one in found for note in one["results"]["notes"]):
+        click.echo(f"Note: {note}")
     click.echo(f"Wrote {request.out / 'report.html'}, results.csv and results.json.")
 
 
 def _combinations(request: Request) -> list[dict[str, Any]]:
+    """Raises SweepError."""
     seeds = range(1, request.seeds + 1)
-    if request.listed is None:
-        return grid(dict(map(parse_vary, request.vary)), seeds, request.draws)
+    if request.listed is not None:
+        if request.vary or request.draws:
+            raise SweepError("--list has all combinations: it goes without --vary and --random")
+        return [row | {SEED: seed} for row in _rows(request.listed) for seed in seeds]
+    varied = [parse_vary(one) for one in request.vary]
+    for name, _ in varied:
+        if sum(name == other for other, _ in varied) > 1:
+            raise SweepError(f"{name}: is given more than once; write all its values in one --vary")
+    found = grid(dict(varied), seeds, request.draws)
+    count = len(found) // len(seeds)
+    if count < request.draws:
+        click.echo(f"--random {request.draws}: there are only {count} combinations, and all are run", err=True)
+    return found
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    """The combinations in a file; raises SweepError."""
     try:
-        with request.listed.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file, restkey="more values than the first line has", restval=""))
     except (OSError, UnicodeDecodeError) as error:
-        raise SimulateError(f"{request.listed}: {problem_of(error)}") from None
-    return [{name: yaml.safe_load(text) for name, text in row.items()} | {SEED: seed} for row in rows for seed in seeds]
+        raise SweepError(f"{path}: {problem_of(error)}") from None
+    found = []
+    for number, row in enumerate(rows, start=2):
+        try:
+            for name in row:
+                demand_field(name)
+            found.append({name: yaml.safe_load(text) for name, text in row.items()})
+        except yaml.YAMLError:
+            raise SweepError(f"{path}: line {number}: has a value that cannot be read") from None
+        except SweepError as error:
+            raise SweepError(f"{path}: line {number}: {error}") from None
+    if not found:
+        raise SweepError(f"{path}: has no rows; the first line has the names of fields, each other one their values")
+    return found
 
 
 def _executor(request: Request) -> Callable[[], Executor]:

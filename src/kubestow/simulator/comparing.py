@@ -81,6 +81,8 @@ class Comparison:
     """How many pods were decided about, by seed."""
     causes: list[Cause] = field(default_factory=list)
     """Over all seeds, the most frequent first."""
+    notes: list[str] = field(default_factory=list)
+    """What was noted in some run."""
 
 
 class _Line(msgspec.Struct):
@@ -143,6 +145,9 @@ def compare(
         a, b = runs
         found.versions = (a.results["kubestow"], b.results["kubestow"])
         trees.append((a.results, b.results))
+        # Another version of the program may write none.
+        noted = (note for run in runs for note in run.results.get("notes", ()))
+        found.notes = list(dict.fromkeys([*found.notes, *noted]))
         pods = list(dict.fromkeys([*a.places, *b.places]))
         found.pods[seed] = len(pods)
         found.moved[seed] = [

@@ -22,6 +22,7 @@ def as_tree(found: Comparison) -> dict[str, Any]:
             {**one._asdict(), "first": one.first._asdict(), "a": one.a._asdict(), "b": one.b._asdict()}
             for one in found.causes
         ],
+        "notes": found.notes,
     }
 
 
@@ -39,7 +40,7 @@ def lines(found: Comparison) -> list[str]:
     for cause in found.causes:
         told.append(f"{cause.pods} moved: {cause.why}")
         told += [f"  {line}" for line in example(cause)]
-    return told
+    return told + [f"Note: {note}" for note in found.notes]
 
 
 def _seeds(found: Comparison) -> str:
