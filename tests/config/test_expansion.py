@@ -77,6 +77,15 @@ def test_weights_of_the_point_win_over_those_of_multi_point() -> None:
     assert points["filter"] == (EnabledPlugin("A", 0), EnabledPlugin("B", 0))
 
 
+def test_nothing_follows_weights_that_add_up_to_less_than_nothing() -> None:
+    """kube-scheduler takes that for an overflow, also where multiPoint is kept out; the last one may be as it likes."""
+    told = 'plugins.{}.enabled: the weights up to that of plugin "{}" add up to {}, which must not be negative'
+    assert problems_of(plugins("A B D", score="B*-5")) == [told.format("score", "B", -5)]
+    assert problems_of(plugins("A*4 B*-5 D", "score:*")) == [told.format("multiPoint", "B", -1)]
+    assert problems_of(plugins("A*4 B*-4 D")) == []
+    assert problems_of(plugins("A B D*-9", filter="C*-1")) == []
+
+
 @pytest.mark.parametrize(
     ("profile", "said"),
     [

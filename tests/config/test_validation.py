@@ -89,7 +89,7 @@ def test_a_fault_is_told_with_its_path(fields: str, said: str) -> None:
         "extenders: [{urlPrefix: 'http://a', weight: -1}]",
         "profiles: [{pluginConfig: [{name: NeverHeardOf, args: {any: thing}}]}]",
         "profiles: [{plugins: {score: {disabled: [{name: NeverHeardOf}]}}}]",
-        "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: -5}]}}}]",
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: ImageLocality, weight: -5}]}}}]",
     ],
 )
 def test_what_kube_scheduler_lets_pass_passes(fields: str) -> None:

@@ -8,7 +8,7 @@ out of it.
 
 from typing import NamedTuple, TypeAlias
 
-from kubestow.config.configuration import Plugin, Plugins
+from kubestow.config.configuration import Plugins
 from kubestow.config.plugin_points import EXTENSION_POINTS, SCORING_POINTS, PluginPoints
 from kubestow.config.problems import Problem
 
@@ -95,11 +95,23 @@ class _Expander:
         return f'plugin "{name}" does not exist{hint} There are: {", ".join(sorted(self._known))}'
 
     def _weights(self, point: str) -> dict[str, int]:
-        """The weight given at the point, else at multiPoint; 0 means 1."""
+        """The weight given at the point, else at multiPoint; 0 means 1.
+
+        No plugin may follow those whose weights add up to less than nothing: kube-scheduler takes it for an overflow.
+        """
         weights: dict[str, int] = {}
-        listed: tuple[Plugin, ...] = self._plugins.at(point).enabled + self._plugins.multiPoint.enabled
-        for plugin in listed:
-            weights.setdefault(plugin.name, plugin.weight or 1)
+        listed = [(name, plugin) for name in (point, "multiPoint") for plugin in self._plugins.at(name).enabled]
+        total, below = 0, ("", "")
+        for place, plugin in listed:
+            if plugin.name in weights or point not in self._known.get(plugin.name, ()):
+                continue
+            if total < 0:
+                self._report(*below)
+                break
+            weights[plugin.name] = plugin.weight or 1
+            total += weights[plugin.name]
+            message = f'the weights up to that of plugin "{plugin.name}" add up to {total}, which must not be negative'
+            below = (f"{place}.enabled", message)
         return weights
 
     def _report(self, field: str, message: str) -> None:
