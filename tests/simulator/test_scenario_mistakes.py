@@ -1,5 +1,6 @@
 """What is said of scenarios that are wrong, or that do not do what they seem to: with file, line and field."""
 
+import gzip
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,8 @@ DEPLOYMENT = """
         ("duration: soon", r's\.yaml: line 4: spec\.duration: "soon" is not a duration'),
         ("sample: 0ms", r"s\.yaml: line 4: spec\.sample: must be more than nothing"),
         ("seed: x", r"s\.yaml: line 4: spec\.seed: expected `int`, got `str`"),
+        ("seed: -1", r"s\.yaml: line 4: spec\.seed: expected `int` >= 0"),
+        ("duration: 0", r"s\.yaml: line 4: spec\.duration: must be more than nothing"),
         ("nodes:\n- count: 2\n  name: small", r"s\.yaml: line 6: spec\.nodes\[0\]\.name: needs \{\} for the number"),
         ("nodes:\n- cpu: many", r"s\.yaml: line 5: spec\.nodes\[0\]\.cpu: "),
         ("nodes:\n- memory: -1Gi", r"s\.yaml: line 5: spec\.nodes\[0\]\.memory: must not be negative"),
@@ -41,6 +44,15 @@ DEPLOYMENT = """
         (f"arrivals:\n- name: a\n  {POD}\n  poisson: {{every: 1}}", r"needs until or count"),
         ("nodeGroups:\n- {name: g, template: {}, min: 5, max: 2}", r"nodeGroups\[0\]\.min: must be between"),
         ("nodeGroups:\n- name: g\n  template: {}\n  max: -4", r"line 7: .*nodeGroups\[0\]\.max: expected `int` >= 0"),
+        ("nodeGroups:\n- {name: g_g, template: {}}", r"nodeGroups\[0\]\.name: 'g_g': a lowercase RFC 1123 subdomain"),
+        ("nodeGroups:\n- {name: g, template: {count: 2}}", r"nodeGroups\[0\]\.template\.count: has no meaning here"),
+        ("events:\n- {at: 1, fail: {count: 0}}", r"spec\.events\[0\]\.fail\.count: expected `int` >= 1"),
+        ("events:\n- {at: 1, fail: {names: []}}", r"spec\.events\[0\]\.fail\.names: expected `array` of length >= 1"),
+        ("events:\n- {at: 1, scale: {kind: Job, name: j, replicas: 2}}", r"scale\.kind: 'Job' has no replicas"),
+        ("events:\n- {at: 1, delete: {kind: pod, name: p}}", r"events\[0\]\.delete\.kind: there is no kind 'pod'"),
+        ("events:\n- {at: 1, apply: [{apiVersion: v1, kind: Pod}]}", r"apply\[0\]\.metadata: needs a name"),
+        (f"arrivals:\n- {{name: a, times: [1], until: 2, begin: 3, {POD}}}", r"\.until: must be later than begin"),
+        (f"arrivals:\n- {{name: a, times: [1], run: {{uniform: {{low: 2, high: 1}}}}, {POD}}}", r"\.low: must not be"),
         ("include: [nowhere.yaml]", r"(?s)line 4: spec\.include\[0\]: .*nowhere\.yaml: cannot be read"),
     ],
 )  # fmt: skip
@@ -54,6 +66,23 @@ def test_a_list_that_is_not_a_list_of_kubectl_is_told_as_such(write: Write) -> N
     """As jq makes it of kubectl's items."""
     with pytest.raises(ObjectsError, match=r"s\.json.*: is a list; write what is in it as the items of a List"):
         read([write("", "s.json", head='[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]')])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"", r"s\.yaml: there is nothing to simulate: no Scenario and no objects$"),
+        (b"apiVersion: v1\nkind: Pdo\nmetadata: {name: p}", r"s\.yaml: .* but of kinds that have no part here: Pdo"),
+        (b"apiVersion: kubestow.dev/v1\nkind: Scenario", r"s\.yaml: line 1: object missing required field `spec`"),
+        (gzip.compress(b'{"kubestow":"recording","version":1}\n', mtime=0), r"s\.yaml: is a recording"),
+        (b"\xff", r"s\.yaml: is not UTF-8 text"),
+    ],
+)  # fmt: skip
+def test_a_file_without_a_scenario_is_told_as_what_it_is(tmp_path: Path, text: bytes, problem: str) -> None:
+    """By its name."""
+    (tmp_path / "s.yaml").write_bytes(text)
+    with pytest.raises(ObjectsError, match=problem):
+        read([str(tmp_path / "s.yaml")])
 
 
 def test_another_version_is_refused(write: Write) -> None:
@@ -138,6 +167,9 @@ events:
          r"line 6: spec\.arrivals\[0\]\.pod\.spec\.containers\[0\]\.imagee: is not a field that there is"),
         ("pod:\n    spec:\n      containers:\n      - {name: c, image: i, resources: {requests: {cpu: '-2'}}}",
          r"line 9: spec\.arrivals\[0\]\.pod\.spec\.containers\[0\]\.resources\.requests\[cpu\]: Invalid value: \"-2"),
+        ("pod: {metadata: {labels: {a: 1}}}", r"\.pod\.metadata\.labels\.a: must be a string, not 1"),
+        ("pod: {metadata: {namespace: b}}", r"\.pod\.metadata\.namespace: is 'b', and that of the arrival"),
+        ("pod: {spec: {priorityClassName: x}}", r'\[0\]\.pod: pods "batch" is forbidden: no PriorityClass with name x'),
         ("pod: {spec: 7}", r"line 6: spec\.arrivals\[0\]\.pod\.spec: expected `object`"),
         ("object: {apiVersion: v1, kind: Podd}", r"spec\.arrivals\[0\]\.object\.kind: 'Podd' \('v1'\) has no part"),
         (f"{POD}\n  namespace: No_Name", r"line 7: spec\.arrivals\[0\]\.namespace: 'No_Name': a lowercase RFC"),

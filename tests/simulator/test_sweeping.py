@@ -72,7 +72,7 @@ def test_there_are_fewer_combinations_than_are_asked_for(scenario: str, tmp_path
     """Which is said."""
     ran = _sweep(scenario, tmp_path / "out", "--vary", f"{COUNT}=2..3", "--random", "5")
     assert ran.exit_code == 0, ran.output
-    assert "--random 5: there are only 2 combinations, and all are run" in ran.output
+    assert "--random 5: all combinations are run, which are only 2" in ran.output
     assert "2 simulations" in ran.output
 
 

@@ -26,7 +26,7 @@ def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> N
 @click.command("simulate", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--init", is_flag=True, is_eager=True, expose_value=False, callback=_init, help="Print an example.")
-@click.option("--seed", type=int, help="Of every choice by chance. [default: the scenario's]")
+@click.option("--seed", type=click.IntRange(0), help="Of every choice by chance. [default: the scenario's]")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report, results and decisions here."
 )

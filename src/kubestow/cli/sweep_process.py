@@ -81,7 +81,7 @@ def _combinations(request: Request) -> list[dict[str, Any]]:
     found = grid(dict(varied), seeds, request.draws)
     count = len(found) // len(seeds)
     if count < request.draws:
-        click.echo(f"--random {request.draws}: there are only {count} combinations, and all are run", err=True)
+        click.echo(f"--random {request.draws}: all combinations are run, which are only {count}", err=True)
     return found
 
 

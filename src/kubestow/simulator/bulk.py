@@ -38,10 +38,10 @@ _PLAIN_ANNOTATIONS = {f"{PREFIX}start-seconds", RUN_SECONDS, f"{PREFIX}stop-seco
 class Template:
     """What many pods have in common: a manifest as the store would have it."""
 
-    def __init__(self, plane: Plane, pace: Pace, manifest: Object, namespace: str) -> None:
-        """Raises the API server's error for a manifest that it would refuse."""
+    def __init__(self, plane: Plane, pace: Pace, manifest: Object, namespace: str, name: str = "template") -> None:
+        """Raises the API server's error, which tells the name, for a manifest that it would refuse."""
         intent = Intent(validation="Strict", dry_run=True)
-        named = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": "template"}}
+        named = {**manifest, "metadata": {**manifest.get("metadata", {}), "name": name}}
         self.namespace = namespace
         self.given = manifest
         self.manifest = plane.writer.create(BY_STORAGE["pods"], namespace, named, intent).object()

@@ -97,7 +97,8 @@ class Stream:
         size = (row.get("cpu") or "", row.get("memory") or "")
         if size not in self._templates:
             pod = _sized(self._arrival.pod or {}, dict(zip(("cpu", "memory"), size, strict=True)))
-            self._templates[size] = Template(simulation.plane, simulation.settings.pace, pod, self._arrival.namespace)
+            namespace, name = self._arrival.namespace, self._arrival.name
+            self._templates[size] = Template(simulation.plane, simulation.settings.pace, pod, namespace, name)
         return self._templates[size]
 
 

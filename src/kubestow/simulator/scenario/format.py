@@ -159,7 +159,7 @@ class Spec(_Strict):
 
     duration: Span | None = None
     """How long; None: until nothing happens by itself any more, at most an hour after the last event."""
-    seed: int = 0
+    seed: Count = 0
     sample: Span | None = None
     """How often utilisation and queues are looked at; None: every minute, of what takes days seldom enough."""
     latencies: Latency = msgspec.field(default_factory=Latency)

@@ -18,6 +18,7 @@ from kubestow.objects.sources import Source
 from kubestow.simulator.contents import ObjectError
 
 _UNKNOWN = re.compile(r'unknown field "([^"]+)"')
+_OF_ANOTHER_TYPE = re.compile(r"(?<=[:;] )([^ :]+): (must be [^;]+)")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -37,11 +38,9 @@ class Place(msgspec.Struct, frozen=True):
 
     def told(self, message: str) -> str:
         """A problem, or a note: file, line, field and message."""
-        if self.source is None:
-            return f"{self.path}: {message}"
-        line = _line(self.source.text, self.kind, self.path)
-        where = f"{self.source.name}: line {line}" if line else self.document
-        return f"{where}: {self.path}: {message}"
+        line = None if self.source is None else _line(self.source.text, self.kind, self.path)
+        where = f"{self.source.name}: line {line}" if self.source is not None and line else self.document
+        return ": ".join(filter(None, (where, self.path, message)))
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -53,6 +52,7 @@ class Place(msgspec.Struct, frozen=True):
             causes = (refusal.details or {}).get("causes", ()) if isinstance(refusal, ApiError) else ()
             faults = [(one["field"], one["message"]) for one in causes]
             faults = faults or [(path, "is not a field that there is") for path in _UNKNOWN.findall(str(error))]
+            faults = faults or _OF_ANOTHER_TYPE.findall(str(error))
             raise ObjectsError([self.at(path).told(said) for path, said in faults or [("", str(error))]]) from None
 
 

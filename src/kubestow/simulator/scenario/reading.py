@@ -14,6 +14,7 @@ from kubestow.apiserver.resources import BY_KIND
 from kubestow.objects import ObjectsError
 from kubestow.objects.manifests import documents
 from kubestow.objects.sources import Source, problem_of, sources, text_of
+from kubestow.simulator.recording.files import is_recording
 from kubestow.simulator.scenario import foreign, rules, traces
 from kubestow.simulator.scenario.foreign import Planned
 from kubestow.simulator.scenario.format import API_VERSION, KIND, Object, Spec
@@ -44,11 +45,12 @@ class Scenario:
 
 def read(paths: Iterable[str]) -> Scenario:
     """The scenario in files and folders, `-` for standard input; raises ObjectsError with all that is wrong."""
-    scenario, problems, found = Scenario(), list[str](), list[str]()
+    scenario, problems, found, paths = Scenario(), list[str](), list[str](), list(paths)
     for path in paths:
         _read_path(path, scenario, problems, found)
     if not problems and not scenario.objects and not scenario.changes and not found:
-        problems.append("there is nothing to simulate: no Scenario and no objects")
+        but = f" but of kinds that have no part here: {', '.join(scenario.skipped)}" if scenario.skipped else ""
+        problems.append(f"{', '.join(paths)}: there is nothing to simulate: no Scenario and no objects{but}")
     if problems:
         raise ObjectsError(problems)
     return scenario
@@ -76,7 +78,8 @@ def _read_path(path: str, scenario: Scenario, problems: list[str], found: list[s
     except OSError as error:
         problems.append(f"{error.filename or path}: {problem_of(error)}")
     except UnicodeDecodeError as error:
-        problems.append(f"{path}: {problem_of(error)}")
+        recording = "is a recording; kubestow replay and kubestow compare run one, by itself"
+        problems.append(f"{path}: {recording if is_recording(path) else problem_of(error)}")
 
 
 def _read_source(source: Source, scenario: Scenario, problems: list[str], found: list[str], *by: str) -> None:

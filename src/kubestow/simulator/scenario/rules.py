@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kubestow.apiserver.kubelets import description
-from kubestow.apiserver.rules.names import dns_label, dns_subdomain
+from kubestow.apiserver.rules.names import Wrong, dns_label, dns_subdomain
 from kubestow.model import quantity
 from kubestow.simulator.contents import KINDS, Object, is_taken
 from kubestow.simulator.scenario.format import (
@@ -16,6 +16,7 @@ from kubestow.simulator.scenario.format import (
     Distribution,
     Document,
     Event,
+    NodeGroup,
     Spec,
     seconds,
 )
@@ -75,9 +76,7 @@ def _wrong(spec: Spec) -> Iterator[Problem]:
     for index, group in enumerate(spec.nodes):
         yield from _wrong_group(group, f"nodes[{index}]")
     for index, scaled in enumerate(spec.nodeGroups):
-        yield from _wrong_group(scaled.template, f"nodeGroups[{index}].template")
-        if scaled.min > scaled.max:
-            yield f"nodeGroups[{index}].min", f"must be between 0 and max, which is {scaled.max}"
+        yield from _wrong_scaling(scaled, f"nodeGroups[{index}]")
     for index, arrival in enumerate(spec.arrivals):
         yield from _wrong_arrival(arrival, f"arrivals[{index}]")
     for index, event in enumerate(spec.events):
@@ -137,10 +136,25 @@ def _wrong_group(group: description.Group, path: str) -> Iterator[Problem]:
             yield f"{path}.{name}", str(error)
 
 
+def _wrong_scaling(scaled: NodeGroup, path: str) -> Iterator[Problem]:
+    yield from _wrong_name(scaled.name, dns_subdomain, f"{path}.name")
+    yield from _wrong_group(scaled.template, f"{path}.template")
+    if scaled.min > scaled.max:
+        yield f"{path}.min", f"must be between 0 and max, which is {scaled.max}"
+    plain = description.Group()
+    for field, instead in (("count", "min and max say how many there are"), ("name", "the group has one")):
+        if getattr(scaled.template, field) != getattr(plain, field):
+            yield f"{path}.template.{field}", f"has no meaning here: {instead}"
+
+
+def _wrong_name(name: str, wrong: Wrong, path: str) -> Iterator[Problem]:
+    for said in wrong(name):
+        yield path, f"{name!r}: {said}"
+
+
 def _wrong_arrival(arrival: Arrival, path: str) -> Iterator[Problem]:
-    for field, name, wrong in (("name", arrival.name, dns_subdomain), ("namespace", arrival.namespace, dns_label)):
-        for said in wrong(name):
-            yield f"{path}.{field}", f"{name!r}: {said}"
+    yield from _wrong_name(arrival.name, dns_subdomain, f"{path}.name")
+    yield from _wrong_name(arrival.namespace, dns_label, f"{path}.namespace")
     if (arrival.pod is None) == (arrival.object is None):
         yield path, "needs either a pod or an object"
     elif arrival.object is not None:
@@ -151,6 +165,12 @@ def _wrong_arrival(arrival: Arrival, path: str) -> Iterator[Problem]:
         for name in ("metadata", "spec"):
             if not isinstance((arrival.pod or {}).get(name, {}), dict):
                 yield f"{path}.pod.{name}", "expected `object`"
+    for field in ("pod", "object"):
+        metadata = (getattr(arrival, field) or {}).get("metadata")
+        given = metadata.get("namespace", arrival.namespace) if isinstance(metadata, dict) else arrival.namespace
+        if given != arrival.namespace:
+            said = f"is {given!r}, and that of the arrival is {arrival.namespace!r}; say it there"
+            yield f"{path}.{field}.metadata.namespace", said
     if sum(one is not None for one in (arrival.times, arrival.poisson, arrival.trace)) != 1:
         yield path, "needs one of times, poisson and trace"
     if arrival.poisson is not None and not seconds(arrival.poisson.every):
