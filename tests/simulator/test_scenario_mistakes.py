@@ -29,6 +29,7 @@ DEPLOYMENT = """
     [
         ("duratoin: 1h", r"s\.yaml: line 4: spec\.duratoin: is not a field that there is"),
         ("duration: -5s", r"s\.yaml: line 4: spec\.duration: -5s is negative"),
+        ("duration: 1e17", r"s\.yaml: line 4: spec\.duration: .* is more than 200 years"),
         ("duration: soon", r's\.yaml: line 4: spec\.duration: "soon" is not a duration'),
         ("sample: 0ms", r"s\.yaml: line 4: spec\.sample: must be more than nothing"),
         ("seed: x", r"s\.yaml: line 4: spec\.seed: expected `int`, got `str`"),
@@ -199,6 +200,8 @@ def test_what_the_api_refuses_in_the_run_is_told_by_its_entry(write: Write) -> N
         ("name,at\na,1\na,2\n", r"t\.csv: line 3: name: 'a' is the name of line 2, too"),
         ("name,at\nA_b,1\n", r"t\.csv: line 2: name: 'A_b': a lowercase RFC 1123 subdomain"),
         ("at,run\n,5\n", r"t\.csv: line 2: at: \"\" is not a duration"),
+        ("at,run\n5,inf\n", r"t\.csv: line 2: run: inf is more than 200 years"),
+        ("at\nnan\n", r"t\.csv: line 2: at: nan is more than 200 years"),
         ("when\n5\n", r"t\.csv: needs rows with a column `at`"),
     ],
 )
@@ -255,6 +258,17 @@ events:
     assert (out / "report.html").read_text().count("<p>Note: ") == len(wanted)
     done = running.run(Prepared(read([write(spec.replace("duration: 10m", ""))])))
     assert not any("does not happen" in note for note in done.results["notes"])
+
+
+def test_pods_that_a_quota_refuses_are_noted(write: Write, tmp_path: Path) -> None:
+    """Once; the others come."""
+    quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {pods: 2}}\n"
+    (tmp_path / "q.yaml").write_text(quota)
+    spec = f"duration: 1m\ninclude: [q.yaml]\nnodes: [{{}}]\narrivals:\n- {{name: a, times: [1, 2, 3, 4], {POD}}}"
+    results = running.run(Prepared(read([write(spec)]))).results
+    (note,) = results["notes"]
+    assert 's.yaml: line 8: spec.arrivals[0].pod: from 3 s on, pods "a-2" is forbidden: exceeded quota: q' in note
+    assert results["pods"]["bound"] == 2
 
 
 def test_a_cluster_without_nodes_is_noted(write: Write) -> None:

@@ -2,10 +2,13 @@
 
 import copy
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from kubestow.apiserver.errors import ApiError
 from kubestow.simulator.bulk import Template
+from kubestow.simulator.results import span
 from kubestow.simulator.scenario import traces
 from kubestow.simulator.scenario.format import Arrival, Distribution, Object, Span, seconds
 from kubestow.simulator.scenario.places import Place
@@ -51,8 +54,9 @@ class Stream:
         self._until = float("inf") if arrival.until is None else seconds(arrival.until)
         self._rate = 0.0 if arrival.poisson is None else 1.0 / seconds(arrival.poisson.every)
         self._templates: dict[tuple[str, str], Template] = {}
+        self._is_noted = False
         if arrival.pod is not None:
-            with self._place.blamed():
+            with self._place.blamed(), self._within_quotas():
                 simulation.ensure_namespace(arrival.namespace)
                 self._template(simulation, {})
 
@@ -83,7 +87,7 @@ class Stream:
         row: Row = self._rows[self._number] if self._rows else {}
         name = row.get("name") or f"{self._arrival.name}-{self._number}"
         self._number += 1
-        with self._place.blamed():
+        with self._place.blamed(), self._within_quotas(simulation):
             if self._arrival.pod is not None:
                 run = traces.span(row["run"]) if row.get("run") else self._draw(self._chance)
                 simulation.bulk.create(self._template(simulation, row), name, run)
@@ -92,6 +96,18 @@ class Stream:
                 metadata = {**obj.get("metadata", {}), "name": name, "namespace": self._arrival.namespace}
                 simulation.add({**obj, "metadata": metadata})
         self.plan(simulation)
+
+    @contextmanager
+    def _within_quotas(self, simulation: Simulation | None = None) -> Iterator[None]:
+        """A pod that a quota refuses does not come, which is noted in a simulation, the first time."""
+        try:
+            yield
+        except ApiError as error:
+            if "quota: " not in error.message:
+                raise
+            if simulation is not None and not self._is_noted:
+                self._is_noted = True
+                simulation.notes.append(self._place.told(f"from {span(simulation.time)} on, {error.message}"))
 
     def _template(self, simulation: Simulation, row: Row) -> Template:
         size = (row.get("cpu") or "", row.get("memory") or "")
@@ -109,5 +125,6 @@ def _sized(pod: Object, amounts: dict[str, str]) -> Object:
     containers = spec.setdefault("containers", [{"name": "main", "image": "simulated"}])
     asked = {key: value for key, value in amounts.items() if value}
     if asked and containers:
-        containers[0].setdefault("resources", {}).setdefault("requests", {}).update(asked)
+        resources = containers[0]["resources"] = containers[0].get("resources") or {}
+        resources["requests"] = {**(resources.get("requests") or {}), **asked}
     return pod

@@ -12,6 +12,7 @@ API_VERSION, KIND = "kubestow.dev/v1", "Scenario"
 
 Span = str | int | float
 """A duration."""
+_LONGEST = 200 * 366 * 86_400.0
 Count = Annotated[int, Meta(ge=0)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
 Object = dict[str, Any]
@@ -22,6 +23,8 @@ def seconds(span: Span) -> float:
     found = Duration.parse(span).seconds if isinstance(span, str) else float(span)
     if found < 0:
         raise ValueError(f"{span} is negative; time does not go back")
+    if not found < _LONGEST:
+        raise ValueError(f"{span} is more than 200 years")
     return found
 
 
@@ -56,7 +59,7 @@ class Lognormal(_Strict):
     """Most are about the median, a few take far longer."""
 
     median: Span
-    sigma: Annotated[float, Meta(ge=0)]
+    sigma: Annotated[float, Meta(ge=0, le=100)]
 
 
 class Distribution(_Strict):
