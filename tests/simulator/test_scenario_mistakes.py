@@ -149,14 +149,15 @@ def test_an_event_about_what_cannot_be_there_is_told_before_the_run(write: Write
 
 
 def test_an_event_may_be_about_what_the_scenario_makes(write: Write) -> None:
-    """What events apply, and the nodes of groups, are there by then."""
+    """What events apply, what arrives, and the nodes of groups, are there by then."""
     spec = f"""duration: 10m
 nodeGroups: [{{name: g, template: {{cpu: 2}}, min: 1}}]
+arrivals: [{{name: late, times: [1], object: {{apiVersion: v1, kind: Node}}}}]
 events:
 - at: 1m
   apply:{DEPLOYMENT}
 - {{at: 2m, scale: {{kind: Deployment, name: web, replicas: 3}}}}
-- {{at: 3m, cordon: {{names: [g-0]}}}}
+- {{at: 3m, cordon: {{names: [g-0, late-0]}}}}
 """
     assert running.run(Prepared(read([write(spec)]))).results["pods"]["bound"] == 3
 

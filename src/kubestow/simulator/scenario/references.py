@@ -22,18 +22,18 @@ Key = tuple[str, str]
 def missing(scenario: Scenario) -> Iterator[Problem]:
     """Where in the Scenario, and what is not there."""
     spec = scenario.spec
-    since = {_key(obj): 0.0 for obj in scenario.objects}
-    since |= {("Node", one["metadata"]["name"]): 0.0 for group in spec.nodes for one in description.expand(group)}
+    since = {_key_of(obj): 0.0 for obj in scenario.objects}
+    since |= {_key("Node", one["metadata"]["name"]): 0.0 for group in spec.nodes for one in description.expand(group)}
     applied = [(seconds(event.at), obj) for event in spec.events for obj in event.apply or ()]
     applied += [(change.time, change.object) for change in scenario.changes]
     for time, obj in applied:
-        since[_key(obj)] = min(since.get(_key(obj), time), time)
-    numbered = {("Node", group.name) for group in spec.nodeGroups}
+        since[_key_of(obj)] = min(since.get(_key_of(obj), time), time)
+    numbered = {_key("Node", group.name) for group in spec.nodeGroups}
     for arrival in spec.arrivals:
         if arrival.object is not None:
             kind, rows = str(arrival.object["kind"]), scenario.traces.get(arrival.name, ())
-            numbered.add((kind, f"{arrival.namespace}/{arrival.name}"))
-            since |= {(kind, f"{arrival.namespace}/{row['name']}"): 0.0 for row in rows if row.get("name")}
+            numbered.add(_key(kind, arrival.name, arrival.namespace))
+            since |= {_key(kind, row["name"], arrival.namespace): 0.0 for row in rows if row.get("name")}
     for index, event in enumerate(spec.events):
         time = seconds(event.at)
         for field, (kind, name) in _named(event):
@@ -43,10 +43,13 @@ def missing(scenario: Scenario) -> Iterator[Problem]:
                 yield f"spec.events[{index}].{field}", f"there is no {kind} {name} at {span(time)}"
 
 
-def _key(obj: Object) -> Key:
-    kind, metadata = str(obj.get("kind")), obj.get("metadata") or {}
-    name = str(metadata.get("name"))
-    return kind, name if kind == "Node" else f"{metadata.get('namespace') or 'default'}/{name}"
+def _key(kind: str, name: str, namespace: str = "default") -> Key:
+    return kind, name if kind == "Node" else f"{namespace}/{name}"
+
+
+def _key_of(obj: Object) -> Key:
+    metadata = obj.get("metadata") or {}
+    return _key(str(obj.get("kind")), str(metadata.get("name")), metadata.get("namespace") or "default")
 
 
 def _named(event: Event) -> Iterator[tuple[str, Key]]:
@@ -54,10 +57,7 @@ def _named(event: Event) -> Iterator[tuple[str, Key]]:
     for action in NODE_ACTIONS:
         nodes = getattr(event, action)
         for index, name in enumerate(nodes.names or () if nodes is not None else ()):
-            yield f"{action}.names[{index}]", ("Node", name)
+            yield f"{action}.names[{index}]", _key("Node", name)
     for field, target in (("scale", event.scale), ("delete", event.delete)):
         if target is not None:
-            yield (
-                f"{field}.name",
-                (target.kind, target.name if target.kind == "Node" else f"{target.namespace}/{target.name}"),
-            )
+            yield f"{field}.name", _key(target.kind, target.name, target.namespace)
