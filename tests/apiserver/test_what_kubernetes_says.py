@@ -421,3 +421,20 @@ def test_what_stays(client: Client, path: str, body: dict[str, Any], change: dic
     client.create(path, {"metadata": {"name": "x"}, **copy.deepcopy(body)})
     status, answer = client.call("PATCH", f"{path}/x", change, content_type="application/merge-patch+json")
     assert (status, answer["message"].split(" is invalid: ", 1)[1]) == (422, told)
+
+
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [
+        ({"capacity": {"cpu": "-4"}}, f'status.capacity.cpu: Invalid value: "-4": {ZERO}'),
+        ({"allocatable": {"memory": "-1Gi"}}, f'status.allocatable.memory: Invalid value: "-1Gi": {ZERO}'),
+        ({"allocatable": {"pods": "1500m"}}, 'status.allocatable.pods: Invalid value: "1500m": must be an integer'),
+    ],
+)
+def test_the_room_of_nodes(client: Client, room: dict[str, Any], told: str) -> None:
+    """Nothing or more, when a node comes and when it changes."""
+    assert refused(client, "/api/v1/nodes", {"status": room}) == told
+    client.create("/api/v1/nodes", {"metadata": {"name": "x"}})
+    merge = "application/merge-patch+json"
+    status, answer = client.call("PATCH", "/api/v1/nodes/x/status", {"status": room}, content_type=merge)
+    assert (status, answer["message"].split(" is invalid: ", 1)[1]) == (422, told)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kubestow.apiserver.errors import ApiError
+from kubestow.apiserver.errors import ApiError, invalid
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.removal import DeleteOptions
 from kubestow.apiserver.objects.writing import check
@@ -87,6 +87,9 @@ class Contents:
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         resource.rules.default(obj)
         metadata = obj["metadata"]
+        wrong = list(resource.rules.validate_status(obj, obj))
+        if wrong:
+            raise invalid(resource.group, resource.kind, metadata["name"], wrong)
         metadata.pop("managedFields", None)
         metadata.setdefault("creationTimestamp", self._plane.store.now())
         if resource.namespaced:

@@ -70,7 +70,12 @@ KINDS = (
         cluster=True,
         selectable="spec.unschedulable",
         # A node brings its status along: it is the node itself that registers.
-        rules=Rules(cluster.default_node, lambda _: None, validate=cluster.validate_node),
+        rules=Rules(
+            cluster.default_node,
+            lambda _: None,
+            validate=cluster.validate_node,
+            validate_status=cluster.validate_node_status,
+        ),
         columns=printed(
             ("Status", cells.node_status),
             ("Roles", cells.node_roles),

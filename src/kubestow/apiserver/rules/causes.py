@@ -6,6 +6,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import DUPLICATE, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, Wrong, wrong_name
+from kubestow.model import quantity
 
 PORTS = "must be between 1 and 65535, inclusive"
 
@@ -38,6 +39,14 @@ def forbidden(path: str, why: str) -> Cause:
 def duplicate(path: str, value: Any) -> Cause:
     """Something said twice."""
     return path, DUPLICATE, f"Duplicate value: {shown(value)}"
+
+
+def wrong_amount(path: str, amount: str, *, whole: bool) -> Iterator[Cause]:
+    """A quantity that may not be negative, and where it counts things is `whole`."""
+    if amount[0] == "-" and quantity.nano(amount) < 0:
+        yield invalid(path, amount, "must be greater than or equal to 0")
+    if whole and quantity.nano(amount) % 10**9:
+        yield invalid(path, amount, "must be an integer")
 
 
 def below_zero(holder: dict[str, Any], path: str, *names: str) -> Iterator[Cause]:

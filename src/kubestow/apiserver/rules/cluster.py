@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import changed
+from kubestow.apiserver.rules.causes import changed, wrong_amount
 from kubestow.apiserver.rules.names import INVALID, REQUIRED, dns_label, qualified_name, wrong_name
 
 
@@ -14,7 +14,7 @@ def default_node(obj: dict[str, Any]) -> None:
 
 
 def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Taints that are unique by key and effect."""
+    """Taints that are unique by key and effect, and room that there can be."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(obj.get("spec", {}).get("taints", ())):
         path = f"spec.taints[{index}]"
@@ -25,6 +25,14 @@ def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
         if pair in seen:
             yield path, "FieldValueDuplicate", "Duplicate value: taints must be unique by key and effect pair"
         seen.add(pair)
+    yield from validate_node_status(obj, obj)
+
+
+def validate_node_status(obj: dict[str, Any], _old: dict[str, Any]) -> Iterator[Cause]:
+    """A node has nothing or more of each resource, and whole pods and devices."""
+    for field in ("capacity", "allocatable"):
+        for name, amount in obj.get("status", {}).get(field, {}).items():
+            yield from wrong_amount(f"status.{field}.{name}", amount, whole=name == "pods" or "/" in name)
 
 
 def default_namespace(obj: dict[str, Any]) -> None:

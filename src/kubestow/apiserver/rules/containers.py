@@ -16,6 +16,7 @@ from kubestow.apiserver.rules.causes import (
     several,
     unnamed,
     unsupported,
+    wrong_amount,
 )
 from kubestow.apiserver.rules.names import config_key, dns_label, port_name, qualified_name, wrong_name
 from kubestow.apiserver.rules.security import wrong_security
@@ -271,10 +272,7 @@ def _wrong_amount(name: str, amount: str, path: str) -> Iterator[Cause]:
         if not extended:
             yield invalid(path, name, "must be a standard resource type or fully qualified")
             yield invalid(path, name, "must be a standard resource for containers")
-    if amount[0] == "-" and quantity.nano(amount) < 0:
-        yield invalid(path, amount, "must be greater than or equal to 0")
-    if extended and quantity.nano(amount) % 10**9:
-        yield invalid(path, amount, "must be an integer")
+    yield from wrong_amount(path, amount, whole=extended)
 
 
 def _unclaimed(resources: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
