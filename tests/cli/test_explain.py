@@ -199,7 +199,7 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         (("a/b/c", *cluster), "'a/b/c' does not name a pod: write NAMESPACE/POD, or POD and --namespace"),
         (("shop/web", "--cluster", "none.json"), "none.json: cannot be read: No such file or directory"),
         (("-f", "none.yaml", *cluster), "none.yaml: cannot be read: No such file or directory"),
-        (("-f", good, "--cluster", odd), "Node a: quantity 'much': not a number with an optional suffix such as m, Mi"),
+        (("-f", good, "--cluster", odd), f"{odd}: line 1: Node a: status.allocatable.cpu: quantity 'much': not"),
         (("-f", good, *cluster, "--config", bad), f"{bad}: profiles[0].plugins.filter.enabled[0]: "),
         (
             ("-f", twice.write("d.json", other), *cluster),

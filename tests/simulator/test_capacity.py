@@ -93,6 +93,8 @@ def test_the_answer_in_words(cluster: str, tmp_path: Path) -> None:
     assert lines[0] == "5 more pods fit: web"
     assert "       3 of web on small-1" in lines
     assert "       2 x 2 CPU, 8Gi: Insufficient cpu (NodeResourcesFit)" in lines
+    (stops,) = (line for line in lines if line.startswith("What stops the next web: "))
+    assert stops.endswith(": 1 node(s) had untolerated taint(s), 2 Insufficient cpu.")
     assert "One more node of 2 CPU, 8Gi would add 3." in lines
 
 
@@ -110,7 +112,8 @@ def test_how_many_more_gangs_fit(cluster: str, tmp_path: Path) -> None:
     spec = _podspec(tmp_path, _gang("train", 2), worker)
     lines = _run("--cluster", cluster, "--podspec", spec).output.splitlines()
     assert lines[0] == "2 more gangs fit: train"
-    assert lines[1].startswith("What stops the next train: ")
+    assert lines[1].startswith("What stops the next train: 0/3 nodes are available: ")
+    assert "reempt" not in lines[1]
     assert lines[2:] == ["One more node of 2 CPU, 8Gi would add 2.", "One more node of 4 CPU, 8Gi would add 0."]
     spec = _podspec(tmp_path, _gang("train", 2, "kubernetes.io/hostname"), worker)
     placed = _json("--cluster", cluster, "--podspec", spec)["status"]["pods"][0]["replicasOnNodes"]
@@ -159,3 +162,177 @@ def test_a_reader_that_has_had_enough_is_no_error() -> None:
     """As in `kubestow capacity | head`."""
     with pytest.raises(BrokenPipeError), problems():
         raise BrokenPipeError
+
+
+def test_a_node_to_leave_out_that_is_not_there_is_told_beside_the_answer(cluster: str) -> None:
+    """On standard error, so that what is read by programs stays what it is."""
+    ran = _run("--cluster", cluster, "--exclude-nodes", "small-0, smal-1", "-o", "json")
+    assert ran.stderr == "Warning: --exclude-nodes: there is no node smal-1\n"
+    assert [node["name"] for node in msgspec.json.decode(ran.stdout)["nodes"]] == ["big-0", "small-1"]
+
+
+def test_a_cluster_without_nodes_is_told(tmp_path: Path) -> None:
+    """Most likely it is the wrong file."""
+    spec = _podspec(tmp_path, pod("web", "1"))
+    assert _run("--cluster", spec).stderr == f"Warning: {spec}: has no nodes\n"
+
+
+_SCENARIO = """
+apiVersion: kubestow.dev/v1
+kind: Scenario
+spec:
+  nodes: [{count: 2, name: "small-{}", cpu: 2}]
+  nodeGroups: [{name: burst, template: {cpu: 4}, min: 1}]
+  arrivals: [{name: later, pod: {spec: {containers: [{name: c, image: i}]}}, times: [5s]}]
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 7
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: running}
+spec: {nodeName: small-0, containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    """Two nodes, one of a group, and a pod."""
+    (tmp_path / "scenario.yaml").write_text(_SCENARIO)
+    return str(tmp_path / "scenario.yaml")
+
+
+def test_a_scenario_is_a_cluster_as_it_begins(scenario: str, tmp_path: Path) -> None:
+    """Its nodes, the smallest number of its groups' nodes, and its objects; for explain as well."""
+    wanted = pod("web", "1", priorityClassName="high")
+    spec = _podspec(tmp_path, wanted)
+    status = _json("--cluster", scenario, "--podspec", spec)["status"]
+    placed = {one["nodeName"]: one["replicas"] for one in status["pods"][0]["replicasOnNodes"]}
+    assert placed == {"small-1": 2, "burst-0": 4}
+    ran = CliRunner().invoke(main, ["explain", "-f", spec, "--cluster", scenario, "-o", "json"])
+    decision = msgspec.json.decode(ran.output)
+    assert (decision["nodeCount"], decision["feasible"], decision["priority"]) == (3, 2, 7)
+
+
+@pytest.mark.parametrize("command", [["capacity"], ["explain", "-f", "{spec}"]])
+def test_a_wrong_scenario_is_told_as_in_a_simulation(command: list[str], scenario: str, tmp_path: Path) -> None:
+    """With file, line and field; one that is not in a file, by what to do."""
+    spec = _podspec(tmp_path, pod("web", "1"))
+    arguments = [one.replace("{spec}", spec) for one in command]
+    ran = CliRunner().invoke(main, [*arguments, "--cluster", "-"], input=_SCENARIO)
+    assert ran.stderr == "Error: standard input: has a Scenario, which is read from a file here: name the file\n"
+    Path(scenario).write_text(_SCENARIO.replace("cpu: 2", "cpu: -2"))
+    ran = CliRunner().invoke(main, [*arguments, "--cluster", scenario])
+    assert (ran.exit_code, ran.stderr) == (1, f"Error: {scenario}: line 5: spec.nodes[0].cpu: must not be negative\n")
+
+
+@pytest.mark.parametrize("command", [["capacity"], ["capacity", "--podspec", "{spec}"], ["explain", "-f", "{spec}"]])
+@pytest.mark.parametrize(
+    ("amount", "problem"), [("-4", "-4 is negative"), ("much", "quantity 'much': not a number with an optional suffix")]
+)
+def test_a_node_cannot_have_less_than_nothing(command: list[str], amount: str, problem: str, tmp_path: Path) -> None:
+    """Whichever command reads it: told by file, node and field, whether it comes from a cluster or not."""
+    (node,) = nodes(1)
+    node["metadata"]["uid"] = "u"
+    node["status"]["allocatable"]["cpu"] = amount
+    path = tmp_path / "node.yaml"
+    path.write_text(yaml.safe_dump(node))
+    spec = _podspec(tmp_path, pod("web", "1"))
+    ran = CliRunner().invoke(main, [*(one.replace("{spec}", spec) for one in command), "--cluster", str(path)])
+    assert ran.exit_code == 1
+    assert f"Error: {path}: line 1: Node node-0: status.allocatable.cpu: {problem}" in ran.stderr
+
+
+@pytest.mark.parametrize("uid", [{}, {"uid": "u"}], ids=["written", "from a cluster"])
+def test_a_simulation_refuses_a_node_of_negative_size(uid: Object, tmp_path: Path) -> None:
+    """In the API server's words."""
+    (node,) = nodes(1)
+    node["metadata"] |= uid
+    node["status"]["allocatable"]["cpu"] = "-4"
+    path = tmp_path / "node.yaml"
+    path.write_text(yaml.safe_dump(node))
+    ran = CliRunner().invoke(main, ["simulate", str(path)])
+    said = 'status.allocatable.cpu: Invalid value: "-4": must be greater than or equal to 0'
+    assert (ran.exit_code, ran.stderr) == (1, f'Error: {path}: line 1: Node node-0: Node "node-0" is invalid: {said}\n')
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"containerz": []}, 'strict decoding error: unknown field "spec.containerz"'),
+        ({"containers": []}, "spec.containers: Required value"),
+        ({"nodeSelector": {"a": ["b"]}}, "spec.nodeSelector.a: must be a string, not a list"),
+        ({"schedulerName": "other"}, "spec.schedulerName: is 'other', and the configuration has only default-sched"),
+    ],
+)
+def test_a_pod_that_an_api_server_would_not_have_is_refused(
+    cluster: str, tmp_path: Path, wrong: Object, problem: str
+) -> None:
+    """By name and field, and so is one that this scheduler would leave alone."""
+    one = pod("web", "1")
+    one["spec"] |= wrong
+    ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, one))
+    assert (ran.exit_code, len(ran.stderr.splitlines())) == (1, 1)
+    assert "Pod web: " in ran.stderr
+    assert problem in ran.stderr
+
+
+def test_a_pod_with_half_a_name_is_called_something(cluster: str, tmp_path: Path) -> None:
+    """As the API server would: with letters behind it."""
+    one = pod("web", "600m")
+    one["metadata"]["generateName"] = one["metadata"].pop("name") + "-"
+    lines = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, one)).output.splitlines()
+    assert lines[0] == "5 more pods fit: web-xxxxx"
+    assert lines[1].startswith("What stops the next web-xxxxx: 0/3 nodes")
+
+
+def test_what_comes_with_a_pod_and_does_not_count_is_told(cluster: str, tmp_path: Path) -> None:
+    """Only pods are fitted in."""
+    ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, *nodes(1), pod("web", "600m")))
+    assert ran.stderr == "Warning: --podspec: 1 of kind Node left out; only pods and pod groups count\n"
+    assert ran.stdout.startswith("5 more pods fit: web\n")
+
+
+def test_a_pod_that_is_held_back_says_by_whom(cluster: str, tmp_path: Path) -> None:
+    """Nodes have nothing to do with it."""
+    gated = pod("web", "1", schedulingGates=[{"name": "example.com/quota"}])
+    lines = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, gated)).output.splitlines()
+    assert lines[1] == ("What stops the next web: waiting for scheduling gates: [example.com/quota] (SchedulingGates)")
+
+
+_FAILING = """
+class Failing:
+    name = "Failing"
+
+    def __init__(self, args, handle):
+        pass
+
+    def filter(self, state, pod, node):
+        raise RuntimeError("boom")
+"""
+_WITH_IT = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{name: Failing}]}}}]
+"""
+
+
+def test_a_plugin_that_fails_is_what_stops_the_pod(cluster: str, tmp_path: Path) -> None:
+    """Not the command."""
+    (tmp_path / "failing.py").write_text(_FAILING)
+    (tmp_path / "config.yaml").write_text(_WITH_IT)
+    spec = _podspec(tmp_path, pod("web", "1"))
+    own = ("--config", str(tmp_path / "config.yaml"), "--plugin", str(tmp_path / "failing.py"))
+    status = _json("--cluster", cluster, "--podspec", spec, *own)["status"]
+    assert status["failReason"]["failMessage"] == 'running Filter plugin "Failing": boom'
+
+
+def test_reasons_that_are_not_listed_are_counted(tmp_path: Path) -> None:
+    """A cluster may have more kinds of nodes than a screen has lines."""
+    many = [node for number in range(1, 13) for node in nodes(1, cpu=number, name=f"n{number}")]
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(many))
+    lines = _run("--cluster", str(path), "--podspec", _podspec(tmp_path, pod("web", "20"))).output.splitlines()
+    assert lines[12] == "  ... and 2 more reasons; -o json has them all"

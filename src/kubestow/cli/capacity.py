@@ -51,7 +51,7 @@ def command(
     from kubestow.cli.capacity_process import Request, tell
     from kubestow.cli.simulate_process import SimulateError
 
-    excluded = tuple(name for name in exclude_nodes.split(",") if name)
+    excluded = tuple(name.strip() for name in exclude_nodes.split(",") if name.strip())
     try:
         tell(
             Request(

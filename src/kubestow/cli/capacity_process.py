@@ -1,6 +1,7 @@
 """Running `kubestow capacity`: objects from files or from the live cluster, and tables or cluster-capacity's JSON."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,11 @@ import msgspec
 import yaml
 
 from kubestow import config
+from kubestow.apiserver.errors import ApiError, invalid
+from kubestow.apiserver.objects.intent import Intent
+from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.simulate_process import SimulateError, load_configuration, problems
 from kubestow.client.access import open_channel
 from kubestow.client.api import ApiClient
@@ -19,20 +24,23 @@ from kubestow.client.errors import CredentialsError
 from kubestow.client.kubeconfig import find_access
 from kubestow.client.lists import Lister
 from kubestow.client.resources import NODES, PODS, WATCHED, Resource
+from kubestow.config import SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
+from kubestow.model.codec import without_nulls
 from kubestow.model.failures import CallError, ForbiddenError, NotFoundError
+from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key
-from kubestow.objects import Manifest, decode, read
-from kubestow.offline.harness import SchedulerHarness
+from kubestow.objects import Decoded, Manifest, ObjectsError, decode, read
 from kubestow.plugin.loading import PluginCollection
 from kubestow.running.clock import WallClock
-from kubestow.simulator.capacity import Capacity, capacity
+from kubestow.simulator.capacity import Capacity, capacity, scheduler
 from kubestow.simulator.gang_capacity import gang_capacity
 from kubestow.simulator.headroom import HEAD, SORTS, Headroom, Room, headroom
 from kubestow.wiring.clients import user_agent
 
 _LISTED = 10
+_FITTED = (Pod, PodGroup)
 _GANGS = config.Features.parse("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true")
 
 
@@ -56,17 +64,19 @@ class Request:
 def tell(request: Request) -> None:
     """Write the answer; raises SimulateError."""
     with problems():
-        asked = _objects(request.podspec)
+        asked = _asked(request.podspec)
         pods, gang = _pods(request.podspec, asked), _gang(asked)
-        objects = _objects(request.cluster) if request.cluster else asyncio.run(_live(request.kubeconfig))
+        objects = cluster_in(request.cluster) if request.cluster else asyncio.run(_live(request.kubeconfig))
+        _warn(objects, request)
         if not pods:
             _tell_headroom(headroom(objects, request.exclude), request)
             return
         features = config.Features() if gang is None else _GANGS
         chosen = load_configuration(request.configuration, request.plugins, features)
+        _demand_profiles(pods, chosen)
         names = {name for profile in chosen.profiles for name in enabled_names(profile.plugins)}
         own = [one.plugin for one in request.plugins.loaded if one.name in names]
-        make = partial(SchedulerHarness, chosen, plugins=own, features=features)
+        make = partial(scheduler, chosen, own, features)
         if gang is None:
             found = capacity(objects, pods, request.limit, request.exclude, make)
         else:
@@ -98,21 +108,52 @@ def _pods(files: tuple[str, ...], asked: list[Any]) -> list[Pod]:
     return pods
 
 
-def _objects(files: tuple[str, ...]) -> list[Any]:
-    """What is in files; pods get the defaults that an API server would have given them."""
-    return decode(map(_defaulted, read(files))).objects if files else []
+def _asked(files: tuple[str, ...]) -> list[Any]:
+    """What is to be fitted in; pods are as an API server would have made them. Raises ObjectsError."""
+    found = decode(map(_made, read(files))) if files else Decoded([], Counter())
+    left_out = found.skipped + Counter(type(one).__name__ for one in found.objects if not isinstance(one, _FITTED))
+    for kind, count in sorted(left_out.items()):
+        click.echo(f"Warning: --podspec: {count} of kind {kind} left out; only pods and pod groups count", err=True)
+    return found.objects
 
 
-def _defaulted(manifest: Manifest) -> Manifest:
+def _made(manifest: Manifest) -> Manifest:
     if (manifest.api_version, manifest.kind) != ("v1", "Pod"):
         return manifest
-    tree = msgspec.json.decode(manifest.data)
+    pods, tree = BY_STORAGE["pods"], without_nulls(msgspec.json.decode(manifest.data))
+    metadata = tree["metadata"]
+    # What comes from a cluster may have fields of another version.
+    intent = Intent(validation="Ignore" if metadata.get("uid") else "Strict")
     try:
-        BY_STORAGE["pods"].rules.default(tree)
-    except (AttributeError, KeyError, TypeError):
-        # It is not a pod, which is told when it is decoded.
-        return manifest
+        causes = check(pods, tree, intent)
+        pods.rules.default(tree)
+        causes += pods.rules.validate(tree)
+        if causes:
+            raise invalid(pods.group, pods.kind, manifest.name, causes)
+    except ApiError as error:
+        raise ObjectsError([f"{manifest}: {error.message}"]) from None
+    metadata["name"] = manifest.name or f"{manifest.generate_name}xxxxx"
     return manifest._replace(data=msgspec.json.encode(tree))
+
+
+def _demand_profiles(pods: list[Pod], chosen: SchedulerConfiguration) -> None:
+    """Raises SimulateError for a pod that the scheduler would leave alone."""
+    names = [profile.schedulerName for profile in chosen.profiles]
+    for pod in pods:
+        if pod.spec.schedulerName not in names:
+            said = f"is {pod.spec.schedulerName!r}, and the configuration has only {', '.join(names)}; see --config"
+            raise SimulateError(f"--podspec: Pod {pod.metadata.name}: spec.schedulerName: {said}")
+
+
+def _warn(objects: list[Any], request: Request) -> None:
+    """Tell people what they cannot have meant."""
+    nodes = {obj.metadata.name for obj in objects if isinstance(obj, Node)}
+    if not nodes:
+        click.echo(f"Warning: {', '.join(request.cluster) or 'the cluster'}: has no nodes", err=True)
+        return
+    for name in request.exclude:
+        if name not in nodes:
+            click.echo(f"Warning: --exclude-nodes: there is no node {name}", err=True)
 
 
 async def _live(kubeconfig: str) -> list[Any]:
@@ -194,6 +235,8 @@ def _tell_capacity(found: Capacity, request: Request) -> None:
     click.echo(f"What stops the next {found.stopped}: {found.message}")
     for refusal in found.refusals[:_LISTED]:
         click.echo(f"  {refusal.nodes:6d} x {refusal.kind}: {refusal.reason} ({refusal.plugin})")
+    if len(found.refusals) > _LISTED:
+        click.echo(f"  ... and {len(found.refusals) - _LISTED} more reasons; -o json has them all")
     for kind, more in found.one_more.items():
         click.echo(f"One more node of {kind} would add {more}.")
 

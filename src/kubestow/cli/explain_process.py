@@ -20,6 +20,7 @@ import msgspec
 
 from kubestow import config, objects
 from kubestow.cli import configuration_file, explain_forms, explain_screen
+from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.explain_extenders import asker, not_asked
 from kubestow.cli.explain_group_screen import group_lines_of
 from kubestow.client.access import Access
@@ -114,7 +115,7 @@ def _has_colours() -> bool:
 def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
     manifests = _manifests(request)
     try:
-        loaded = objects.decode(objects.read(request.cluster)).objects
+        loaded = cluster_in(request.cluster)
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)

@@ -65,15 +65,18 @@ class Manifest(NamedTuple):
         return f"{self.place}: {self.kind} {self.namespace + '/' if self.namespace else ''}{name}"
 
 
-def read(paths: Iterable[str]) -> list[Manifest]:
-    """The objects in files, folders (not those inside them) or, for `-`, standard input; raises ObjectsError."""
+def read(paths: Iterable[str], unnamed: str = "") -> list[Manifest]:
+    """The objects in files, folders (not those inside them) or, for `-`, standard input; raises ObjectsError.
+
+    `unnamed` is how the apiVersion of those begins that need no name; without it, all do.
+    """
     found: list[Manifest] = []
     problems: list[str] = []
     for path in paths:
         try:
             for source in sources(path):
                 try:
-                    found += manifests(source)
+                    found += manifests(source, unnamed)
                 except ObjectsError as error:
                     problems += error.problems
         except OSError as error:
@@ -85,14 +88,14 @@ def read(paths: Iterable[str]) -> list[Manifest]:
     return found
 
 
-def manifests(source: Source) -> list[Manifest]:
+def manifests(source: Source, unnamed: str = "") -> list[Manifest]:
     """The objects in a file; raises ObjectsError, also if there are none."""
     found: list[Manifest] = []
     problems: list[str] = []
     try:
         for document in documents(source):
             try:
-                found.append(_manifest(document))
+                found.append(_manifest(document, unnamed))
             except DocumentError as error:
                 problems.append(f"{document.place}: {error}")
     except ObjectsError as error:
@@ -212,7 +215,7 @@ def _with_kind(item: Raw, head: _Head) -> bytes | Raw:
     return msgspec.json.encode({"apiVersion": head.apiVersion, "kind": kind} | tree)
 
 
-def _manifest(document: Document) -> Manifest:
+def _manifest(document: Document, unnamed: str) -> Manifest:
     try:
         head = msgspec.json.decode(document.data, type=_Head)
     except msgspec.ValidationError as error:
@@ -220,7 +223,7 @@ def _manifest(document: Document) -> Manifest:
     if not head.apiVersion or not head.kind:
         raise DocumentError("needs apiVersion and kind, such as v1 and Pod")
     metadata = head.metadata or _Metadata()
-    if not metadata.name and not metadata.generateName:
+    if not (metadata.name or metadata.generateName or (unnamed and head.apiVersion.startswith(unnamed))):
         raise DocumentError(f"{head.kind} needs metadata.name")
     name, generate_name, namespace = metadata.name or "", metadata.generateName or "", metadata.namespace or ""
     return Manifest(document.place, head.apiVersion, head.kind, namespace, name, generate_name, document.data)

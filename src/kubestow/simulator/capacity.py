@@ -1,7 +1,7 @@
 """How many more pods fit into a cluster as it stands, what stops the next one, and what one more node would add.
 
-Copies of the pods are placed by the scheduler itself, none of them evicting anybody, until one of them cannot be
-placed. Of that one every node is asked why.
+Copies of the pods are placed by the scheduler itself, without PostFilter: nobody is evicted for them. When one of them
+cannot be placed, every node is asked why.
 """
 
 from collections import Counter
@@ -12,11 +12,16 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
+from kubestow.config import Features, SchedulerConfiguration
+from kubestow.config.configuration import Plugin, PluginSet
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.framework.queueing import QueueRules
+from kubestow.framework.results import PluginError
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_is_terminal
 from kubestow.model.topology import HOSTNAME_LABEL
+from kubestow.model.workloads import PriorityClass
 from kubestow.offline.harness import SchedulerHarness
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -62,12 +67,19 @@ def kind_of(node: Node) -> str:
     return f"{room.get('cpu', 0)} CPU, {room.get('memory', 0)}"
 
 
+def scheduler(configuration: SchedulerConfiguration, plugins: Iterable[type], features: Features) -> SchedulerHarness:
+    """One that makes no room: what it says of a pod is what filters say."""
+    none = PluginSet(disabled=(Plugin("*"),))
+    profiles = tuple(replace(one, plugins=replace(one.plugins, postFilter=none)) for one in configuration.profiles)
+    return SchedulerHarness(replace(configuration, profiles=profiles), plugins=plugins, features=features)
+
+
 def capacity(
     objects: Iterable[Any],
     pods: Sequence[Pod],
-    limit: int = 0,
-    exclude: Iterable[str] = (),
-    make: Callable[[], SchedulerHarness] = SchedulerHarness,
+    limit: int,
+    exclude: Iterable[str],
+    make: Callable[[], SchedulerHarness],
 ) -> Capacity:
     """How often the pods fit, each in its turn; at most `limit` pods if it is not 0. `make` makes a scheduler."""
     with make() as harness:
@@ -80,6 +92,9 @@ def restore(harness: SchedulerHarness, objects: Iterable[Any], exclude: Iterable
     left_out = set(exclude)
     for obj in objects:
         if isinstance(obj, Node) and obj.metadata.name in left_out:
+            continue
+        if isinstance(obj, PriorityClass):
+            # No scheduler watches them: pods have their priority already.
             continue
         if isinstance(obj, Pod) and (pod_is_terminal(obj) or not obj.spec.nodeName):
             # Pods that wait already might take the room; the question is how much there is.
@@ -112,13 +127,16 @@ def with_one_more(harness: SchedulerHarness) -> Iterator[str]:
 def why_not(harness: SchedulerHarness, pod: Pod) -> str:
     """What the scheduler says of a pod that it did not place."""
     scheduled = harness.cluster.conditions(pod.metadata.name, pod.metadata.namespace).get("PodScheduled")
-    return "it was refused before nodes were looked at" if scheduled is None else scheduled.message
+    if scheduled is not None:
+        return scheduled.message
+    held = QueueRules(harness.core.profiles[pod.spec.schedulerName]).pre_enqueue(pod, None)
+    return "it was not tried" if held is None else f"{held.message} ({held.plugin})"
 
 
 class _Filling:
     def __init__(self, harness: SchedulerHarness, pods: Sequence[Pod], limit: int) -> None:
         self._harness = harness
-        self._pods = [replace(pod, spec=replace(pod.spec, preemptionPolicy="Never", nodeName="")) for pod in pods]
+        self._pods = [replace(pod, spec=replace(pod.spec, nodeName="")) for pod in pods]
         self._limit = limit
         self._count = 0
         self._found = Capacity(on_nodes={pod.metadata.name: Counter() for pod in pods})
@@ -167,11 +185,15 @@ class _Filling:
         found.message = why_not(self._harness, pod)
         profile = core.profiles[pod.spec.schedulerName]
         evaluation = Evaluation(profile, core.cluster, core.queue.nominator, PodInfo(pod), None)
-        if not core.cluster.nodes.count or not evaluation.pre_filter():
+        nodes, counts = core.cluster.nodes, Counter[tuple[str, str, str]]()
+        try:
+            is_judged = nodes.count and evaluation.pre_filter()
+            verdicts = evaluation.judge(evaluation.narrowed_rows()) if is_judged else None
+        except PluginError:
+            verdicts = None  # The scheduler has met it, too, and said so.
+        if verdicts is None:
             found.reasons[found.message] += 1
             return
-        nodes, counts = core.cluster.nodes, Counter[tuple[str, str, str]]()
-        verdicts = evaluation.judge(evaluation.narrowed_rows())
         for rejection, positions in verdicts.kinds():
             for row in verdicts.rows[positions]:
                 node = nodes.nodes[int(row)]

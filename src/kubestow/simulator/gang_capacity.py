@@ -30,7 +30,7 @@ class _Filling:
     def __init__(self, harness: SchedulerHarness, group: PodGroup, pod: Pod) -> None:
         self._harness = harness
         self._group = replace(group, status=PodGroupStatus())
-        self._pod = replace(pod, spec=replace(pod.spec, nodeName="", preemptionPolicy="Never"))
+        self._pod = replace(pod, spec=replace(pod.spec, nodeName=""))
         self._count = 0
 
     def run(self, limit: int) -> Capacity:
