@@ -43,7 +43,7 @@ from kubestow.model.failures import BadAnswerError, TransportError
 from kubestow.objects import ObjectsError, decode
 from kubestow.objects.manifests import manifests
 from kubestow.objects.sources import Source
-from kubestow.simulator.recording.files import changes
+from kubestow.simulator.recording.files import read as read_recording
 from kubestow.simulator.scenario import reading
 from kubestow.simulator.scenario.example import EXAMPLE
 from kubestow.testing import SchedulerHarness, make_node, make_pod
@@ -284,7 +284,7 @@ def _read_scenario(data: bytes) -> None:
 def _read_recording(data: bytes) -> None:
     _RECORDING.write_bytes(gzip.compress(data, 1) if data[:2] != b"\x1f\x8b" else data)
     with suppress(ObjectsError):
-        changes(_RECORDING)
+        read_recording(_RECORDING)
 
 
 _KUBECONFIG, _SCENARIO, _RECORDING = _file("kubeconfig"), _file("scenario.yaml"), _file("recording")

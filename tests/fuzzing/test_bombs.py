@@ -12,7 +12,7 @@ from apiserver.direct import Direct
 from fuzzing.running import attempt
 from fuzzing.targets import TARGETS
 from kubestow.objects import ObjectsError
-from kubestow.simulator.recording.files import LARGEST_MEMBER, changes
+from kubestow.simulator.recording.files import LARGEST_MEMBER, read
 from kubestow.simulator.scenario import reading
 
 HEAD = b"apiVersion: v1\nkind: Config\nmetadata: {name: bomb}\n"
@@ -79,7 +79,7 @@ def test_a_recording_that_unpacks_to_much_more(tmp_path: Path) -> None:
     file.write_bytes(pack + gzip.compress(b"\n" * (LARGEST_MEMBER + 1), mtime=0))
     assert file.stat().st_size < LARGEST_MEMBER // 500
     with pytest.raises(ObjectsError, match="a part of it unpacks to more than 256 MiB"):
-        changes(file)
+        read(file)
 
 
 def test_a_scenario_that_names_itself(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Recordings: what goes into the file, what survives a kill, and that a replay decides as the scheduler did."""
 
 import asyncio
+import csv
 import gc
 import gzip
 import random
@@ -163,8 +164,49 @@ def test_what_was_gone_when_recording_went_on_is_deleted(tmp_path: Path) -> None
     path, (first, second) = tmp_path / "r.gz", nodes(2)
     _write(path, (0.0, "start", None), (0.0, "put", first), (0.0, "put", second), (1.0, "synced", None))
     _write(path, (9.0, "start", None), (9.0, "put", second), (9.5, "synced", None))
-    found = [(entry.time, entry.op, entry.object["metadata"]["name"]) for entry in files.changes(path)]
+    found = [(entry.time, entry.op, entry.object["metadata"]["name"]) for entry in files.read(path).changes]
     assert found == [(0, "put", "node-0"), (0, "put", "node-1"), (9, "put", "node-1"), (9.5, "delete", "node-0")]
+
+
+def _samples(path: Path, out: Path) -> list[dict[str, str]]:
+    ran = CliRunner().invoke(main, ["replay", str(path), "--out", str(out)])
+    assert ran.exit_code == 0, ran.output
+    return list(csv.DictReader((out / "samples.csv").read_text().splitlines()))
+
+
+def test_a_replay_begins_with_what_was_found_at_first(tmp_path: Path) -> None:
+    """However long the recorder took to list it: no moment has less."""
+    path, found = tmp_path / "r.gz", nodes(4)
+    listed = [(10.0 + number, "put", node) for number, node in enumerate(found)]
+    _write(path, (10.0, "start", None), *listed, (14.0, "synced", None), (16.0, "end", None))
+    samples = _samples(path, tmp_path / "out")
+    assert {one["nodes"] for one in samples} == {"4"}
+    assert float(samples[-1]["time"]) == 6.0
+
+
+def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
+    """A quiet end counts, a killed recorder's last word is the end, and a recording that goes on ends later."""
+    path, (node,) = tmp_path / "r.gz", nodes(1)
+    _write(path, (10.0, "start", None), (10.0, "put", node), (10.5, "synced", None), (13.0, "put", node))
+    assert Replay(path).duration == 3.0 + 1.0
+    _write(path, (20.0, "start", None), (20.0, "put", node), (20.5, "synced", None), (26.0, "end", None))
+    assert Replay(path).duration == 16.0
+    assert [entry.time for entry in files.read(path).changes] == [0.0, 3.0, 10.0]
+
+
+def test_a_recorder_says_when_it_ended(recorded: tuple[Path, dict[str, str]]) -> None:
+    """The last thing in the file."""
+    *_, change, last = files.entries(recorded[0])
+    assert last.op == "end"
+    assert last.time > change.time
+    assert Replay(recorded[0]).duration == pytest.approx(last.time - next(files.entries(recorded[0])).time)
+
+
+def test_a_clock_that_was_set_back_does_not_change_the_order(tmp_path: Path) -> None:
+    """What came later stays later."""
+    path, (node,) = tmp_path / "r.gz", nodes(1)
+    _write(path, (10.0, "start", None), (10.0, "synced", None), (15.0, "put", node), (12.0, "delete", node))
+    assert [(entry.time, entry.op) for entry in files.read(path).changes] == [(5.0, "put"), (5.0, "delete")]
 
 
 def _bound(name: str, created: str, **spec: Any) -> Object:
@@ -208,6 +250,10 @@ def test_what_another_scheduler_placed_is_placed_there_again(tmp_path: Path) -> 
         assert simulation.pod_names() == []
 
 
+def _lines(*lines: str) -> bytes:
+    return gzip.compress("\n".join(['{"kubestow":"recording","version":1}', *lines]).encode())
+
+
 def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
     """Other content, another version, nothing at all: each with the file's name."""
     path = tmp_path / "r.gz"
@@ -216,6 +262,8 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
         (gzip.compress(b'{"kubestow":"recording","version":9}\n'), "is of version 9; this program reads version 1"),
         (gzip.compress(b"{}\n"), "not a recording of kubestow"),
         (b"\x1f\x8b", "cut off before anything was in it"),
+        (_lines('{"time":1,"op":"start"}'), "has no objects"),
+        (_lines('{"time":1,"op":"put","object":{"kind":"Node"}}'), "a `put` at 1.0 names no object"),
     ):
         path.write_bytes(content)
         with pytest.raises(ObjectsError, match=f"r.gz: .*{problem}"):
@@ -249,3 +297,15 @@ def test_what_cannot_be_opened_is_one_line(
     assert (ran.exit_code, ran.output) == (1, f"Error: {tmp_path / 'file' / 'out'}: Not a directory\n")
     gc.collect()
     assert "Task was destroyed" not in caplog.text
+
+
+@pytest.mark.parametrize("when", [1.0, 3.0])
+def test_an_object_that_cannot_be_is_told_by_file_and_time(tmp_path: Path, when: float) -> None:
+    """Whether it was there at first or came later."""
+    path, (good, bad) = tmp_path / "r.gz", nodes(2)
+    bad["status"]["allocatable"]["cpu"] = "-1"
+    _write(path, (1.0, "start", None), (1.0, "put", good), (when, "put", bad), (9.0, "end", None))
+    ran = CliRunner().invoke(main, ["replay", str(path)])
+    said = 'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0'
+    told = f'Error: {path}: at {when - 1:g} s: Node node-1: Node "node-1" is invalid: {said}\n'
+    assert (ran.exit_code, ran.stderr) == (1, told)

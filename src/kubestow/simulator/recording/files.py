@@ -5,6 +5,7 @@
     {"time":1767225600.7,"op":"put","object":{...}}       an object is now this
     {"time":1767225601.2,"op":"synced"}                   what was not told since `start` is gone
     {"time":1767225660.0,"op":"delete","object":{...}}    an object is gone; of it only kind and metadata
+    {"time":1767225699.0,"op":"end"}                      the session is over; not there if the recorder was killed
 
 A member is complete or was being written when the recorder was killed. Reading stops before such a one, and a recorder
 that appends cuts it off first. Any tool that reads gzip reads the rest.
@@ -14,9 +15,10 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubestow.model.codec import NOT_JSON
 from kubestow.objects import ObjectsError
@@ -124,24 +126,48 @@ def _check(path: Path, tree: Any) -> None:
         raise ObjectsError([f"{path}: is of version {tree.get('version')}; this program reads version {VERSION}"])
 
 
-def changes(path: Path) -> list[Entry]:
-    """Puts and deletes alone: what was gone when a session began is deleted there. Raises ObjectsError, OSError."""
+class Recording(NamedTuple):
+    """All that was recorded; times are seconds since the beginning, and never go back."""
+
+    begin: float
+    """Seconds since the epoch."""
+    changes: list[Entry]
+    """Puts and deletes. What was found at first is there at time 0; what was gone when another session began is deleted
+    there."""
+    seconds: float
+    """Until the last line."""
+    is_ended: bool
+    """Whether that was the end, and not what a kill left."""
+
+
+def read(path: Path) -> Recording:
+    """A recording; raises ObjectsError, also if it has no objects, and OSError."""
     found: list[Entry] = []
     known: dict[tuple[str, str, str], dict[str, Any]] = {}
     told: set[tuple[str, str, str]] = set()
+    begin: float | None = None
+    now, op, is_first = 0.0, "", True
     for entry in entries(path):
-        if entry.op == "start":
+        begin = entry.time if begin is None else begin
+        now, op = max(now, entry.time - begin), entry.op
+        if op == "start":
             told = set()
-        elif entry.op == "synced":
+        elif op == "synced":
+            if is_first:
+                found, is_first = [replace(one, time=0.0) for one in found], False
             gone = [key for key in known if key not in told]
-            found += [Entry(entry.time, "delete", known.pop(key)) for key in gone]
-        elif entry.op in ("put", "delete"):
-            metadata = entry.object.get("metadata", {})
-            key = (str(entry.object.get("kind")), metadata.get("namespace", ""), metadata.get("name", ""))
+            found += [Entry(now, "delete", known.pop(key)) for key in gone]
+        elif op in ("put", "delete"):
+            kind, metadata = entry.object.get("kind"), entry.object.get("metadata")
+            if not kind or not isinstance(metadata, dict) or not metadata.get("name"):
+                raise ObjectsError([f"{path}: not a recording: a `{op}` at {entry.time} names no object"])
+            key = (kind, metadata.get("namespace", ""), metadata["name"])
             told.add(key)
-            if entry.op == "put":
+            if op == "put":
                 known[key] = entry.object
             else:
                 known.pop(key, None)
-            found.append(entry)
-    return found
+            found.append(replace(entry, time=now))
+    if begin is None or not found:
+        raise ObjectsError([f"{path}: has no objects"])
+    return Recording(begin, found, now, op == "end")

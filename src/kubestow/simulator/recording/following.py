@@ -88,5 +88,6 @@ async def follow(
     finally:
         watching.cancel()
         await asyncio.wait({watching})
+        writer.add(clock.now(), "end")
         writer.close()
         await channel.closed()

@@ -1,8 +1,9 @@
 """A recording as a simulation: what happened to the cluster happens again, and the scheduler decides anew.
 
-Objects change when they changed. A pod arrives when it arrived, without the node it was given then, unless it had one
-when the recording began, or another scheduler placed it; it ends as long after its binding as it did then. A pod that
-the scheduler evicts is gone after half a second. No controller and no kubelet acts beside that.
+What was found at first is there from the beginning, and objects change when they changed. A pod arrives when it did,
+without the node it was given then, unless it had one when the recording began, or another scheduler placed it; it ends
+as long after its binding as it did then. A pod that the scheduler evicts is gone after half a second. No controller and
+no kubelet acts beside that.
 """
 
 from functools import partial
@@ -12,15 +13,15 @@ from typing import Any
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import parse_time
 from kubestow.objects import ObjectsError
-from kubestow.simulator.contents import name_of
-from kubestow.simulator.recording.files import Entry, changes
+from kubestow.simulator.contents import ObjectError, name_of
+from kubestow.simulator.recording.files import Entry, read
 from kubestow.simulator.simulation import Simulation
 
 Object = dict[str, Any]
 _DONE = ("Succeeded", "Failed")
 _STOP_SECONDS = 0.5
 _TAIL_SECONDS = 1.0
-"""What happened last has its effect, too."""
+"""What a recorder saw last before it was killed has its effect, too."""
 _SAMPLES = 500
 
 
@@ -48,11 +49,9 @@ class Replay:
 
     def __init__(self, path: Path) -> None:
         """Raises ObjectsError, OSError."""
-        self._entries = changes(path)
-        if not self._entries:
-            raise ObjectsError([f"{path}: has no objects"])
-        self.begin = self._entries[0].time
-        self.duration = self.longest = self._entries[-1].time - self.begin + _TAIL_SECONDS
+        recording, self._path = read(path), path
+        self._entries, self.begin = recording.changes, recording.begin
+        self.duration = self.longest = recording.seconds + (0.0 if recording.is_ended else _TAIL_SECONDS)
         self.sample = max(self.duration / _SAMPLES, 1.0)
         self._lives: dict[str, _Life] = {}
         self.bindings: dict[str, str] = {}
@@ -65,15 +64,15 @@ class Replay:
                     raise ObjectsError([f"{path}: {name_of(entry.object)}: creationTimestamp: {error}"]) from None
 
     def _note(self, entry: Entry) -> None:
-        metadata, time = entry.object["metadata"], entry.time - self.begin
+        metadata = entry.object["metadata"]
         life = self._lives.setdefault(metadata.get("uid", ""), _Life(entry, self.begin))
         node = entry.object.get("spec", {}).get("nodeName")
         if node and life.bound is None and not life.was_there:
-            life.bound = time
+            life.bound = entry.time
             self.bindings[f"{metadata.get('namespace', 'default')}/{metadata['name']}"] = node
         done = entry.object.get("status", {}).get("phase") in _DONE
         if life.ended is None and (entry.op == "delete" or done):
-            life.ended = time
+            life.ended = entry.time
 
     def pods(self) -> tuple[int, int]:
         """How many pods are placed anew, and how many keep the node they had when the recording began."""
@@ -81,11 +80,18 @@ class Replay:
         return len(self._lives) - kept, kept
 
     def simulation(self, **settings: Any) -> Simulation:
-        """A simulation in which it happens again; `settings` are fields of Settings."""
+        """A simulation in which it happens again; `settings` are fields of Settings. Raises ObjectsError."""
         simulation = Simulation(**{"controllers": "none", "kubelets": False, **settings})
-        for entry in self._entries:
-            simulation.at(entry.time - self.begin, partial(self._happen, entry))
         simulation.plane.listeners.append(partial(self._changed, simulation))
+        for entry in self._entries:
+            if entry.time:
+                simulation.at(entry.time, partial(self._happen, entry))
+                continue
+            try:
+                self._happen(entry, simulation)
+            except ObjectsError:
+                simulation.close()
+                raise
         return simulation
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Replay":
@@ -93,6 +99,12 @@ class Replay:
         return self
 
     def _happen(self, entry: Entry, simulation: Simulation) -> None:
+        try:
+            self._apply(entry, simulation)
+        except ObjectError as error:
+            raise ObjectsError([f"{self._path}: at {entry.time:g} s: {error}"]) from None
+
+    def _apply(self, entry: Entry, simulation: Simulation) -> None:
         obj = entry.object
         if obj["kind"] == "Pod":
             self._pod_happens(entry, self._lives[obj["metadata"].get("uid", "")], simulation)
@@ -110,9 +122,9 @@ class Replay:
             else:
                 _end(metadata.get("uid", ""), metadata["name"], metadata.get("namespace", "default"), simulation)
         elif entry is life.first:
-            if entry.op == "put" and life.ended != entry.time - self.begin:
+            if entry.op == "put" and life.ended != entry.time:
                 simulation.put(entry.object if life.was_there else _unbound(entry.object))
-        elif life.ended == entry.time - self.begin and life.bound is None:
+        elif life.ended == entry.time and life.bound is None:
             # Nobody had placed it, or it was there all along: it goes as it went.
             _end(metadata.get("uid", ""), metadata["name"], metadata.get("namespace", "default"), simulation)
 
