@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from apiserver.running import TOKEN, Running
@@ -51,6 +52,31 @@ def test_a_recorder_that_is_killed_leaves_what_it_had(plane: Running, tmp_path: 
             recorder.wait()
     assert _pods(file) == {"p0", "p1"}
     assert [entry.op for entry in entries(file)].count("start") == 2
+
+
+def test_a_recorder_that_cannot_read_the_cluster_says_so(plane: Running, tmp_path: Path) -> None:
+    """Nobody answers, or says no: at once, and no file is left. It would have waited for ever."""
+    kubeconfig = tmp_path / "kubeconfig"
+    good = plane.control_plane.kubeconfig_path.read_text()
+    for server, problem in (("127.0.0.1:1", "cannot connect to 127.0.0.1:1"), ("", "Unauthorized")):
+        tree = yaml.safe_load(good)
+        if server:
+            tree["clusters"][0]["cluster"]["server"] = f"https://{server}"
+        tree["users"][0]["user"] = {"token": "nobody"}
+        kubeconfig.write_text(yaml.safe_dump(tree))
+        ran = CliRunner().invoke(main, ["record", str(tmp_path / "r.gz"), "--kubeconfig", str(kubeconfig)])
+        assert ran.exit_code == 1
+        assert ran.stderr.startswith(f"Error: {tree['clusters'][0]['cluster']['server']}: ")
+        assert problem in ran.stderr
+        assert not (tmp_path / "r.gz").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full here")
+def test_a_recorder_that_cannot_write_names_the_file(plane: Running) -> None:
+    """A full disk tells no name itself."""
+    kubeconfig = str(plane.control_plane.kubeconfig_path)
+    ran = CliRunner().invoke(main, ["record", "/dev/full", "--kubeconfig", kubeconfig])
+    assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (1, "Error: /dev/full: No space left on device")
 
 
 def _recorder(plane: Running, file: Path) -> "subprocess.Popen[bytes]":

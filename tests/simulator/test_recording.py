@@ -189,6 +189,8 @@ def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
     path, (node,) = tmp_path / "r.gz", nodes(1)
     _write(path, (10.0, "start", None), (10.0, "put", node), (10.5, "synced", None), (13.0, "put", node))
     assert Replay(path).duration == 3.0 + 1.0
+    told = CliRunner().invoke(main, ["replay", str(path)]).stderr
+    assert told == f"{path}: has no end: its recorder was killed, and what came last may be missing.\n"
     _write(path, (20.0, "start", None), (20.0, "put", node), (20.5, "synced", None), (26.0, "end", None))
     assert Replay(path).duration == 16.0
     assert [entry.time for entry in files.read(path).changes] == [0.0, 3.0, 10.0]
@@ -200,6 +202,26 @@ def test_a_recorder_says_when_it_ended(recorded: tuple[Path, dict[str, str]]) ->
     assert last.op == "end"
     assert last.time > change.time
     assert Replay(recorded[0]).duration == pytest.approx(last.time - next(files.entries(recorded[0])).time)
+
+
+def test_a_recorder_says_what_it_waits_for(tmp_path: Path) -> None:
+    """Where nothing comes, that is not silence for ever."""
+
+    async def main() -> list[str]:
+        said: list[str] = []
+        async with running_cluster() as cluster, running_scheduler(cluster) as instance:
+            await instance.way.unplug()
+            writer = RecordingWriter(tmp_path / "r.gz")
+            recording = asyncio.create_task(
+                following.follow(instance.way.access, writer, SkewedClock(), None, said.append)
+            )
+            await asyncio.sleep(20)
+            recording.cancel()
+            await asyncio.wait({recording})
+        return said
+
+    (said,) = run(main())
+    assert said.startswith("waiting for pods, nodes, ")
 
 
 def test_a_clock_that_was_set_back_does_not_change_the_order(tmp_path: Path) -> None:

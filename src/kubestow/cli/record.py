@@ -29,18 +29,19 @@ def command(file: Path, kubeconfig: str, hash_names: bool) -> None:
     from kubestow.objects import ObjectsError
     from kubestow.running.clock import WallClock
     from kubestow.simulator.recording.files import RecordingWriter
-    from kubestow.simulator.recording.following import follow
+    from kubestow.simulator.recording.following import follow, reach
     from kubestow.simulator.recording.scrubbing import Hasher
 
     async def main() -> None:
-        access = find_access(kubeconfig, "")
+        access, clock = find_access(kubeconfig, ""), WallClock()
+        await reach(access, clock)
         writer = RecordingWriter(file)
         hasher = Hasher(os.urandom(16)) if hash_names else None
 
         def note(said: str) -> None:
             click.echo(f"{access.server}: {said}", err=True)
 
-        following = asyncio.create_task(follow(access, writer, WallClock(), hasher, note))
+        following = asyncio.create_task(follow(access, writer, clock, hasher, note))
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, following.cancel)
         try:
@@ -54,5 +55,5 @@ def command(file: Path, kubeconfig: str, hash_names: bool) -> None:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
     except OSError as error:
-        click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+        click.echo(f"Error: {error.filename or file}: {error.strerror}", err=True)
         sys.exit(1)

@@ -119,6 +119,8 @@ def source_of(files: tuple[str, ...]) -> running.Source:
     """The scenario or the recording in files; raises ObjectsError, OSError."""
     if len(files) == 1 and is_recording(files[0]):
         recording = Replay(Path(files[0]))
+        if not recording.is_ended:
+            click.echo(f"{files[0]}: has no end: its recorder was killed, and what came last may be missing.", err=True)
         anew, kept = recording.pods()
         if kept:
             nothing = "" if anew else "; there is nothing to decide: record while pods arrive"
@@ -158,7 +160,7 @@ def problems() -> Iterator[None]:
         # Whoever read what is printed has had enough; that is no problem with files.
         raise
     except OSError as error:
-        raise SimulateError(f"{error.filename}: {error.strerror}") from None
+        raise SimulateError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
 
 
 @contextmanager

@@ -71,8 +71,8 @@ class RecordingWriter:
 
     def close(self) -> None:
         """Write the rest."""
-        self.flush()
-        self._file.close()
+        with self._file:
+            self.flush()
 
 
 def is_recording(path: str) -> bool:

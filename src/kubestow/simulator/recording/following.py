@@ -11,14 +11,17 @@ from msgspec.structs import replace
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.informers import Informers
-from kubestow.client.resources import PODS, WATCHED, Resource
+from kubestow.client.resources import NODES, PODS, WATCHED, Resource
 from kubestow.model.clock import Clock
+from kubestow.model.failures import CallError
 from kubestow.model.whole import WholeObject
 from kubestow.simulator.recording.files import RecordingWriter
 from kubestow.simulator.recording.scrubbing import Hasher, scrubbed
 from kubestow.wiring.clients import user_agent
 
 FLUSH_SECONDS = 1.0
+_REACH_SECONDS = 30.0
+_PATIENT_SECONDS = 5.0
 
 
 class _Keeper:
@@ -62,10 +65,23 @@ class _Keeper:
         return tree if self._hasher is None else self._hasher.hashed(tree)
 
 
+async def reach(access: Access, clock: Clock) -> None:
+    """Raises CallError unless nodes and pods can be listed: a recording would wait for them for ever."""
+    channel = open_channel(access, clock=clock)
+    try:
+        client = ApiClient(channel, user_agent=user_agent("record"), seconds=_REACH_SECONDS)
+        for resource in (NODES, PODS):
+            await client.request("GET", resource.url({"limit": "1"}))
+    except CallError as error:
+        raise CallError(f"{access.server}: {error}") from None
+    finally:
+        await channel.closed()
+
+
 async def follow(
     access: Access, writer: RecordingWriter, clock: Clock, hasher: Hasher | None, note: Callable[[str], None]
 ) -> None:
-    """Record until cancelled; raises CallError when the server cannot be read at all."""
+    """Record until cancelled."""
     channel = open_channel(access, clock=clock)
     informers = Informers(ApiClient(channel, user_agent=user_agent("record"), patient=True), random.random)
     for resource in WATCHED:
@@ -77,7 +93,11 @@ async def follow(
     watching = asyncio.create_task(informers.run(lambda resource: keepers[resource.name]), name="record")
     try:
         syncing = asyncio.create_task(informers.wait_synced(), name="sync")
-        await asyncio.wait({watching, syncing}, return_when=asyncio.FIRST_COMPLETED)
+        both = {watching, syncing}
+        done, _ = await asyncio.wait(both, timeout=_PATIENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            note(f"waiting for {', '.join(informers.unsynced())}")
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not watching.done():
             writer.add(clock.now(), "synced")
             note("recording")
@@ -88,6 +108,6 @@ async def follow(
     finally:
         watching.cancel()
         await asyncio.wait({watching})
+        await channel.closed()
         writer.add(clock.now(), "end")
         writer.close()
-        await channel.closed()

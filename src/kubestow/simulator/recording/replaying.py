@@ -51,7 +51,8 @@ class Replay:
         """Raises ObjectsError, OSError."""
         recording, self._path = read(path), path
         self._entries, self.begin = recording.changes, recording.begin
-        self.duration = self.longest = recording.seconds + (0.0 if recording.is_ended else _TAIL_SECONDS)
+        self.is_ended = recording.is_ended
+        self.duration = self.longest = recording.seconds + (0.0 if self.is_ended else _TAIL_SECONDS)
         self.sample = max(self.duration / _SAMPLES, 1.0)
         self._lives: dict[str, _Life] = {}
         self.bindings: dict[str, str] = {}
