@@ -336,3 +336,10 @@ def test_reasons_that_are_not_listed_are_counted(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump_all(many))
     lines = _run("--cluster", str(path), "--podspec", _podspec(tmp_path, pod("web", "20"))).output.splitlines()
     assert lines[12] == "  ... and 2 more reasons; -o json has them all"
+
+
+def test_what_is_given_twice_counts_once(cluster: str) -> None:
+    """As in what `kubectl get pods,all` writes."""
+    assert (
+        _run("--cluster", cluster, "--cluster", cluster, "--pods").output == _run("--cluster", cluster, "--pods").output
+    )

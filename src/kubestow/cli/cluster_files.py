@@ -22,11 +22,12 @@ class _Head(msgspec.Struct):
 
 
 def cluster_in(files: tuple[str, ...]) -> list[Any]:
-    """The objects; pods that no API server has seen get its defaults. Raises ObjectsError."""
+    """The objects, each once; pods that no API server has seen get its defaults. Raises ObjectsError."""
     manifests = read(files, unnamed=_OURS)
     if any(one.api_version.startswith(_OURS) for one in manifests):
         return _beginning(files)
-    return decode(map(_defaulted, manifests)).objects
+    # `kubectl get pods,all` lists pods twice.
+    return list({(type(one), one.metadata.uid): one for one in decode(map(_defaulted, manifests)).objects}.values())
 
 
 def _beginning(files: tuple[str, ...]) -> list[Any]:
