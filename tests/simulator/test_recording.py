@@ -182,6 +182,9 @@ def test_a_replay_begins_with_what_was_found_at_first(tmp_path: Path) -> None:
     samples = _samples(path, tmp_path / "out")
     assert {one["nodes"] for one in samples} == {"4"}
     assert float(samples[-1]["time"]) == 6.0
+    path.unlink()
+    _write(path, (10.0, "start", None), *listed, (14.0, "end", None))
+    assert {entry.time for entry in files.read(path).changes} == {0.0}
 
 
 def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
@@ -220,8 +223,9 @@ def test_a_recorder_says_what_it_waits_for(tmp_path: Path) -> None:
             await asyncio.wait({recording})
         return said
 
-    (said,) = run(main())
-    assert said.startswith("waiting for pods, nodes, ")
+    trouble, waits = run(main())
+    assert trouble.startswith("cannot connect to 127.0.0.1:")
+    assert waits.startswith("waiting for pods, nodes, ")
 
 
 def test_a_clock_that_was_set_back_does_not_change_the_order(tmp_path: Path) -> None:
@@ -326,7 +330,9 @@ def test_an_object_that_cannot_be_is_told_by_file_and_time(tmp_path: Path, when:
     """Whether it was there at first or came later."""
     path, (good, bad) = tmp_path / "r.gz", nodes(2)
     bad["status"]["allocatable"]["cpu"] = "-1"
-    _write(path, (1.0, "start", None), (1.0, "put", good), (when, "put", bad), (9.0, "end", None))
+    _write(
+        path, (1.0, "start", None), (1.0, "put", good), (1.0, "synced", None), (when, "put", bad), (9.0, "end", None)
+    )
     ran = CliRunner().invoke(main, ["replay", str(path)])
     said = 'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0'
     told = f'Error: {path}: at {when - 1:g} s: Node node-1: Node "node-1" is invalid: {said}\n'

@@ -150,11 +150,11 @@ def read(path: Path) -> Recording:
     for entry in entries(path):
         begin = entry.time if begin is None else begin
         now, op = max(now, entry.time - begin), entry.op
+        if op in ("synced", "end") and is_first:
+            found, is_first = [replace(one, time=0.0) for one in found], False
         if op == "start":
             told = set()
         elif op == "synced":
-            if is_first:
-                found, is_first = [replace(one, time=0.0) for one in found], False
             gone = [key for key in known if key not in told]
             found += [Entry(now, "delete", known.pop(key)) for key in gone]
         elif op in ("put", "delete"):
