@@ -426,13 +426,16 @@ def test_what_stays(client: Client, path: str, body: dict[str, Any], change: dic
 @pytest.mark.parametrize(
     ("room", "told"),
     [
-        ({"capacity": {"cpu": "-4"}}, f'status.capacity.cpu: Invalid value: "-4": {ZERO}'),
+        ({"capacity": {"cpu": "-4"}, "allocatable": {}}, f'status.capacity.cpu: Invalid value: "-4": {ZERO}'),
         ({"allocatable": {"memory": "-1Gi"}}, f'status.allocatable.memory: Invalid value: "-1Gi": {ZERO}'),
+        ({"allocatable": {"a.b/c": "1.5"}}, 'status.allocatable.a.b/c: Invalid value: "1500m": must be an integer'),
         ({"allocatable": {"pods": "1500m"}}, 'status.allocatable.pods: Invalid value: "1500m": must be an integer'),
     ],
 )
 def test_the_room_of_nodes(client: Client, room: dict[str, Any], told: str) -> None:
-    """Nothing or more, when a node comes and when it changes."""
+    """Nothing or more, when a node comes and when it changes; what it does not say of pods is what it has."""
+    whole = client.create("/api/v1/nodes?dryRun=All", {"metadata": {"name": "y"}, "status": {"capacity": {"cpu": "4"}}})
+    assert whole["status"]["allocatable"] == {"cpu": "4"}
     assert refused(client, "/api/v1/nodes", {"status": room}) == told
     client.create("/api/v1/nodes", {"metadata": {"name": "x"}})
     merge = "application/merge-patch+json"

@@ -171,6 +171,17 @@ def test_a_node_to_leave_out_that_is_not_there_is_told_beside_the_answer(cluster
     assert [node["name"] for node in msgspec.json.decode(ran.stdout)["nodes"]] == ["big-0", "small-1"]
 
 
+def test_all_that_a_node_has_is_for_pods_unless_it_says_otherwise(tmp_path: Path) -> None:
+    """As the API server completes it; for explain as well."""
+    (node,) = nodes(1, cpu=3)
+    del node["status"]["allocatable"]
+    path, spec = tmp_path / "node.yaml", _podspec(tmp_path, pod("web", "1"))
+    path.write_text(yaml.safe_dump(node))
+    assert _json("--cluster", str(path), "--podspec", spec)["status"]["replicas"] == 3
+    ran = CliRunner().invoke(main, ["explain", "-f", spec, "--cluster", str(path)])
+    assert ran.output.startswith("Pod default/web would go to node-0.\n")
+
+
 def test_a_cluster_without_nodes_is_told(tmp_path: Path) -> None:
     """Most likely it is the wrong file."""
     spec = _podspec(tmp_path, pod("web", "1"))

@@ -4,13 +4,14 @@ from typing import Any
 
 import msgspec
 
-from kubestow.apiserver.rules import pods
+from kubestow.apiserver.rules import cluster, pods
 from kubestow.config import Features
 from kubestow.model.codec import convert
 from kubestow.model.workloads import PriorityClass
 from kubestow.objects import Manifest, ObjectsError, decode, read
 
 _OURS = "kubestow.dev/"
+_DEFAULTS = {("v1", "Pod"): pods.default, ("v1", "Node"): cluster.default_node}
 
 
 class _Metadata(msgspec.Struct):
@@ -22,7 +23,7 @@ class _Head(msgspec.Struct):
 
 
 def cluster_in(files: tuple[str, ...]) -> list[Any]:
-    """The objects, each once; pods that no API server has seen get its defaults. Raises ObjectsError."""
+    """The objects, each once; nodes and pods that no API server has seen get its defaults. Raises ObjectsError."""
     manifests = read(files, unnamed=_OURS)
     if any(one.api_version.startswith(_OURS) for one in manifests):
         return _beginning(files)
@@ -45,14 +46,15 @@ def _beginning(files: tuple[str, ...]) -> list[Any]:
 
 
 def _defaulted(manifest: Manifest) -> Manifest:
-    if (manifest.api_version, manifest.kind) != ("v1", "Pod"):
+    default = _DEFAULTS.get((manifest.api_version, manifest.kind))
+    if default is None:
         return manifest
     try:
         if msgspec.json.decode(manifest.data, type=_Head).metadata.uid:
             return manifest
         tree = msgspec.json.decode(manifest.data)
-        pods.default(tree)
-    except (AttributeError, KeyError, TypeError, msgspec.ValidationError):
-        # It is not a pod, which is told when it is decoded.
+        default(tree)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # It is not what it says, which is told when it is decoded.
         return manifest
     return manifest._replace(data=msgspec.json.encode(tree))

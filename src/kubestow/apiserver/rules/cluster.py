@@ -9,8 +9,10 @@ from kubestow.apiserver.rules.names import INVALID, REQUIRED, dns_label, qualifi
 
 
 def default_node(obj: dict[str, Any]) -> None:
-    """A node may say nothing of itself."""
+    """A node may say nothing of itself; of what it has, pods may use all, unless it says otherwise."""
     obj.setdefault("spec", {})
+    if "capacity" in obj.get("status", {}):
+        obj["status"].setdefault("allocatable", dict(obj["status"]["capacity"]))
 
 
 def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
@@ -32,7 +34,8 @@ def validate_node_status(obj: dict[str, Any], _old: dict[str, Any]) -> Iterator[
     """A node has nothing or more of each resource, and whole pods and devices."""
     for field in ("capacity", "allocatable"):
         for name, amount in obj.get("status", {}).get(field, {}).items():
-            yield from wrong_amount(f"status.{field}.{name}", amount, whole=name == "pods" or "/" in name)
+            is_extended = "/" in name and "kubernetes.io/" not in name
+            yield from wrong_amount(f"status.{field}.{name}", amount, whole=is_extended or name == "pods")
 
 
 def default_namespace(obj: dict[str, Any]) -> None:
