@@ -1,7 +1,8 @@
 """What an expression may use: variables, the fields of structs, functions, and types by name."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubestow.cel import types
 from kubestow.cel.functions import Overload
@@ -27,8 +28,7 @@ _TYPES = (
 TYPE_NAMES: Mapping[str, Type] = {type_.name: type_ for type_ in _TYPES}
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """Declarations that expressions are compiled against; the variables are given in this order to evaluate."""
 
     functions: Mapping[str, Sequence[Overload]]

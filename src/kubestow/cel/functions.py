@@ -6,8 +6,9 @@ and remembers what it found for them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from kubestow.cel.errors import CostLimitError, EvaluationError
 from kubestow.cel.types import Kind, Signature, Type
@@ -33,15 +34,19 @@ class Budget:
             raise CostLimitError
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Overload:
+class Overload(Struct, frozen=True, eq=False):
     """A function for arguments of certain types."""
 
     function: str
-    signature: Signature
+    declared: str
+    """Its signature in words. There are hundreds of functions, and an expression uses a few."""
     call: Callable[..., Any]
     cost: Cost | None = None
     """None where a call costs 1, whatever the arguments."""
+
+    @property
+    def signature(self) -> Signature:
+        return Signature.parse(self.declared)
 
     def metered(self) -> Callable[..., Any]:
         """The call, with a budget as first argument from which it is paid."""
@@ -72,7 +77,7 @@ class Library(dict[str, list[Overload]]):
 
         def declare(call: _F) -> _F:
             for text in signatures:
-                self.setdefault(function, []).append(Overload(function, Signature.parse(text), call, cost))
+                self.setdefault(function, []).append(Overload(function, text, call, cost))
             return call
 
         return declare

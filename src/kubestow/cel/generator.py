@@ -11,9 +11,11 @@ checker's types are not, since a list of ints joined with a dynamic one may hold
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubestow.cel import loops, templates, values
 from kubestow.cel.environment import Environment
@@ -64,8 +66,7 @@ _LOOPS: dict[LoopKind, tuple[Callable[..., Any], int, Type]] = {
 """For each kind of loop what does it, what a turn costs beyond the body, and what comes of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Code:
+class _Code(Struct, frozen=True):
     """Python for a part of an expression."""
 
     tree: ast.expr

@@ -33,8 +33,7 @@ _WORD = re.compile(
     "|".join(
         [
             r"(?P<space>[\t \r\n\f]+|//[^\n]*)",
-            rf"(?P<bytes>[bB](?:{_STRING}))",
-            rf"(?P<string>{_STRING})",
+            rf"(?P<string>[bB]?(?:{_STRING}))",
             r"(?P<float>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)",
             r"(?P<uint>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])",
             r"(?P<int>0x[0-9a-fA-F]+|[0-9]+)",
@@ -57,6 +56,8 @@ def tokens(source: str) -> Iterator[Token]:
         kind, text = str(word.lastgroup), word[0]
         if kind == "operator" or text in _KEYWORDS:
             kind = text
+        elif kind == "string" and text[0] in "bB":
+            kind = "bytes"
         if kind != "space":
             yield Token(kind, text, place)
         place = word.end()

@@ -1,8 +1,9 @@
 """The tree of an expression. The parser makes it, the checker writes types into it, the generator reads it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct
 
 from kubestow.cel.functions import Overload
 from kubestow.cel.types import ERROR, Type
@@ -17,31 +18,32 @@ class Nothing(Enum):
 NOTHING = Nothing.NOTHING
 
 
-@dataclass(slots=True, eq=False)
-class Node:
-    """A part of an expression, at an offset in its text."""
+class _Checked(Struct, eq=False, kw_only=True):
+    """What is found out about a part of an expression."""
 
-    offset: int
-    type: Type = field(default=ERROR, init=False)
-    constant: object = field(default=NOTHING, init=False)
+    type: Type = ERROR
+    constant: object = NOTHING
     """The value, if it is known without evaluating."""
 
 
-@dataclass(slots=True, eq=False)
-class Literal(Node):
+class Node(_Checked, eq=False):
+    """A part of an expression, at an offset in its text."""
+
+    offset: int
+
+
+class Literal(Node, eq=False):
     value: object
 
     def __post_init__(self) -> None:
         self.constant = self.value
 
 
-@dataclass(slots=True, eq=False)
-class Ident(Node):
+class Ident(Node, eq=False):
     name: str
 
 
-@dataclass(slots=True, eq=False)
-class Select(Node):
+class Select(Node, eq=False):
     """`operand.field`, `operand.?field`, or, as a test, `has(operand.field)`."""
 
     operand: Node
@@ -50,8 +52,7 @@ class Select(Node):
     test: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class Call(Node):
+class Call(Node, eq=False):
     """A call of a function, or an operator by its name in cel-go, such as `_+_`."""
 
     function: str
@@ -60,22 +61,19 @@ class Call(Node):
     overloads: Sequence[Overload] = ()
 
 
-@dataclass(slots=True, eq=False)
-class ListLiteral(Node):
+class ListLiteral(Node, eq=False):
     elements: list[Node]
     optional: frozenset[int]
     """The places of elements with a question mark."""
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(Struct, eq=False):
     key: Node
     value: Node
     optional: bool
 
 
-@dataclass(slots=True, eq=False)
-class MapLiteral(Node):
+class MapLiteral(Node, eq=False):
     """`{key: value}`, or with a name before it, `Name{field: value}`, whose keys are texts."""
 
     entries: list[Entry]
@@ -93,8 +91,7 @@ class LoopKind(Enum):
     ENTRIES = "entries"
 
 
-@dataclass(slots=True, eq=False)
-class Loop(Node):
+class Loop(Node, eq=False):
     """A macro over a list or map, with one variable or two."""
 
     kind: LoopKind
@@ -104,8 +101,7 @@ class Loop(Node):
     body: Node
 
 
-@dataclass(slots=True, eq=False)
-class Bind(Node):
+class Bind(Node, eq=False):
     """`cel.bind(variable, value, body)`."""
 
     variable: str

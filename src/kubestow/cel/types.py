@@ -6,9 +6,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 
 class Kind(Enum):
@@ -43,25 +43,19 @@ class TypeTooLargeError(Exception):
     """A type of too many types. Few words can write one that has more parts than there are atoms."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Type:
     """A type by the name it has at run time, with the parameters it has when checked."""
 
-    kind: Kind
-    name: str
-    params: tuple["Type", ...] = ()
-    size: int = field(init=False, repr=False)
-    open: bool = field(init=False, repr=False)
-    """Whether a type parameter is in it."""
-    _hash: int = field(init=False, repr=False)
+    __slots__ = ("_hash", "kind", "name", "open", "params", "size")
 
-    def __post_init__(self) -> None:
-        size = 1 + sum(param.size for param in self.params)
-        if size > _LARGEST:
+    def __init__(self, kind: Kind, name: str, params: tuple["Type", ...] = ()) -> None:
+        self.kind, self.name, self.params = kind, name, params
+        self.size: int = 1 + sum(param.size for param in params)
+        if self.size > _LARGEST:
             raise TypeTooLargeError
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "open", self.kind is Kind.PARAM or any(param.open for param in self.params))
-        object.__setattr__(self, "_hash", hash((self.kind, self.name, self.params)))
+        self.open: bool = kind is Kind.PARAM or any(param.open for param in params)
+        """Whether a type parameter is in it."""
+        self._hash = hash((kind, name, params))
 
     def __hash__(self) -> int:
         return self._hash
@@ -178,18 +172,18 @@ def _parts(text: str) -> Iterator[str]:
 _SIGNATURE = re.compile(r"(?:(?P<target>.+)\.)?\((?P<params>.*)\) -> (?P<result>.+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """The types a function takes and gives; the first parameter of a member is what stands before the dot."""
 
     member: bool
     params: tuple[Type, ...]
     result: Type
 
-    @classmethod
-    def parse(cls, text: str) -> "Signature":
+    @staticmethod
+    @cache
+    def parse(text: str) -> "Signature":
         form = _SIGNATURE.fullmatch(text)
         assert form, text
         target = () if form["target"] is None else (parse_type(form["target"]),)
         params = target + tuple(parse_type(part) for part in _parts(form["params"]))
-        return cls(bool(target), params, parse_type(form["result"]))
+        return Signature(bool(target), params, parse_type(form["result"]))

@@ -13,12 +13,11 @@ from kubestow.cel.values import INT_MAX, INT_MIN, UINT_MAX, TypeValue, Uint, typ
 LIBRARY = Library()
 define = LIBRARY.define
 
-_INT = re.compile(r"[+-]?[0-9]{1,100}")
-_UINT = re.compile(r"[0-9]{1,100}")
-_DOUBLE = re.compile(
-    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII
-)
-_HEX_DOUBLE = re.compile(r"[+-]?0x(?:[0-9a-f]+(?:\.[0-9a-f]*)?|\.[0-9a-f]+)p[+-]?[0-9]+", re.IGNORECASE | re.ASCII)
+# Patterns, compiled when first used: few expressions convert texts.
+_INT = r"[+-]?[0-9]{1,100}"
+_UINT = r"[0-9]{1,100}"
+_DOUBLE = r"(?ai)[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)"
+_HEX_DOUBLE = r"(?ai)[+-]?0x(?:[0-9a-f]+(?:\.[0-9a-f]*)?|\.[0-9a-f]+)p[+-]?[0-9]+"
 _LONGEST_NUMBER = 1_000
 _BOOLEANS = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True)
 _BOOLEANS |= dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False)
@@ -52,11 +51,11 @@ def to_bool(text: str) -> bool:
 def to_double(text: str) -> float:
     if len(text) > _LONGEST_NUMBER:
         raise conversion_error(text, "double")
-    if _DOUBLE.fullmatch(text):
+    if re.fullmatch(_DOUBLE, text):
         value = float(text)
         if math.isfinite(value) or "n" in text.lower():
             return value
-    elif _HEX_DOUBLE.fullmatch(text):
+    elif re.fullmatch(_HEX_DOUBLE, text):
         try:
             return float.fromhex(text)
         except OverflowError:
@@ -73,7 +72,7 @@ def double_to_int(number: float) -> int:
 
 @define("int", "(string) -> int")
 def text_to_int(text: str) -> int:
-    value = int(text) if _INT.fullmatch(text) else INT_MAX + 1
+    value = int(text) if re.fullmatch(_INT, text) else INT_MAX + 1
     if not INT_MIN <= value <= INT_MAX:
         raise conversion_error(text, "int")
     return value
@@ -88,7 +87,7 @@ def double_to_uint(number: float) -> Uint:
 
 @define("uint", "(string) -> uint")
 def text_to_uint(text: str) -> Uint:
-    value = int(text) if _UINT.fullmatch(text) else UINT_MAX + 1
+    value = int(text) if re.fullmatch(_UINT, text) else UINT_MAX + 1
     if value > UINT_MAX:
         raise conversion_error(text, "uint")
     return Uint(value)

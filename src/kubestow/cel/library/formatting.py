@@ -17,7 +17,7 @@ from kubestow.cel.values import TypeValue, Uint, text_of, type_name
 LIBRARY = Library()
 define = LIBRARY.define
 
-_CLAUSE = re.compile(r"%(?:(%)|(\.)?([0-9]*)([\s\S])?)")
+_CLAUSE = r"%(?:(%)|(\.)?([0-9]*)([\s\S])?)"
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _NUMBER_WORDS = ("NaN", "Infinity", "-Infinity")
 _DIGITS = 6
@@ -45,7 +45,7 @@ def format_text(text: str, args: list[Any]) -> str:
         except EvaluationError as error:
             raise EvaluationError(f"error during formatting: {error}") from None
 
-    return _CLAUSE.sub(fill, text)
+    return re.sub(_CLAUSE, fill, text)
 
 
 class _ClauseError(Exception):

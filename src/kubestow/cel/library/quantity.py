@@ -15,7 +15,7 @@ define = LIBRARY.define
 
 _LONGEST = 1_000
 _FORM = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
-_READABLE = re.compile(r"[+-]?[0-9]*(\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*")
+_READABLE = r"[+-]?[0-9]*(\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*"
 """What Kubernetes takes apart; its suffix may still be none."""
 
 
@@ -48,7 +48,7 @@ def to_quantity(text: str) -> Quantity:
             raise EvaluationError("unable to parse numeric part of quantity")
         return Quantity.read(text)
     except quantities.QuantityError:
-        if text and _READABLE.fullmatch(text):
+        if text and re.fullmatch(_READABLE, text):
             raise EvaluationError("unable to parse quantity's suffix") from None
         raise EvaluationError(f"quantities must match the regular expression '{_FORM}'") from None
 

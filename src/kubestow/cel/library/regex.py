@@ -5,8 +5,6 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-import re2
-
 from kubestow.cel.errors import EvaluationError
 from kubestow.cel.functions import Library
 from kubestow.cel.library.costs import TRAVERSAL
@@ -14,11 +12,9 @@ from kubestow.cel.library.costs import TRAVERSAL
 LIBRARY = Library()
 define = LIBRARY.define
 
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
 _CACHED = 1_024
 _SHORT = 128
-_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+_BYTE = r"(?<!\\)(?:\\\\)*\\C"
 """Go has no escape for a byte inside a character."""
 _WORDS_OF_GO = {
     "bad repetition operator": "invalid nested repetition operator",
@@ -35,10 +31,15 @@ _WORDS_OF_GO = {
 @lru_cache(maxsize=_CACHED)
 def compiled(pattern: str) -> Any:
     """The pattern, ready to search with; raises ValueError if it is none."""
-    if _BYTE.search(pattern):
+    # Imported only now: few expressions have patterns.
+    import re2
+
+    if re.search(_BYTE, pattern):
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re2.compile(pattern, _OPTIONS)
+        return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

@@ -11,8 +11,8 @@ from kubestow.cel.values import TYPE_NAMES, UINT_MAX, KubernetesValue
 LIBRARY = Library()
 define = LIBRARY.define
 
-_NUMBER = re.compile(r"[0-9]*")
-_WORD = re.compile(r"[0-9A-Za-z-]*")
+_NUMBER = r"[0-9]*"
+_WORD = r"[0-9A-Za-z-]*"
 
 
 class Semver(KubernetesValue):
@@ -39,7 +39,7 @@ class Semver(KubernetesValue):
         for word in build.split(".") if plus else ():
             if not word:
                 raise ValueError("Build meta data is empty")
-            if not _WORD.fullmatch(word):
+            if not re.fullmatch(_WORD, word):
                 raise ValueError(f"Invalid character(s) found in build meta data {quote(word)}")
         super().__init__((*numbers, not dash, words))
         self.text = text
@@ -55,7 +55,7 @@ TYPE_NAMES[Semver] = Semver.type_name
 
 
 def _number(name: str, text: str) -> int:
-    if not _NUMBER.fullmatch(text):
+    if not re.fullmatch(_NUMBER, text):
         raise ValueError(f"Invalid character(s) found in {name.lower()} number {quote(text)}")
     if len(text) > 1 and text[0] == "0":
         raise ValueError(f"{name} number must not contain leading zeroes {quote(text)}")
@@ -65,11 +65,11 @@ def _number(name: str, text: str) -> int:
 def _prerelease(text: str) -> tuple[bool, int, str]:
     if not text:
         raise ValueError("Prerelease is empty")
-    if _NUMBER.fullmatch(text):
+    if re.fullmatch(_NUMBER, text):
         if len(text) > 1 and text[0] == "0":
             raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote(text)}")
         return False, _uint64(text), ""
-    if not _WORD.fullmatch(text):
+    if not re.fullmatch(_WORD, text):
         raise ValueError(f"Invalid character(s) found in prerelease {quote(text)}")
     return True, 0, text
 
