@@ -221,6 +221,24 @@ def test_taints_by_rules() -> None:
     assert refused(plugin, cluster, pod) == {}
 
 
+def test_rules_tell_equal_devices_apart() -> None:
+    """A rule for one node's devices is none for those of another, which are the same."""
+    slices = [device_slice(node, gpus(2)) for node in ("n", "m")]
+    cluster, plugin = cluster_of(*slices, claim("c", exactly(2)))
+    cluster.set_node(make_node("m"))
+    pod, rule = claiming("p", "c"), taint_rule("r", "k:NoSchedule", driver=DRIVER, pool="n")
+    cluster.set_object(rule)
+    assert refused(plugin, cluster, pod).keys() == {"n"}
+    cluster.remove_object(rule)
+    assert refused(plugin, cluster, pod) == {}
+
+
+def test_equal_devices_of_two_pools() -> None:
+    """Pools that offer the same on one node offer it twice."""
+    slices = [device_slice("n", gpus(2), pool=pool) for pool in ("a", "b")]
+    assert names(got(*slices, claim("c", exactly(3)))) == ["a/gpu-0", "a/gpu-1", "b/gpu-0"]
+
+
 # Partitions
 
 

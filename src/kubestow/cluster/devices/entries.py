@@ -3,9 +3,12 @@
 Devices that are the same to every selector have the same `content`; those that are the same in every respect but their
 name have the same `kind`. So an expression is evaluated once a content, and where one device of a kind did not help,
 another one of the same pool need not be tried.
+
+The slices of a driver mostly offer the same devices, each on a node of its own: they are read once.
 """
 
 from collections.abc import Hashable, Iterable
+from typing import NamedTuple
 
 from kubestow.model.devices import Device, DeviceTaint, DeviceTaintRuleSpec, ResourceSlice
 from kubestow.model.node import Node, NodeSelector
@@ -68,33 +71,44 @@ class DeviceEntry:
         "taints",
     )
 
-    def __init__(
-        self, device: Device, of: "SliceEntry", taints: tuple[DeviceTaint, ...], numbers: "DeviceNumbers"
-    ) -> None:
-        self.device = device
+    def __init__(self, read: "DeviceRead", of: "SliceEntry") -> None:
+        self.device, self.taints, self.counters, self.shared, self.reach, self.content, self.kind = read
         self.slice = of
-        self.driver, self.pool, self.name = of.driver, of.pool, device.name
-        self.taints = tuple([taint for taint in (*device.taints, *taints) if taint.effect in BLOCKING_EFFECTS])
-        """Those that keep it from being allocated unless they are tolerated."""
-        self.counters: tuple[tuple[CounterName, int], ...] = tuple(
-            [
-                ((consumption.counterSet, name), nano(counter.value))
-                for consumption in device.consumesCounters
-                for name, counter in sorted(consumption.counters.items())
-            ]
-        )
-        self.shared = bool(device.allowMultipleAllocations)
-        self.reach = Reach(device.nodeName, device.allNodes, device.nodeSelector) if of.per_device else None
-        self.content = numbers.contents.of(
-            (of.driver, frozenset(device.attributes.items()), _capacities(device), self.shared)
-        )
-        self.kind = numbers.kinds.of(
-            (self.content, self.taints, self.counters, device.bindingConditions, device.bindsToNode)
-        )
+        self.driver, self.pool, self.name = of.driver, of.pool, self.device.name
 
     @property
     def id(self) -> str:
         return f"{self.driver}/{self.pool}/{self.name}"
+
+
+class DeviceRead(NamedTuple):
+    """What is known of a device, whichever pool it is in."""
+
+    device: Device
+    taints: tuple[DeviceTaint, ...]
+    """Those that keep it from being allocated unless they are tolerated."""
+    counters: tuple[tuple[CounterName, int], ...]
+    shared: bool
+    reach: Reach | None
+    content: int
+    kind: int
+
+
+def _read(device: Device, of: "SliceEntry", taints: tuple[DeviceTaint, ...], numbers: "DeviceNumbers") -> DeviceRead:
+    taints = tuple([taint for taint in (*device.taints, *taints) if taint.effect in BLOCKING_EFFECTS])
+    counters = tuple(
+        [
+            ((consumption.counterSet, name), nano(counter.value))
+            for consumption in device.consumesCounters
+            for name, counter in sorted(consumption.counters.items())
+        ]
+    )
+    shared = bool(device.allowMultipleAllocations)
+    reach = Reach(device.nodeName, device.allNodes, device.nodeSelector) if of.per_device else None
+    attributes = frozenset(device.attributes.items())
+    content = numbers.contents.of((of.driver, attributes, _capacities(device), shared))
+    kind = numbers.kinds.of((content, taints, counters, device.bindingConditions, device.bindsToNode))
+    return DeviceRead(device, taints, counters, shared, reach, content, kind)
 
 
 def _capacities(device: Device) -> Hashable:
@@ -107,6 +121,8 @@ class DeviceNumbers:
     def __init__(self) -> None:
         self.contents = Numbers()
         self.kinds = Numbers()
+        self.latest: dict[tuple[str, bool], tuple[tuple[Device, ...], list[DeviceRead]]] = {}
+        """The devices read last, by driver and whether each says where it can be used; none that rules taint."""
 
 
 class SliceEntry:
@@ -136,12 +152,13 @@ class SliceEntry:
         self.reach = Reach(spec.nodeName, spec.allNodes, spec.nodeSelector)
         self.shared_counters = spec.sharedCounters
         self.uses_partitions = spec.perDeviceNodeSelection is not None or bool(spec.sharedCounters)
-        self.devices = tuple(
-            [
-                DeviceEntry(device, self, taints_of(spec.driver, spec.pool.name, device.name), numbers)
-                for device in spec.devices
-            ]
-        )
+        key = (self.driver, self.per_device)
+        devices, read = numbers.latest.get(key, ((), []))
+        if taints_of.has_rules or devices != spec.devices:
+            read = [_read(of, self, taints_of(self.driver, self.pool, of.name), numbers) for of in spec.devices]
+            if not taints_of.has_rules:
+                numbers.latest[key] = spec.devices, read
+        self.devices = tuple([DeviceEntry(device, self) for device in read])
 
     @property
     def node_name(self) -> str:
@@ -162,6 +179,7 @@ class TaintsOf:
 
     def __init__(self, rules: Iterable[DeviceTaintRuleSpec] = ()) -> None:
         self._rules = [(rule.deviceSelector, rule.taint) for rule in rules if rule.deviceSelector is not None]
+        self.has_rules = bool(self._rules)
 
     def __call__(self, driver: str, pool: str, device: str) -> tuple[DeviceTaint, ...]:
         return tuple(

@@ -11,6 +11,7 @@ from enum import Enum
 from kubestow.cluster.devices.entries import CounterName, DeviceEntry, Numbers, SliceEntry
 from kubestow.cluster.devices.reaching import ReachIndex
 from kubestow.cluster.devices.usage import PoolUsage, left_of
+from kubestow.model.lazily import lazy
 from kubestow.model.node import Node
 from kubestow.model.quantity import nano
 
@@ -39,19 +40,22 @@ class PoolView:
         self.trouble = trouble
         self.devices = tuple(devices)
         """In the order in which they are tried."""
-        self.here = tuple(device.reach is None or device.reach.includes(node) for device in self.devices)
+        self.here = tuple([device.reach is None or device.reach.includes(node) for device in devices])
         """Which of them the node can use."""
-        self.has_conditions = any(device.device.bindingConditions for device in self.devices)
+        self.has_conditions = any(device.device.bindingConditions for device in devices)
         self._totals = counters or {}
         self._consumers = consumers
-        self._shared = tuple(device for device in self.devices if device.shared)
-        self._kinds = [2 * device.kind for device in self.devices]
+        self._shared = [device for device in devices if device.shared]
+        self._kinds = [2 * device.kind for device in devices]
         """Even numbers; where the device is taken, the next odd one stands for it."""
-        self._position = {device.name: position for position, device in enumerate(self.devices)}
         self._seen = -1
         self._state: tuple[object, ...] = ()
         self._number = -1
         self._left: dict[CounterName, int] = {}
+
+    @lazy
+    def _position(self) -> dict[str, int]:
+        return {device.name: position for position, device in enumerate(self.devices)}
 
     @property
     def order(self) -> tuple[bool, str, str]:
@@ -153,9 +157,9 @@ class Pool:
         """What a node can use; None if the pool is nothing to it. No node: what all others must know of the pool."""
         name = "" if node is None else node.metadata.name
         own = self.by_node.get(name, {}) if name else {}
-        if self._reach is None:
+        if self._reach is None and self.shared:
             self._reach = ReachIndex(self.shared.values())
-        common = self._reach.groups_for(node)
+        common = [] if self._reach is None else self._reach.groups_for(node)
         has_own_choice = bool(own) or any(group[0].per_device for group in common)
         key = (*(group[0].name for group in common), name if has_own_choice else "")
         if key not in self._views:
