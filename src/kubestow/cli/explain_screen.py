@@ -132,10 +132,14 @@ def _why_not(decision: Decision) -> Iterator[str]:
         yield f"  {sum(len(names) for _, names in rest):>6}  nodes for {len(rest)} other reasons; see -o wide"
     if left_out and decision.preFilter.rejected is None:
         by = ", ".join(decision.preFilter.narrowedBy)
-        enough = "not looked at: enough others had been found"
-        yield from row(left_out, f"{by}: left out before any node was looked at" if by else enough, "")
+        left = f"{by}: left out before any node was looked at" if by else f"not looked at: {_cut_short(decision)}"
+        yield from row(left_out, left, "")
     if outside:
         yield from row(outside, f"not looked at: {_outside(decision)}", "")
+
+
+def _cut_short(decision: Decision) -> str:
+    return "the attempt failed" if decision.outcome == "error" else "enough others had been found"
 
 
 def _outside(decision: Decision) -> str:
@@ -297,7 +301,7 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
     yield title(f"Node {name}")
     if result is None:
         by, refused = ", ".join(decision.preFilter.narrowedBy), decision.preFilter.rejected
-        enough = "enough others had been found"
+        enough = _cut_short(decision)
         if decision.placement is not None:
             enough = _outside(decision) + ("" if decision.evaluated >= decision.placement.nodes else f", or {enough}")
         if refused is not None:

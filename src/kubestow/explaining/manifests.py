@@ -1,10 +1,11 @@
-"""A pod that does not exist yet, as it would be once created: with the API server's defaults, and its priority."""
+"""Pods and claims that do not exist yet, as they would be once created: with the API server's defaults."""
 
 from typing import Any
 
 import msgspec
 
 from kubestow import objects
+from kubestow.apiserver.rules import devices
 from kubestow.apiserver.rules import pods as rules
 from kubestow.cluster.pods import PodInfo
 from kubestow.explaining.world import ExplainError, World
@@ -15,6 +16,7 @@ from kubestow.model.workloads import PriorityClass
 from kubestow.objects import Manifest, ObjectsError
 
 _POD = ("v1", "Pod")
+_CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
 
 
 def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod]:
@@ -26,12 +28,21 @@ def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod
     if not pods:
         raise ExplainError(f"{manifests[0]}: is not a pod; only pods can be explained")
     try:
-        beside = objects.decode(one for one in manifests if (one.api_version, one.kind) != _POD).objects
+        beside = objects.decode(_beside(one) for one in manifests if (one.api_version, one.kind) != _POD).objects
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     for obj in beside:
         world.add(obj)
     return [_pod(manifest, world, namespace) for manifest in pods]
+
+
+def _beside(manifest: Manifest) -> Manifest:
+    if (manifest.api_version, manifest.kind) != _CLAIM:
+        return manifest
+    objects.decode([manifest])
+    tree = without_nulls(msgspec.json.decode(manifest.data))
+    devices.default_claim(tree)
+    return manifest._replace(data=msgspec.json.encode(tree))
 
 
 def _pod(manifest: Manifest, world: World, namespace: str) -> Pod:
