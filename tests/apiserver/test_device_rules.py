@@ -40,6 +40,14 @@ def requesting(*requests: Any, **more: Any) -> dict[str, Any]:
     return {"devices": {"requests": list(requests), **more}}
 
 
+TOLERATION = "requests[0].exactly.tolerations[0]"
+
+
+def tolerating(**toleration: str) -> dict[str, Any]:
+    """The spec of a claim with a toleration."""
+    return requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "tolerations": [toleration]}})
+
+
 def a_claim(client: Client, **status: Any) -> dict[str, Any]:
     """A claim with a status."""
     claim = client.create(CLAIMS, {"metadata": {"name": "c"}, "spec": requesting(REQUEST, EITHER)})
@@ -58,10 +66,10 @@ def refusal(client: Client, method: str, path: str, body: Any, **more: Any) -> d
 @pytest.mark.parametrize(
     ("spec", "field", "message"),
     [
-        (requesting(REQUEST, REQUEST), "requests[1].name", 'Duplicate value: "r"'),
+        (requesting(REQUEST, REQUEST), "requests[1]", 'Duplicate value: "r"'),
         (requesting({**REQUEST, "name": "R"}), "requests[0].name", 'Invalid value: "R": a lowercase RFC 1123 label'),
         (requesting({"name": "r"}), "requests[0]", "Required value: exactly one of `exactly` or `firstAvailable`"),
-        (requesting({**EITHER, **REQUEST}), "requests[0]", "Invalid value: exactly one of `exactly` or"),
+        (requesting({**EITHER, **REQUEST}), "requests[0]", "Invalid value: null: exactly one of `exactly` or"),
         (requesting({"name": "r", "exactly": {}}), "requests[0].exactly.deviceClassName", "Required value"),
         (
             requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "Some"}}),
@@ -108,7 +116,56 @@ def refusal(client: Client, method: str, path: str, body: Any, **more: Any) -> d
             "constraints[0].requests[0]",
             'Invalid value: "e/b": must be the name of a request',
         ),
-        (requesting(REQUEST, constraints=[{"requests": ["r"]}]), "constraints[0].matchAttribute", "Required value"),
+        (requesting(REQUEST, constraints=[{"requests": ["r"]}]), "constraints[0]", "Required value: exactly one of"),
+        (
+            requesting(REQUEST, constraints=[{"requests": ["r", "r"], "matchAttribute": "example.com/a"}]),
+            "constraints[0].requests[1]",
+            'Duplicate value: "r"',
+        ),
+        (
+            requesting(REQUEST, constraints=[{"matchAttribute": "example.com/a b"}]),
+            "constraints[0].matchAttribute",
+            'Invalid value: "a b": a valid C identifier must start with',
+        ),
+        (
+            requesting(REQUEST, constraints=[{"matchAttribute": "example.com/"}]),
+            "constraints[0].matchAttribute",
+            'Invalid value: "": the name must not be empty',
+        ),
+        (
+            requesting(REQUEST, constraints=[{"matchAttribute": "/a"}]),
+            "constraints[0].matchAttribute",
+            'Invalid value: "": the domain must not be empty',
+        ),
+        (
+            requesting(REQUEST, constraints=[{"matchAttribute": "example.com/a"}] * 33),
+            "constraints",
+            "Too many: 33: must have at most 32 items",
+        ),
+        (requesting(REQUEST, config=[{}]), "config[0].opaque", "Required value"),
+        (
+            requesting(REQUEST, config=[{"opaque": {"driver": "example.com", "parameters": []}}]),
+            "config[0].opaque.parameters",
+            'Invalid value: "<value omitted>": must be a valid JSON object',
+        ),
+        (
+            requesting(REQUEST, config=[{"opaque": {"driver": "example.com", "parameters": {"a": "x" * 10_240}}}]),
+            "config[0].opaque.parameters",
+            "Too long: may not be more than 10240 bytes",
+        ),
+        (tolerating(key="a b"), f"{TOLERATION}.key", 'Invalid value: "a b": name part must consist of'),
+        (tolerating(key="a", operator="Exists", value="x"), f"{TOLERATION}.value", 'Invalid value: "x": must be empty'),
+        (tolerating(key="a", value="x y"), f"{TOLERATION}.value", 'Invalid value: "x y": a valid label must be'),
+        (
+            tolerating(key="a", operator="Like"),
+            f"{TOLERATION}.operator",
+            'Unsupported value: "Like": supported values: "Equal", "Exists"',
+        ),
+        (
+            tolerating(key="a", effect="NoRun"),
+            f"{TOLERATION}.effect",
+            'Unsupported value: "NoRun": supported values: "NoExecute", "NoSchedule", "None"',
+        ),
         (
             requesting(REQUEST, constraints=[{"distinctAttribute": "model"}]),
             "constraints[0].distinctAttribute",
@@ -132,6 +189,8 @@ def test_a_claim_that_cannot_be_meant_is_refused(
     [
         ({"selectors": [{"cel": {"expression": "device.drive"}}]}, "spec.selectors[0].cel.expression", "Invalid value"),
         ({"extendedResourceName": "cpu"}, "spec.extendedResourceName", 'Invalid value: "cpu": must be a valid'),
+        ({"extendedResourceName": "requests.a.com/b"}, "spec.extendedResourceName", 'Invalid value: "requests'),
+        ({"config": [{}]}, "spec.config[0].opaque", "Required value"),
     ],
 )  # fmt: skip
 def test_a_class_that_selects_nothing_is_refused(
@@ -144,6 +203,7 @@ def test_a_class_that_selects_nothing_is_refused(
 
 
 ATTRIBUTE = "spec.devices[0].attributes[model]"
+TERM = {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}
 
 
 def with_attribute(value: dict[str, Any]) -> dict[str, Any]:
@@ -160,7 +220,13 @@ def with_attribute(value: dict[str, Any]) -> dict[str, Any]:
         ({"pool": {**POOL, "resourceSliceCount": 0}}, "spec.pool.resourceSliceCount", "Invalid value: 0: must be"),
         ({"nodeName": None}, "spec", "Required value: exactly one of `nodeName`, `nodeSelector`, `allNodes`,"),
         ({"allNodes": True}, "spec", 'Invalid value: "{`nodeName`, `allNodes`}": exactly one of'),
-        ({"devices": [{"name": "a"}, {"name": "a"}]}, "spec.devices[1].name", 'Duplicate value: "a"'),
+        ({"driver": "a" * 64}, "spec.driver", "Too long: may not be more than 63 bytes"),
+        (
+            {"nodeName": None, "nodeSelector": {"nodeSelectorTerms": [TERM, TERM]}},
+            "spec.nodeSelector.nodeSelectorTerms",
+            "Invalid value: 2 terms: must have exactly one node selector term",
+        ),
+        ({"devices": [{"name": "a"}, {"name": "a"}]}, "spec.devices[1]", 'Duplicate value: "a"'),
         ({"devices": [{"name": "a.b"}]}, "spec.devices[0].name", 'Invalid value: "a.b": a lowercase RFC 1123 label'),
         (with_attribute({}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
         (with_attribute({"int": 1, "bool": True}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
@@ -279,6 +345,46 @@ def test_a_claim_that_goes_takes_no_new_reservations(client: Client) -> None:
     more = {"status": {"reservedFor": [HOLDER, OTHER]}}
     told = refusal(client, "PATCH", f"{CLAIMS}/c/status", more, content_type="application/merge-patch+json")
     assert told["status.reservedFor"].startswith("Forbidden: new entries may not be added while")
+
+
+def test_what_is_told_of_devices_is_of_those_allocated_and_goes_with_them(client: Client) -> None:
+    """A claim that gets a device again does not begin with what was said of it before."""
+    here = {"driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
+    claim = a_claim(client, allocation=allocation(), devices=[here])
+    path, elsewhere = f"{CLAIMS}/c/status", {**here, "device": "gpu-1"}
+    told = refusal(client, "PUT", path, {**claim, "status": {**claim["status"], "devices": [elsewhere]}})
+    message = 'Invalid value: "gpu.example.com/node-1/gpu-1": must be an allocated device in the claim'
+    assert told == {"status.devices[0]": message}
+    code, claim = client.call("PUT", path, {**claim, "status": {"devices": [here]}})
+    assert (code, claim["status"]) == (200, {})
+
+
+def test_devices_in_use_are_for_namespaces_of_administrators(client: Client) -> None:
+    """Whose label says so."""
+    admin = requesting({"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}})
+    claim, template = {"metadata": {"name": "c"}, "spec": admin}, {"metadata": {"name": "t"}, "spec": {"spec": admin}}
+    needed = "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label"
+    told = refusal(client, "POST", CLAIMS, claim)["spec.devices.requests[0].adminAccess"]
+    assert told == f"{needed} on the containing namespace"
+    assert "spec.spec.devices.requests[0].adminAccess" in refusal(client, "POST", TEMPLATES, template)
+    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    client.patch("/api/v1/namespaces/default", label, "merge-patch+json")
+    client.create(CLAIMS, claim)
+    client.create(TEMPLATES, template)
+
+
+def test_a_template_gives_only_labels_that_can_be(client: Client) -> None:
+    """They are checked before a pod waits for the claim."""
+    spec = {"metadata": {"labels": {"a b": "c"}}, "spec": requesting(REQUEST)}
+    assert list(refusal(client, "POST", TEMPLATES, {"metadata": {"name": "t"}, "spec": spec})) == [
+        "spec.metadata.labels"
+    ]
+
+
+def test_a_toleration_means_equality_unless_it_says_otherwise(client: Client) -> None:
+    """As it is written in the claim."""
+    made = client.create(CLAIMS, {"metadata": {"name": "c"}, "spec": tolerating(key="a")})
+    assert made["spec"]["devices"]["requests"][0]["exactly"]["tolerations"] == [{"key": "a", "operator": "Equal"}]
 
 
 def test_a_claim_for_an_extended_resource_is_named_in_its_pod(client: Client) -> None:

@@ -3,7 +3,7 @@
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import at, count, printed, truth, zero
-from kubestow.apiserver.rules import cluster, devices, networking, pod_groups, policy, storage
+from kubestow.apiserver.rules import cluster, devices, networking, pod_groups, policy, slices, storage
 
 KINDS = (
     Resource(
@@ -121,7 +121,9 @@ KINDS = (
             devices.default_claim,
             validate=devices.validate_claim,
             validate_update=devices.keep_spec,
+            prepare_status=devices.forget_devices,
             validate_status=devices.validate_claim_status,
+            suits=devices.demand_admin_label,
         ),
         columns=printed(("State", cells.claim_state)),
         kept_with_status=None,
@@ -129,7 +131,12 @@ KINDS = (
     Resource(
         "resource.k8s.io/v1",
         "ResourceClaimTemplate resourceclaimtemplates",
-        rules=Rules(devices.default_template, validate=devices.validate_template, validate_update=devices.keep_spec),
+        rules=Rules(
+            devices.default_template,
+            validate=devices.validate_template,
+            validate_update=devices.keep_spec,
+            suits=devices.demand_admin_label,
+        ),
     ),
     Resource(
         "resource.k8s.io/v1",
@@ -137,7 +144,7 @@ KINDS = (
         cluster=True,
         generation=True,
         selectable="spec.nodeName spec.driver",
-        rules=Rules(validate=devices.validate_slice, validate_update=devices.keep_slice),
+        rules=Rules(validate=slices.validate_slice, validate_update=slices.keep_slice),
         columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),
     ),
     Resource(

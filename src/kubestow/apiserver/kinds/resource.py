@@ -53,8 +53,11 @@ class Rules:
     validate: Callable[[Object], Iterator[Cause]] = _no_complaint
     prepare_update: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_update: Callable[[Object, Object], Iterator[Cause]] = _no_objection
+    prepare_status: Callable[[Object, Object], None] = lambda _new, _old: None
     validate_status: Callable[[Object, Object], Iterator[Cause]] = _no_objection
     """What may become of the status, written by itself."""
+    suits: Callable[[Object, dict[str, str]], Iterator[Cause]] | None = None
+    """What is wrong with a new object, given the labels of its namespace."""
     judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
     """What is wrong with an object that is valid otherwise, given the old one if there is one."""
     valid_name: names.Wrong = names.dns_subdomain

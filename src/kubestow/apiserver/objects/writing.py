@@ -90,8 +90,10 @@ class Writer:
             rules.sign(obj, intent.user)
         rules.complete(obj)
         name = metadata["name"]
-        wrong = wrong_name("metadata.name", name, rules.valid_name)
-        self._demand_valid(resource, obj, [*wrong, *wrong_metadata(metadata), *rules.validate(obj)], causes)
+        wrong = [*wrong_name("metadata.name", name, rules.valid_name), *wrong_metadata(metadata)]
+        if rules.suits is not None:
+            wrong += rules.suits(obj, self._labels_of(namespace))
+        self._demand_valid(resource, obj, [*wrong, *rules.validate(obj)], causes)
         self._demand_valid(resource, obj, list(rules.judge(obj, None)))
         if self.store.get(resource.storage, namespace, name) is not None:
             raise errors.already_exists(resource.group, resource.plural, name)
@@ -149,6 +151,10 @@ class Writer:
                 resource.group, resource.plural, name,
                 f"unable to create new content in namespace {namespace} because it is being terminated",
             )  # fmt: skip
+
+    def _labels_of(self, namespace: str) -> dict[str, str]:
+        record = self.store.get("namespaces", "", namespace)
+        return {} if record is None else record.object()["metadata"].get("labels", {})
 
     def _demand_valid(
         self, resource: Resource, obj: Object, causes: list[Cause], by_schema: Sequence[Cause] = ()
@@ -209,6 +215,7 @@ class Writer:
         else:
             # What the request says of the spec is not taken, however wrong it is.
             wrong = [one for one in wrong if not one[0].startswith("spec")]
+            rules.prepare_status(new, old)
             wrong += rules.validate_status(new, old)
             if metadata != old["metadata"]:
                 wrong += wrong_metadata(metadata)

@@ -1,0 +1,227 @@
+"""Devices that are offered: slices of pools.
+
+A slice says which nodes reach its devices, or each of its devices does. Devices share counters, and a device shares out
+its capacity by a policy that says how large a part can be.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubestow.apiserver.errors import Cause
+from kubestow.apiserver.rules.device_fields import (
+    repeated,
+    too_long,
+    wrong_attribute_name,
+    wrong_conditions,
+    wrong_driver,
+    wrong_items,
+    wrong_names,
+    wrong_pool,
+    wrong_size,
+    wrong_taint,
+    wrong_text,
+)
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
+from kubestow.apiserver.rules.placement import wrong_node_selector
+from kubestow.cel.library.semver import Semver
+from kubestow.model import quantity
+
+MAX_ATTRIBUTES, LONGEST_VALUE = 32, 64
+_MAX_DEVICES, _MAX_ADVANCED_DEVICES, _MAX_COUNTER_SETS = 128, 64, 8
+_MAX_TAINTS, _MAX_COUNTERS, _MAX_CONSUMED_SETS, _MAX_VALID_VALUES = 16, 32, 2, 10
+_IMMUTABLE = "Invalid value: field is immutable"
+_PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+_ONE_PLACE = f"exactly one of {', '.join(f'`{name}`' for name in _PLACES)} is required"
+_EACH = "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+_ONE_PLACE_EACH = f"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when {_EACH}"
+_NO_PLACE_EACH = f"`nodeName`, `nodeSelector` and `allNodes` can only be set if {_EACH}"
+
+
+def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A driver and a pool, one way to say which nodes, and devices with names of their own."""
+    spec = obj.get("spec", {})
+    yield from wrong_driver(spec.get("driver", ""), "spec.driver")
+    pool = spec.get("pool", {})
+    yield from wrong_pool(pool.get("name", ""), "spec.pool.name")
+    count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
+    if count <= 0:
+        yield "spec.pool.resourceSliceCount", INVALID, f"Invalid value: {count}: must be greater than zero"
+    if generation < 0:
+        message = f"Invalid value: {generation}: must be greater than or equal to zero"
+        yield "spec.pool.generation", INVALID, message
+    yield from _wrong_place(spec, "spec")
+    places = [name for name in _PLACES if spec.get(name)]
+    if not places:
+        yield "spec", REQUIRED, f"Required value: {_ONE_PLACE}"
+    elif len(places) > 1:
+        yield "spec", INVALID, f"Invalid value: {_all_of(places)}: {_ONE_PLACE}, but multiple fields are set"
+    terms = (spec.get("nodeSelector") or {}).get("nodeSelectorTerms", ())
+    if len(terms) > 1:
+        message = f"Invalid value: {len(terms)} terms: must have exactly one node selector term"
+        yield "spec.nodeSelector.nodeSelectorTerms", INVALID, message
+    devices, counters = spec.get("devices"), spec.get("sharedCounters")
+    if devices is not None and counters is not None:
+        yield "spec", INVALID, 'Invalid value: "": only one of `sharedCounters` or `devices` is allowed'
+    advanced = any(one.get("taints") or one.get("consumesCounters") for one in devices or ())
+    yield from wrong_names(devices or (), _MAX_ADVANCED_DEVICES if advanced else _MAX_DEVICES, "spec.devices")
+    yield from wrong_names(counters or (), _MAX_COUNTER_SETS, "spec.sharedCounters")
+    yield from wrong_items(counters or (), "spec.sharedCounters", _wrong_counters)
+    for index, device in enumerate(devices or ()):
+        yield from _wrong_device(device, f"spec.devices[{index}]", by_device=bool(spec.get("perDeviceNodeSelection")))
+
+
+def keep_slice(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
+    """A slice stays with its driver, pool and node."""
+    now, was = new.get("spec", {}), old["spec"]
+    if now.get("pool", {}).get("name") != was["pool"]["name"]:
+        yield "spec.pool.name", INVALID, _IMMUTABLE
+    for name in ("driver", "nodeName"):
+        if now.get(name) != was.get(name):
+            yield f"spec.{name}", INVALID, _IMMUTABLE
+
+
+def _wrong_place(owner: dict[str, Any], path: str) -> Iterator[Cause]:
+    """What is wrong with the nodes that a slice or a device names."""
+    for name in ("allNodes", "perDeviceNodeSelection"):
+        if owner.get(name) is False:
+            yield f"{path}.{name}", INVALID, "Invalid value: false: must be either unset or set to true"
+    if owner.get("nodeName"):
+        yield from wrong_name(f"{path}.nodeName", owner["nodeName"], dns_subdomain)
+    if owner.get("nodeSelector"):
+        yield from wrong_node_selector(owner["nodeSelector"], f"{path}.nodeSelector")
+
+
+def _all_of(names: list[str]) -> str:
+    return '"{' + ", ".join(f"`{name}`" for name in names) + '}"'
+
+
+def _wrong_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
+    attributes, capacities = device.get("attributes") or {}, device.get("capacity") or {}
+    size = len(attributes) + len(capacities)
+    if size > MAX_ATTRIBUTES:
+        message = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
+        yield path, INVALID, f"Invalid value: {size}: {message}"
+    for name, attribute in attributes.items():
+        yield from wrong_attribute_name(name, f"{path}.attributes")
+        yield from _wrong_attribute(attribute, f"{path}.attributes[{name}]")
+    for name, capacity in capacities.items():
+        yield from wrong_attribute_name(name, f"{path}.capacity")
+        policy, where = capacity.get("requestPolicy"), f"{path}.capacity[{name}].requestPolicy"
+        if policy is not None and not device.get("allowMultipleAllocations"):
+            yield where, FORBIDDEN, "Forbidden: allowMultipleAllocations must be true"
+        elif policy is not None:
+            yield from _wrong_policy(policy, capacity.get("value", "0"), where)
+    taints = device.get("taints") or ()
+    yield from wrong_size(taints, _MAX_TAINTS, f"{path}.taints")
+    yield from wrong_items(taints, f"{path}.taints", wrong_taint)
+    consumed = device.get("consumesCounters") or ()
+    yield from wrong_size(consumed, _MAX_CONSUMED_SETS, f"{path}.consumesCounters")
+    for index, one in enumerate(consumed):
+        where = f"{path}.consumesCounters[{index}]"
+        yield from wrong_text(one.get("counterSet", ""), f"{where}.counterSet", dns_label)
+        yield from _wrong_counters(one, where)
+    yield from repeated([one.get("counterSet", "") for one in consumed], f"{path}.consumesCounters")
+    yield from _wrong_device_place(device, path, by_device=by_device)
+    yield from wrong_conditions(device, path)
+
+
+def _wrong_device_place(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
+    if not by_device:
+        if any(name in device for name in _PLACES[:3]):
+            yield path, INVALID, f"Invalid value: null: {_NO_PLACE_EACH}"
+        return
+    yield from _wrong_place(device, path)
+    places = [name for name in _PLACES[:3] if device.get(name)]
+    if not places:
+        yield path, REQUIRED, f"Required value: {_ONE_PLACE_EACH}"
+    elif len(places) > 1:
+        yield path, INVALID, f"Invalid value: {_all_of(places)}: {_ONE_PLACE_EACH}"
+
+
+def _wrong_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
+    if len(attribute) != 1 or not attribute.keys() & {"int", "bool", "string", "version"}:
+        yield path, INVALID, 'Invalid value: "": exactly one value must be specified'
+    for kind in ("string", "version"):
+        yield from too_long(attribute.get(kind, ""), LONGEST_VALUE, f"{path}.{kind}")
+    try:
+        Semver(attribute.get("version", "0.0.0"))
+    except ValueError:
+        message = f'Invalid value: "{attribute["version"]}": must be a string compatible with semver.org spec 2.0.0'
+        yield f"{path}.version", INVALID, message
+
+
+def _wrong_counters(owner: dict[str, Any], path: str) -> Iterator[Cause]:
+    counters = owner.get("counters") or {}
+    if not counters:
+        yield f"{path}.counters", REQUIRED, "Required value"
+    yield from wrong_size(counters, _MAX_COUNTERS, f"{path}.counters")
+    for name in counters:
+        yield from wrong_name(f"{path}.counters", name, dns_label)
+
+
+def _wrong_policy(policy: dict[str, Any], capacity: str, path: str) -> Iterator[Cause]:
+    """How much of a capacity can be asked for: some values, or a range with steps; and what is meant without a word."""
+    values, bounds = policy.get("validValues") or (), policy.get("validRange")
+    default: str | None = policy.get("default")
+    if values and bounds is not None:
+        message = 'exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time'
+        yield path, FORBIDDEN, f"Forbidden: {message}"
+    elif default is None:
+        if values or bounds is not None:
+            kind = "validValues" if values else "validRange"
+            yield f"{path}.default", REQUIRED, f"Required value: required when {kind} is defined"
+    elif values:
+        yield from _wrong_values(values, default, capacity, f"{path}.validValues")
+    elif bounds is not None:
+        yield from _wrong_range(bounds, default, capacity, f"{path}.validRange")
+
+
+def _wrong_values(values: list[str], default: str, capacity: str, path: str) -> Iterator[Cause]:
+    amounts = [quantity.nano(one) for one in values]
+    yield from wrong_size(values, _MAX_VALID_VALUES, path)
+    for index, one in enumerate(amounts):
+        where = f"{path}[{index}]"
+        if index and amounts[index - 1] > one:
+            yield where, INVALID, f'Invalid value: "{values[index]}": values must be sorted in ascending order'
+        if one > quantity.nano(capacity):
+            message = f"option is larger than capacity value: {capacity}"
+            yield where, INVALID, f'Invalid value: "{values[index]}": {message}'
+    yield from repeated(values, path)
+    if quantity.nano(default) not in amounts:
+        message = "default value is not valid according to the requestPolicy"
+        yield path, INVALID, f'Invalid value: "{default}": {message}'
+
+
+def _wrong_range(bounds: dict[str, str], default: str, capacity: str, path: str) -> Iterator[Cause]:
+    least, most, step = bounds.get("min"), bounds.get("max"), bounds.get("step")
+    if least is None:  # the schema says so
+        return
+    low, usual, all_of_it = quantity.nano(least), quantity.nano(default), quantity.nano(capacity)
+
+    def wrong(name: str, value: str, message: str) -> Cause:
+        return f"{path}.{name}", INVALID, f'Invalid value: "{value}": {message}'
+
+    if low > all_of_it:
+        yield wrong("min", least, f"min is larger than capacity value: {capacity}")
+    if usual < low:
+        yield wrong("default", default, f"default is less than min: {least}")
+    if most is not None:
+        high = quantity.nano(most)
+        if low > high:
+            yield wrong("max", least, f"min is larger than max: {most}")
+        if high > all_of_it:
+            yield wrong("max", most, f"max is larger than capacity value: {capacity}")
+        if usual > high:
+            yield wrong("default", default, f"default is more than max: {most}")
+    if step is None:
+        return
+    stride = quantity.nano(step)
+    if stride <= 0:
+        yield wrong("step", step, "must be greater than zero")
+        return
+    if low + stride > all_of_it:
+        message = f"one step {quantity.format_nano(low + stride)} is larger than capacity value: {capacity}"
+        yield wrong("step", step, message)
+    for value in (default, *(() if most is None else (most,))):
+        if (quantity.nano(value) - low) % stride:
+            yield wrong("step", value, f"value is not a multiple of a given step ({step}) from ({least})")

@@ -1,0 +1,205 @@
+"""What may be written of the devices in a slice, in the words of kube-apiserver."""
+
+from typing import Any
+
+import pytest
+
+from apiserver.running import Client
+
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+POOL = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
+EVERYWHERE = {"perDeviceNodeSelection": True}
+TAINT = {"key": "broken", "effect": "NoSchedule"}
+CONSUMED = {"counterSet": "s", "counters": {"c": {"value": "1"}}}
+
+
+def a_slice(device: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A slice with one device, on a node unless it says otherwise."""
+    place = {} if spec else {"nodeName": "node-1"}
+    devices = [{"name": "a", **device}]
+    return {
+        "metadata": {"name": "s"},
+        "spec": {"driver": "gpu.example.com", "pool": POOL, "devices": devices, **place, **spec},
+    }
+
+
+def shared(capacity: str = "4", **policy: Any) -> dict[str, Any]:
+    """A device that shares out its memory."""
+    return {"allowMultipleAllocations": True, "capacity": {"m": {"value": capacity, "requestPolicy": policy}}}
+
+
+def causes(client: Client, made: dict[str, Any]) -> list[tuple[str, str]]:
+    """Field and message of each thing that is wrong."""
+    status, refused = client.call("POST", SLICES, made)
+    assert (status, refused["reason"]) == (422, "Invalid"), refused
+    return [(cause["field"], cause["message"]) for cause in refused["details"]["causes"]]
+
+
+@pytest.mark.parametrize(
+    ("device", "field", "message"),
+    [
+        ({"nodeName": "n"}, "", "Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can only be set if"),
+        ({"attributes": {"9x": {"int": 1}}}, ".attributes", 'Invalid value: "9x": a valid C identifier must start'),
+        ({"attributes": {"x" * 33: {"int": 1}}}, ".attributes", "Too long: may not be more than 32 bytes"),
+        ({"attributes": {"x": {"ints": [1]}}}, ".attributes[x]", 'Invalid value: "": exactly one value must be'),
+        ({"capacity": {"a b": {"value": "1"}}}, ".capacity", 'Invalid value: "a b": a valid C identifier must start'),
+        (
+            {
+                "attributes": {f"a{number}": {"int": 1} for number in range(20)},
+                "capacity": {f"c{number}": {"value": "1"} for number in range(13)},
+            },
+            "",
+            "Invalid value: 33: the total number of attributes and capacities must not exceed 32",
+        ),
+        ({"taints": [{**TAINT, "key": "a b"}]}, ".taints[0].key", 'Invalid value: "a b": name part must consist of'),
+        ({"taints": [{**TAINT, "value": "a b"}]}, ".taints[0].value", 'Invalid value: "a b": a valid label must be'),
+        ({"taints": [{**TAINT, "effect": "No"}]}, ".taints[0].effect", 'Unsupported value: "No": supported values:'),
+        ({"taints": [{"key": "broken"}]}, ".taints[0].effect", "Required value"),
+        ({"taints": [TAINT] * 17}, ".taints", "Too many: 17: must have at most 16 items"),
+        ({"consumesCounters": [{**CONSUMED, "counters": {}}]}, ".consumesCounters[0].counters", "Required value"),
+        ({"consumesCounters": [{**CONSUMED, "counterSet": ""}]}, ".consumesCounters[0].counterSet", "Required value"),
+        (
+            {"consumesCounters": [{**CONSUMED, "counterSet": f"s{number}"} for number in range(3)]},
+            ".consumesCounters",
+            "Too many: 3: must have at most 2 items",
+        ),
+        (
+            {"consumesCounters": [CONSUMED, CONSUMED]},
+            ".consumesCounters[1]",
+            'Duplicate value: "s"',
+        ),
+        (
+            {"bindingConditions": ["ready"]},
+            ".bindingFailureConditions",
+            "Invalid value: null: bindingFailureConditions are required to use bindingConditions",
+        ),
+        (
+            {"bindingFailureConditions": ["failed"]},
+            ".bindingConditions",
+            "Invalid value: null: bindingConditions are required to use bindingFailureConditions",
+        ),
+        (
+            {"bindingConditions": ["ready"], "bindingFailureConditions": ["ready"]},
+            ".bindingFailureConditions[0]",
+            'Invalid value: "ready": bindingFailureConditions must not overlap with bindingConditions',
+        ),
+        (
+            {"bindingConditions": ["a", "a"], "bindingFailureConditions": ["b"]},
+            ".bindingConditions[1]",
+            'Duplicate value: "a"',
+        ),
+        (
+            {"bindingConditions": list("abcde"), "bindingFailureConditions": ["f"]},
+            ".bindingConditions",
+            "Too many: 5: must have at most 4 items",
+        ),
+    ],
+)
+def test_a_device_that_cannot_be_meant_is_refused(
+    client: Client, device: dict[str, Any], field: str, message: str
+) -> None:
+    """Where it is, what it is like, what it consumes, and what must happen before it can be used."""
+    ((where, told),) = causes(client, a_slice(device))
+    assert where == f"spec.devices[0]{field}"
+    assert told.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("device", "field", "message"),
+    [
+        ({}, "", "Required value: exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when"),
+        (
+            {"nodeName": "n", "allNodes": True},
+            "",
+            'Invalid value: "{`nodeName`, `allNodes`}": exactly one of `nodeName`, `nodeSelector`, or',
+        ),
+        ({"nodeName": "N"}, ".nodeName", 'Invalid value: "N": a lowercase RFC 1123 subdomain'),
+        (
+            {"nodeName": "n", "allNodes": False},
+            ".allNodes",
+            "Invalid value: false: must be either unset or set to true",
+        ),
+    ],
+)
+def test_each_device_has_one_place_where_the_slice_has_none(
+    client: Client, device: dict[str, Any], field: str, message: str
+) -> None:
+    """A node, a selector of nodes, or all."""
+    ((where, told),) = causes(client, a_slice(device, **EVERYWHERE))
+    assert where == f"spec.devices[0]{field}"
+    assert told.startswith(message)
+    client.create(SLICES, a_slice({"nodeName": "n"}, **EVERYWHERE))
+
+
+@pytest.mark.parametrize(
+    ("device", "field", "message"),
+    [
+        ({**shared(default="1"), "allowMultipleAllocations": False}, "", "Forbidden: allowMultipleAllocations must be"),
+        (shared(validValues=["1"]), ".default", "Required value: required when validValues is defined"),
+        (shared(validRange={"min": "1"}), ".default", "Required value: required when validRange is defined"),
+        (
+            shared(default="1", validValues=["1"], validRange={"min": "1"}),
+            "",
+            'Forbidden: exactly one policy can be specified, cannot specify "validValues" and "validRange" at the',
+        ),
+        (shared(default="1", validValues=["2", "1"]), ".validValues[1]", 'Invalid value: "1": values must be sorted'),
+        (shared(default="3", validValues=["1"]), ".validValues", 'Invalid value: "3": default value is not valid'),
+        (shared(default="1", validValues=["1", "5"]), ".validValues[1]", 'Invalid value: "5": option is larger than'),
+        (shared(default="5", validRange={"min": "5"}), ".validRange.min", 'Invalid value: "5": min is larger than'),
+        (shared(default="0", validRange={"min": "1"}), ".validRange.default", 'Invalid value: "0": default is less'),
+        (
+            shared(default="4", validRange={"min": "1", "max": "3"}),
+            ".validRange.default",
+            'Invalid value: "4": default is more than max: 3',
+        ),
+        (
+            shared(default="2", validRange={"min": "1", "max": "5"}),
+            ".validRange.max",
+            'Invalid value: "5": max is larger than capacity value: 4',
+        ),
+        (
+            shared(default="2", validRange={"min": "1", "step": "0"}),
+            ".validRange.step",
+            'Invalid value: "0": must be greater than zero',
+        ),
+        (
+            shared(default="2", validRange={"min": "1", "max": "3", "step": "2"}),
+            ".validRange.step",
+            'Invalid value: "2": value is not a multiple of a given step (2) from (1)',
+        ),
+        (
+            shared(default="1", validRange={"min": "1", "step": "4"}),
+            ".validRange.step",
+            'Invalid value: "4": one step 5 is larger than capacity value: 4',
+        ),
+    ],
+)
+def test_a_policy_that_allows_nothing_sensible_is_refused(
+    client: Client, device: dict[str, Any], field: str, message: str
+) -> None:
+    """Values or a range with steps, within the capacity, and a default among them."""
+    ((where, told),) = causes(client, a_slice(device))
+    assert where == f"spec.devices[0].capacity[m].requestPolicy{field}"
+    assert told.startswith(message)
+
+
+def test_a_range_without_its_least_is_refused_once(client: Client) -> None:
+    """By the schema."""
+    ((where, told),) = causes(client, a_slice(shared(default="1", validRange={"max": "2"})))
+    assert (where.rpartition(".")[2], told) == ("min", "Required value")
+
+
+def test_counters_have_names_and_there_are_some(client: Client) -> None:
+    """In each set."""
+    made = a_slice({})
+    del made["spec"]["devices"]
+    made["spec"]["sharedCounters"] = [
+        {"name": "a", "counters": {}},
+        {"name": "b", "counters": {"C": {"value": "1"}}},
+        {"name": "c", "counters": {f"c{number}": {"value": "1"} for number in range(33)}},
+    ]
+    assert [(where, told[:14]) for where, told in causes(client, made)] == [
+        ("spec.sharedCounters[0].counters", "Required value"),
+        ("spec.sharedCounters[1].counters", "Invalid value:"),
+        ("spec.sharedCounters[2].counters", "Too many: 33: "),
+    ]
