@@ -1,4 +1,4 @@
-"""What may be written of the devices in a slice, in the words of kube-apiserver."""
+"""What may be written of the devices in a slice, and of rules that taint them, in the words of kube-apiserver."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 
 from apiserver.running import Client
 
+RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 POOL = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
 EVERYWHERE = {"perDeviceNodeSelection": True}
@@ -28,9 +29,9 @@ def shared(capacity: str = "4", **policy: Any) -> dict[str, Any]:
     return {"allowMultipleAllocations": True, "capacity": {"m": {"value": capacity, "requestPolicy": policy}}}
 
 
-def causes(client: Client, made: dict[str, Any]) -> list[tuple[str, str]]:
+def causes(client: Client, made: dict[str, Any], path: str = SLICES) -> list[tuple[str, str]]:
     """Field and message of each thing that is wrong."""
-    status, refused = client.call("POST", SLICES, made)
+    status, refused = client.call("POST", path, made)
     assert (status, refused["reason"]) == (422, "Invalid"), refused
     return [(cause["field"], cause["message"]) for cause in refused["details"]["causes"]]
 
@@ -203,3 +204,32 @@ def test_counters_have_names_and_there_are_some(client: Client) -> None:
         ("spec.sharedCounters[1].counters", "Invalid value:"),
         ("spec.sharedCounters[2].counters", "Too many: 33: "),
     ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        ({"taint": {"key": "a b", "effect": "None"}}, "spec.taint.key", 'Invalid value: "a b": name part must'),
+        ({"taint": {"key": "a"}}, "spec.taint.effect", "Required value"),
+        ({"deviceSelector": {"driver": "a b"}}, "spec.deviceSelector.driver", 'Invalid value: "a b": a lowercase'),
+        ({"deviceSelector": {"pool": "a/"}}, "spec.deviceSelector.pool", "Required value"),
+        ({"deviceSelector": {"device": "a.b"}}, "spec.deviceSelector.device", 'Invalid value: "a.b": a lowercase'),
+    ],
+)
+def test_a_taint_rule_that_cannot_be_meant_is_refused(
+    client: Client, spec: dict[str, Any], field: str, message: str
+) -> None:
+    """It selects by names, and its taint is one."""
+    ((where, told),) = causes(client, {"metadata": {"name": "r"}, "spec": {"taint": TAINT, **spec}}, RULES)
+    assert where == field
+    assert told.startswith(message)
+
+
+def test_a_taint_rule_has_a_status_of_its_own(client: Client) -> None:
+    """Where a controller tells what became of it."""
+    rule = {"metadata": {"name": "r"}, "spec": {"taint": TAINT}}
+    made = client.create(RULES, {**rule, "status": {"conditions": []}})
+    assert "status" not in made
+    condition = {"type": "Done", "status": "True", "reason": "a", "message": "", "lastTransitionTime": None}
+    told = client.patch(f"{RULES}/r/status", {"status": {"conditions": [condition]}}, "merge-patch+json")
+    assert [one["type"] for one in told["status"]["conditions"]] == ["Done"]

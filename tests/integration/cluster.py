@@ -19,6 +19,7 @@ from kubestow.client.access import Access, Identity, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.tls import TlsSettings
 from kubestow.config.configuration import SchedulerConfiguration
+from kubestow.config.features import Features
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError as RefusedError
 from kubestow.http.limits import Limits
@@ -237,6 +238,7 @@ async def running_scheduler(
     skew: float = 0.0,
     wrap: Wrap = _as_it_is,
     decisions: DecisionOptions | None = None,
+    features: Features | None = None,
 ) -> AsyncIterator[Instance]:
     """A scheduler at the cluster, stopped at the end."""
     way = Way(cluster, name, wrap)
@@ -244,6 +246,7 @@ async def running_scheduler(
     options = LiveOptions(
         configuration or settings(),
         way.access,
+        features or Features(),
         seed=1,
         identity=name,
         clock=SkewedClock(skew),

@@ -16,6 +16,7 @@ from integration.device_manifests import (
     reserved_for,
 )
 from integration.misbehaviour import conflict
+from kubestow.config.features import Features
 from kubestow.http.connection import Connection
 from kubestow.http.messages import Request
 
@@ -55,6 +56,32 @@ def test_a_claim_is_allocated_shared_and_freed() -> None:
                 await cluster.call("PUT", f"{CLAIMS}/c/status", freed)
                 await eventually(lambda: cluster.all_bound("third"))
                 assert devices_of((await claims(cluster))["d"]) == ["n1/gpu-0"]
+
+    run(main())
+
+
+def test_a_rule_keeps_pods_from_the_devices_it_taints() -> None:
+    """While it is there, and only with its gate on."""
+    taint = {"taint": {"key": "broken", "effect": "NoSchedule"}, "deviceSelector": {"pool": "n1"}}
+    rule = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "r"},
+        "spec": taint,
+    }
+
+    async def main() -> None:
+        async with running_cluster() as cluster:
+            await cluster.add(node("n1"), device_class(), device_slice("n1", 2), rule)
+            await cluster.add(claim("c"), claiming("waits", "c"))
+            async with running_scheduler(cluster, features=Features(dra_device_taint_rules=True)):
+                await eventually(lambda: cluster.events("FailedScheduling"))
+                assert (await cluster.nodes_of_pods())["waits"] == ""
+                await cluster.delete("/apis/resource.k8s.io/v1beta2/devicetaintrules/r")
+                await eventually(lambda: cluster.all_bound("waits"))
+            await cluster.add(rule, claim("d"), claiming("another", "d"))
+            async with running_scheduler(cluster):
+                await eventually(lambda: cluster.all_bound("another"))
 
     run(main())
 

@@ -155,6 +155,14 @@ KINDS = (
         rules=Rules(validate=devices.validate_class),
     ),
     Resource(
+        "resource.k8s.io/v1beta2",
+        "DeviceTaintRule devicetaintrules",
+        "status",
+        cluster=True,
+        generation=True,
+        rules=Rules(validate=slices.validate_taint_rule),
+    ),
+    Resource(
         "node.k8s.io/v1",
         "RuntimeClass runtimeclasses",
         cluster=True,

@@ -1,4 +1,4 @@
-"""What claims, classes and slices have in common: names, lists, taints, tolerations, conditions."""
+"""What claims, classes, slices and taint rules have in common: names, lists, taints, tolerations, conditions."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence, Sized

@@ -1,4 +1,4 @@
-"""Devices that are offered: slices of pools.
+"""Devices that are offered: slices of pools, and rules that taint them.
 
 A slice says which nodes reach its devices, or each of its devices does. Devices share counters, and a device shares out
 its capacity by a policy that says how large a part can be.
@@ -78,6 +78,19 @@ def keep_slice(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
     for name in ("driver", "nodeName"):
         if now.get(name) != was.get(name):
             yield f"spec.{name}", INVALID, _IMMUTABLE
+
+
+def validate_taint_rule(obj: dict[str, Any]) -> Iterator[Cause]:
+    """A taint, and which devices have it."""
+    spec = obj.get("spec", {})
+    selector = spec.get("deviceSelector") or {}
+    if "driver" in selector:
+        yield from wrong_driver(selector["driver"], "spec.deviceSelector.driver")
+    if "pool" in selector:
+        yield from wrong_pool(selector["pool"], "spec.deviceSelector.pool")
+    if "device" in selector:
+        yield from wrong_text(selector["device"], "spec.deviceSelector.device", dns_label)
+    yield from wrong_taint(spec.get("taint", {}), "spec.taint")
 
 
 def _wrong_place(owner: dict[str, Any], path: str) -> Iterator[Cause]:
