@@ -119,6 +119,45 @@ def test_a_claim_is_made_once_there_is_a_template() -> None:
     assert told == {"name": "gpu", "resourceClaimName": made["metadata"]["name"]}
 
 
+def test_a_claim_that_somebody_deletes_is_made_again() -> None:
+    """The pod that waits learns the new name."""
+    world = World(schedules=False)
+    world.create(TEMPLATES, "t", {"spec": REQUEST})
+    device_pod(world, "p")
+    world.run(1)
+    (first,) = world.all(DEVICES)
+    world.delete(DEVICES, first["metadata"]["name"])
+    world.run(1)
+    (second,) = world.all(DEVICES)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    told = world.status("pods", "p")["resourceClaimStatuses"]
+    assert told == [{"name": "gpu", "resourceClaimName": second["metadata"]["name"]}]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_claim_is_reserved_for_a_pod_that_was_bound_by_hand(world: World, first: bool) -> None:
+    """Whether it has its devices already or gets them later."""
+    world.create(DEVICES, "c", REQUEST)
+    allocation: dict[str, Any] = {"allocation": {"devices": {"results": []}}}
+
+    def allocate() -> None:
+        world.update(DEVICES, "c", lambda claim: claim.update(status=allocation), sub="status")
+        world.run(1)
+
+    if first:
+        allocate()
+    claims = [{"name": "gpu", "resourceClaimName": "c"}]
+    world.create("pods", "p", template(resourceClaims=claims, nodeName="node-1")["spec"])
+    world.run(1)
+    if not first:
+        assert world.status("pods", "p")["phase"] == "Pending"
+        allocate()
+    uid = world.get("pods", "p")["metadata"]["uid"]
+    assert world.get(DEVICES, "c")["status"]["reservedFor"] == [{"resource": "pods", "name": "p", "uid": uid}]
+    world.run(2)
+    assert world.status("pods", "p")["phase"] == "Running"
+
+
 @pytest.mark.parametrize("finished", [True, False])
 def test_a_pod_that_is_done_frees_its_claims(world: World, finished: bool) -> None:
     """One made for it goes, one that it shares loses its reservation, and its allocation with the last."""

@@ -1,4 +1,7 @@
-"""Resource claims: made from templates for the pods that name them, reservations dropped when pods are done."""
+"""Resource claims: made from templates for the pods that name them, reservations dropped when pods are done.
+
+The scheduler reserves claims for the pods it binds; for those that somebody else has bound it is done here.
+"""
 
 from collections.abc import Iterable
 
@@ -15,6 +18,7 @@ _POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 _COMPONENT = "resource_claim"
 _FINALIZER = "resource.kubernetes.io/delete-protection"
 _CLAIM = "claim:"
+_MAX_RESERVATIONS = 256
 
 
 class ResourceClaims:
@@ -24,6 +28,7 @@ class ResourceClaims:
         self._api = api
         self._store = api.store
         self._waiting: dict[Key, dict[Key, None]] = {}
+        """Pods by the template they lack, or by the claim that must be allocated before it can be reserved for them."""
 
     def sources(self) -> dict[str, KeysOf]:
         """Follows pods with claims, claims, and templates that were missing."""
@@ -44,33 +49,66 @@ class ResourceClaims:
                 yield f"{_CLAIM}{record.namespace}", one["resourceClaimName"]
 
     def _of_claim(self, change: Change) -> Iterable[Key]:
-        body = change.record.body
-        if change.type == "DELETED" or (b'"reservedFor":[' not in body and b'"deletionTimestamp":"' not in body):
-            return ()
-        return ((f"{_CLAIM}{change.record.namespace}", change.record.name),)
+        record = change.record
+        key = (f"{_CLAIM}{record.namespace}", record.name)
+        if change.type == "DELETED":
+            # Made for a pod, which may need another.
+            owner = _owner(record.object())
+            return () if owner is None else ((record.namespace, owner["name"]),)
+        waiting = self._waiting.pop(key, {}) if b'"allocation":{' in record.body else {}
+        if b'"reservedFor":[' in record.body or b'"deletionTimestamp":"' in record.body:
+            return (*waiting, key)
+        return waiting
 
     def _of_template(self, change: Change) -> Iterable[Key]:
         return self._waiting.pop((change.record.namespace, change.record.name), ())
 
     def visit(self, key: Key) -> float | None:
-        """Makes the claims a pod lacks, or frees a claim of pods that are done."""
+        """Makes the claims a pod lacks, reserves them if it is bound; or frees a claim of pods that are done."""
         if key[0].startswith(_CLAIM):
             self._release(key[0].removeprefix(_CLAIM), key[1])
             return None
         pod = self._api.read("pods", *key)
         if pod is None or pod["status"].get("phase") in DONE or "deletionTimestamp" in pod["metadata"]:
             return None
-        statuses = list(pod["status"].get("resourceClaimStatuses", ()))
-        have = {one["name"] for one in statuses}
+        statuses = {one["name"]: one for one in pod["status"].get("resourceClaimStatuses", ())}
+        named = dict(statuses)
         for wanted in pod["spec"].get("resourceClaims", ()):
-            template = wanted.get("resourceClaimTemplateName")
-            if template and wanted["name"] not in have:
-                name = self._make(pod, wanted["name"], template)
-                if name:
-                    statuses.append({"name": wanted["name"], "resourceClaimName": name})
-        if len(statuses) > len(have):
-            self._api.set_status("pods", pod, {**pod["status"], "resourceClaimStatuses": statuses})
+            template, name = wanted.get("resourceClaimTemplateName"), wanted["name"]
+            if template and self._lacks(statuses.get(name), key[0]):
+                made = self._make(pod, name, template)
+                if made:
+                    named[name] = {"name": name, "resourceClaimName": made}
+        if named != statuses:
+            self._api.set_status("pods", pod, {**pod["status"], "resourceClaimStatuses": list(named.values())})
+        if pod["spec"].get("nodeName"):
+            for one in (*pod["spec"].get("resourceClaims", ()), *named.values()):
+                if one.get("resourceClaimName"):
+                    self._reserve(pod, one["resourceClaimName"])
         return None
+
+    def _lacks(self, status: Object | None, namespace: str) -> bool:
+        """Whether a claim is to be made, for the first time or again; one without a name is not needed."""
+        if status is None:
+            return True
+        name: str = status.get("resourceClaimName", "")
+        return name != "" and self._store.get(_CLAIMS, namespace, name) is None
+
+    def _reserve(self, pod: Object, name: str) -> None:
+        """Reserves a claim for a pod that was bound without the scheduler, as soon as it has devices."""
+        metadata = pod["metadata"]
+        namespace, uid = metadata["namespace"], metadata["uid"]
+        claim = self._api.read(_CLAIMS, namespace, name)
+        if claim is None or "allocation" not in claim.get("status", {}):
+            waiting = self._waiting.setdefault((f"{_CLAIM}{namespace}", name), {})
+            waiting[(namespace, metadata["name"])] = None
+            return
+        owner, reserved = _owner(claim), claim["status"].get("reservedFor", [])
+        if owner is not None and owner["uid"] != uid:
+            return
+        if len(reserved) < _MAX_RESERVATIONS and all(one["uid"] != uid for one in reserved):
+            consumer = {"resource": "pods", "name": metadata["name"], "uid": uid}
+            self._api.set_status(_CLAIMS, claim, {**claim["status"], "reservedFor": [*reserved, consumer]})
 
     def _make(self, pod: Object, name: str, template_name: str) -> str | None:
         """The claim a pod calls by a name, made if need be; None while its template is missing."""
@@ -122,13 +160,18 @@ class ResourceClaims:
             self._api.set_status(_CLAIMS, claim, status)
             if _FINALIZER in claim["metadata"].get("finalizers", ()):
                 self._api.update(_CLAIMS, namespace, name, _unprotect)
-        owner = next((one for one in claim["metadata"].get("ownerReferences", ()) if one["kind"] == "Pod"), None)
+        owner = _owner(claim)
         if owner is not None and not self._is_alive(owner["uid"]):
             self._api.delete(_CLAIMS, namespace, name)
 
     def _is_alive(self, uid: str) -> bool:
         entry = self._store.by_uid.get(uid)
         return entry is not None and entry[1].fields[PHASE] not in DONE
+
+
+def _owner(claim: Object) -> Object | None:
+    """The pod that a claim was made for."""
+    return next((one for one in claim["metadata"].get("ownerReferences", ()) if one["kind"] == "Pod"), None)
 
 
 def _unprotect(claim: Object) -> None:
