@@ -168,9 +168,33 @@ def test_a_pod_that_no_single_change_helps_is_told_so(files: Files) -> None:
     """Else one would think that nobody has looked."""
     done = files.explain_pod(pod("web", nodeSelector={"disk": "ssd", "rack": "7"}))
     assert done.output.endswith(
-        "Would fit if\n  more than one thing changed: no single change was found that is enough.\n"
+        "Would fit if\n  no single change was found that is enough.\n"
         "  --against NODE tells all that it takes on one node.\n"
     )
+
+
+def test_a_pod_that_is_refused_as_a_whole_is_not_sent_to_single_nodes(files: Files) -> None:
+    """No node is at fault, and to name one does not help; who refuses the pod is said there, too."""
+    manifest = pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    assert files.explain_pod(manifest).output.endswith("Would fit if\n  no single change was found that is enough.\n")
+    refused_by = 'it is refused by VolumeRestrictions: persistentvolumeclaim "data" not found\n'
+    assert f"To land on big\n  {refused_by}" in files.explain_pod(manifest, "--against", "big").output
+
+
+def test_a_node_that_was_left_out_says_by_whom(files: Files) -> None:
+    """PreFilter leaves nodes out before any is looked at."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["small"]}]}]
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    told = files.explain_pod(pod("web", affinity={"nodeAffinity": rule}), "--against", "big").output
+    assert "To land on big\n  it is refused by NodeAffinity: node(s) didn't satisfy plugin(s) [NodeAffinity]\n" in told
+
+
+def test_without_nodes_nothing_is_looked_for(tmp_path: Path) -> None:
+    """The file that was given may be the wrong one."""
+    files = Files(tmp_path, pod("other"))
+    told = " ".join(files.explain_pod(pod("web")).output.split())
+    there_are_none = f"no nodes available to schedule pods Note: {files.cluster} has no nodes."
+    assert told == f"Pod default/web would fit nowhere. {there_are_none}"
 
 
 def test_wide_shows_every_node(files: Files) -> None:

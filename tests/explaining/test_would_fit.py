@@ -228,6 +228,44 @@ def test_several_changes_together_if_one_is_not_enough() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("node", "pod", "said"),
+    [
+        (
+            make_node("b", taints=["t:NoSchedule", "u=v:NoExecute"]),
+            make_pod("x"),
+            ["toleration of t:NoSchedule added", "toleration of u=v:NoExecute added"],
+        ),
+        (
+            make_node("b"),
+            make_pod("x", node_selector={"disk": "ssd", "rack": "7"}),
+            ["label disk=ssd added to node b", "label rack=7 added to node b"],
+        ),
+        (
+            make_node("b"),
+            make_pod("x", gates=["wait", "more"]),
+            ["scheduling gate more removed", "scheduling gate wait removed"],
+        ),
+        (
+            make_node("b", cpu=1, taints=["t:NoSchedule", "u:NoSchedule"], pods=0),
+            make_pod("x", cpu=2, node_selector={"disk": "ssd"}),
+            [
+                "label disk=ssd added to node b",
+                "request of cpu lowered from 2 to 1",
+                "room for 1 pods on node b",
+                "toleration of t:NoSchedule added",
+                "toleration of u:NoSchedule added",
+            ],
+        ),
+    ],
+)
+def test_obstacles_of_one_kind_are_taken_away_together(node: Any, pod: Pod, said: list[str]) -> None:
+    """One of two taints tolerated changes nothing of what the node says; both do."""
+    tainted = (make_node(f"n{i}", taints=[f"other-{i}:NoSchedule"]) for i in range(40))
+    told = landing([*tainted, node], pod, "b")
+    assert (told.changes, sorted(told.together)) == ((), said)
+
+
 def test_what_a_node_lacks_in_score() -> None:
     """By plugin, against the node that is chosen; pinning the pod sends it there."""
     objects = [make_node("a", cpu=8), make_node("b", cpu=4)]

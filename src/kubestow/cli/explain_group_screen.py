@@ -76,7 +76,7 @@ def _would_fit(explanation: GroupExplanation, most: int | None) -> Iterator[str]
         return
     yield title("Would fit if")
     if not suggestions:
-        yield "  more than one thing changed: no single change was found that is enough."
+        yield "  no single change was found that is enough."
     for one in suggestions[:most]:
         yield from change_lines(one.side, one.change, f"{one.placed} of its pods would have a node")
     if most is not None and len(suggestions) > most:

@@ -120,14 +120,18 @@ def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
         raise ExplainError(str(error)) from None
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
     world = _world(request, loaded, with_groups=with_groups)
+    pods = pods_in(manifests, world, request.namespace or "default") if manifests else []
+    notes: tuple[str, ...] = () if world.cluster.nodes.count else (f"{', '.join(request.cluster)} has no nodes.",)
     if request.group:
         group = _named_group(request, world, "")
-        yield explained_group(GroupRun(world, group), request.against, not_asked(world.extenders, can_be=False))
-    elif manifests:
-        yield from _tried(request, world, pods_in(manifests, world, request.namespace or "default"))
+        notes += not_asked(world.extenders, can_be=False)
+        yield explained_group(GroupRun(world, group), request.against, notes)
+    elif pods:
+        yield from _tried(request, world, pods, notes)
     else:
         pod = _named(request, world)
-        yield explained(_dry_run(request, world, pod), request.against, _notes(pod) + _unasked(request, world))
+        notes += _notes(pod) + _unasked(request, world)
+        yield explained(_dry_run(request, world, pod), request.against, notes)
 
 
 def _manifests(request: Request) -> list[Manifest]:

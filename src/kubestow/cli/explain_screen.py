@@ -66,7 +66,7 @@ def _headline(explanation: Explanation) -> Iterator[str]:
     if decision.outcome == SCHEDULED:
         went = f"{'would go' if dry else 'went'} to {decision.chosen}."
         yield from sentence(f"Pod {decision.pod} {went}", bold | {str(decision.chosen): {"fg": "green", "bold": True}})
-        yield from wrapped(_choice(decision), "  ")
+        yield from wrapped(_choice(decision, dry=dry), "  ")
     elif dry and decision.queue.history and decision.queue.history[-1].queue == "gated":
         plugin = decision.queue.history[-1].plugin
         yield from sentence(f"Pod {decision.pod} is held back by {plugin}.", bold | {"held back": {"fg": "yellow"}})
@@ -97,7 +97,7 @@ def _tries(decision: Decision) -> Iterator[str]:
         yield from wrapped(f"Binding: {binding.state}{waits} {binding.error}".rstrip(), "  ")
 
 
-def _choice(decision: Decision) -> str:
+def _choice(decision: Decision, *, dry: bool) -> str:
     choice, count = decision.choice, _nodes(decision.nodeCount)
     if choice is None:
         return ""
@@ -108,7 +108,8 @@ def _choice(decision: Decision) -> str:
     if choice.reason == "score":
         return f"It scores highest of {decision.feasible} that will do, of {count}."
     many = f"{len(choice.best)} nodes score"
-    return f"Of {decision.feasible} that will do, of {count}, {many} highest; it is any one of them."
+    which = "it is any one of them" if dry else "chance chose among them"
+    return f"Of {decision.feasible} that will do, of {count}, {many} highest; {which}."
 
 
 def _looked_at(decision: Decision) -> str:
@@ -220,7 +221,8 @@ def _preemption(decision: Decision) -> Iterator[str]:
         victims = ", ".join(victim.pod for victim in preemption.victims)
         yield from wrapped(f"makes room on {preemption.nominated}, from which must go: {victims}", "  ")
         if preemption.pdbViolations:
-            yield f"  against {preemption.pdbViolations} PodDisruptionBudgets"
+            budgets = "PodDisruptionBudget" if preemption.pdbViolations == 1 else "PodDisruptionBudgets"
+            yield f"  against {preemption.pdbViolations} {budgets}"
         if len(preemption.candidates) > 1:
             why = _WHY.get(preemption.why, preemption.why)
             yield f"  chosen among {len(preemption.candidates)} nodes for {why}"
@@ -237,8 +239,9 @@ def _would_fit(explanation: Explanation, most: int | None) -> Iterator[str]:
         return
     yield title("Would fit if")
     if not suggestions:
-        yield "  more than one thing changed: no single change was found that is enough."
-        yield "  --against NODE tells all that it takes on one node."
+        yield "  no single change was found that is enough."
+        if explanation.decision.preFilter.rejected is None:
+            yield "  --against NODE tells all that it takes on one node."
     for one in suggestions[:most]:
         yield from change_lines(one.side, one.change, _opens(one))
     if most is not None and len(suggestions) > most:

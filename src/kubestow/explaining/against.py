@@ -1,8 +1,8 @@
 """What it would take for a pod to land on a certain node instead.
 
-A node that refuses the pod: the single changes after which it would not, or else all that is needed together, found one
-after the other. A node that would do but scores less: by how much, and by whose scores. In the end the changed world is
-scored, to know whether the pod would really go there.
+A node that refuses the pod: the single changes after which it would not, or else what is needed together, which is all
+that can be changed, less what can be left out, the largest first. A node that would do but scores less: by how much,
+and by whose scores. In the end the changed world is scored, to know whether the pod would really go there.
 """
 
 from collections.abc import Iterator
@@ -14,16 +14,15 @@ from msgspec.structs import replace
 from kubestow.cluster.pods import PodInfo
 from kubestow.decisions.schema import Rejected
 from kubestow.explaining import amounts
-from kubestow.explaining.changes import POD, Change, changed, judged
+from kubestow.explaining.changes import POD, Change, changed, fitting
 from kubestow.explaining.dry_run import DryRun, dry_run
 from kubestow.explaining.obstacles import gates, obstacles
 from kubestow.explaining.world import ExplainError, World
 from kubestow.explaining.would_fit import Search, Suggestion
-from kubestow.framework.results import Rejection
+from kubestow.framework.results import unresolvable
 from kubestow.model.pod import Pod
 from kubestow.model.topology import HOSTNAME_LABEL
 
-_MOST_STEPS = 8
 _SCORED = 5
 
 
@@ -56,7 +55,7 @@ def against(run: DryRun, node: str) -> Against:
     if world.cluster.node(node) is None:
         raise ExplainError(f"there is no node {node}")
     result = run.results().get(node)
-    if result is not None and result.total is not None:
+    if result is not None and result.total is not None and run.gated is None:
         best = run.results()[run.best[0]]
         assert best.total is not None
         mine, others = result.plugins or {}, best.plugins or {}
@@ -64,9 +63,20 @@ def against(run: DryRun, node: str) -> Against:
         changes = tuple(_landings(world, pod, [_pinned(world, pod, node)])) if run.chosen != node else ()
         return Against(node, None, result.total, best.total - result.total, by, changes)
     found = [one.change for one in Search(world, pod, node).ranked()]
-    rejected = None if result is None else result.rejected
-    together = () if found else tuple(change.words for change in _together(world, pod, node))
+    rejected = _as_a_whole(run) if result is None or result.rejected is None else result.rejected
+    together = () if found else _together(world, pod, node)
     return Against(node, rejected, changes=tuple(_landings(world, pod, found)), together=together)
+
+
+def _as_a_whole(run: DryRun) -> Rejected | None:
+    """Who kept the pod from a node that nobody refused: it is held back, or nodes were not even looked at."""
+    evaluation = run.evaluation
+    if run.gated is not None:
+        return Rejected.of(run.gated)
+    if evaluation.rejected is None and evaluation.narrowed_by:
+        left_out = unresolvable(evaluation.left_out_reason)
+        return Rejected.of(left_out._replace(plugin=", ".join(evaluation.narrowed_by)))
+    return None if evaluation.rejected is None else Rejected.of(evaluation.rejected)
 
 
 def _pinned(world: World, pod: Pod, node: str) -> Change:
@@ -86,54 +96,39 @@ def _landings(world: World, pod: Pod, changes: list[Change]) -> Iterator[Landing
         yield Landing(change.side, change.words, len(feasible), tuple(feasible[:_SCORED]), chosen=chosen)
 
 
-def _together(world: World, pod: Pod, node: str) -> list[Change]:
-    """Changes that open a node if all of them are made; nothing if none were found."""
-    made: list[Change] = []
+def _together(world: World, pod: Pod, node: str) -> tuple[str, ...]:
+    """Changes that open a node if all of them are made, none too many; nothing if all there are would not be enough."""
+    words = [change.words for change in _steps(world, pod, node)]
+    if not _opens(world, pod, node, words):
+        return ()
+    for largest in reversed(words):
+        fewer = [one for one in words if one != largest]
+        if _opens(world, pod, node, fewer):
+            words = fewer
+    return tuple(words)
+
+
+def _opens(world: World, pod: Pod, node: str, words: list[str]) -> bool:
+    """Whether a node will do after some of its steps, each made in the world that those before it have left."""
     with ExitStack() as stack:
-        for _ in range(_MOST_STEPS):
-            before = _refusal(world, pod, node)
-            if before is None:
-                return made
-            step = next((one for one in _steps(world, pod, node) if _helps(world, pod, node, one, before)), None)
-            if step is None:
-                return []
-            stack.enter_context(changed(world, step))
-            made.append(step)
-            pod = pod if step.pod is None else step.pod
-    return []
+        for wanted in words:
+            step = next((one for one in _steps(world, pod, node) if one.words == wanted), None)
+            if step is not None:
+                stack.enter_context(changed(world, step))
+                pod = pod if step.pod is None else step.pod
+        return node in fitting(world, pod)
 
 
 def _steps(world: World, pod: Pod, node: str) -> list[Change]:
-    """What can be tried for one node, smallest first; the pod is changed only as much as it must be."""
+    """What can be changed for one node, smallest first; the pod is changed only as much as it must be."""
     found = list(gates(pod))
     there = world.cluster.node(node)
     assert there is not None
     for request in amounts.requests_of(pod):
         found += amounts.lowered(world, pod, request, [node], None) or [amounts.without(pod, request)]
         found += amounts.raised(world, request, [node], None)
-    for obstacle in obstacles(world, pod):
+    for obstacle in obstacles(world, pod, [there]):
         found += [obstacle.without, *obstacle.at_node(there)]
     more = amounts.one_more_pod(world, node)
     found += [] if more is None else [more]
     return sorted(found, key=lambda change: change.size)
-
-
-def _helps(world: World, pod: Pod, node: str, change: Change, before: tuple[int, int]) -> bool:
-    with changed(world, change):
-        after = _refusal(world, pod if change.pod is None else change.pod, node)
-    return after is None or after > before
-
-
-def _refusal(world: World, pod: Pod, node: str) -> tuple[int, int] | None:
-    """How far a node comes: which filter refuses it, and for how few reasons; None if it passes."""
-    evaluation = judged(world, pod)
-    if evaluation is None or evaluation.verdicts is None:
-        return -1, 0
-    position = evaluation.verdicts.position_of(world.cluster.nodes.row_of[node])
-    if position is None:
-        return -1, 0
-    rejection: Rejection | None = evaluation.verdicts.rejection(position)
-    if rejection is None:
-        return None
-    names = evaluation.profile.filter_names
-    return names.index(rejection.plugin) if rejection.plugin in names else len(names), -len(rejection.reasons)

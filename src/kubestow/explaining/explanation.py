@@ -90,5 +90,5 @@ def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Expla
         # Nothing was judged: there is nothing to compare with.
         return Explanation(decision, "dry run", notes=notes)
     would_fit = () if decision.chosen or node else tuple(would_fit_if(run))
-    is_stuck = decision.outcome == UNSCHEDULABLE and not (would_fit or node)
+    is_stuck = decision.outcome == UNSCHEDULABLE and decision.nodeCount > 0 and not (would_fit or node)
     return Explanation(decision, "dry run", would_fit, against(run, node) if node else None, notes, is_stuck)

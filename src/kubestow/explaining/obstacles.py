@@ -5,7 +5,7 @@ of them that is made to meet it will do as well.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -46,9 +46,9 @@ class Obstacle(NamedTuple):
     """Smaller changes of the pod, for the nodes that open without it."""
 
 
-def obstacles(world: World, pod: Pod) -> Iterator[Obstacle]:
-    """Every constraint that is one field of the pod, or a taint that it does not tolerate."""
-    yield from _taints(world, pod)
+def obstacles(world: World, pod: Pod, nodes: Iterable[Node | None]) -> Iterator[Obstacle]:
+    """Every constraint that is one field of the pod, or a taint of some nodes that it does not tolerate."""
+    yield from _taints(nodes, pod)
     yield from _node_selector(pod)
     yield from _node_affinity(pod)
     yield from _pod_affinity(world, pod)
@@ -69,9 +69,9 @@ def _pod(pod: Pod, words: str, size: float, **fields: object) -> Change:
 # Taints
 
 
-def _taints(world: World, pod: Pod) -> Iterator[Obstacle]:
+def _taints(nodes: Iterable[Node | None], pod: Pod) -> Iterator[Obstacle]:
     missing: Counter[Toleration] = Counter()
-    for node in world.cluster.nodes.nodes:
+    for node in nodes:
         by_key: dict[str, list[Taint]] = {}
         for taint in () if node is None else _repelling(node):
             if not any(tolerates(one, taint, True) for one in pod.spec.tolerations):

@@ -76,7 +76,9 @@ class Search:
             yield from self._tried(change)
         yield from self._requests()
         yield from self._pod_counts()
-        for obstacle in obstacles(self._world, self._pod):
+        cluster = self._world.cluster
+        nodes = [cluster.node(self._target)] if self._target else cluster.nodes.nodes
+        for obstacle in obstacles(self._world, self._pod, nodes):
             yield from self._without(obstacle)
         for change in self._cluster_changes():
             yield from self._tried(change)
