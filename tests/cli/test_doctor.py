@@ -105,10 +105,29 @@ def test_what_differs_from_the_running_scheduler(
     assert done.exit_code == 1
     assert "profile default-scheduler enables the plugin Homemade, which is not here" in done.output
     assert "podMaxBackoffSeconds is 99 there and 10 here" in done.output
-    assert "multiPoint.enabled[Homemade].name is Homemade there and not set here" in done.output
+    assert "multiPoint.enabled[Homemade] is set there and not set here\n" in done.output
     assert "give the scheduler the same file with --config" in done.output
     assert "the gate GenericWorkload is on there and off here" in done.output
     assert "give --feature-gates=GenericWorkload=true" in done.output
+
+
+def test_a_plugin_in_one_of_the_configurations_is_one_line(
+    doctor: Callable[..., Result], running_scheduler: Callable[..., str], tmp_path: Path
+) -> None:
+    """Its name and a weight of 0 say nothing more; a weight does."""
+    file = tmp_path / "config.yaml"
+    score = "{disabled: [{name: ImageLocality}], enabled: [{name: NodeAffinity, weight: 7}]}"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: [{{plugins: {{score: {score}}}}}]\n"
+    )
+    lines = doctor("--server", running_scheduler({}), "--config", str(file)).output.splitlines()
+    score = "profiles[default-scheduler].plugins.score"
+    assert [line.removeprefix("note    ") for line in lines if score in line] == [
+        f"{score}.disabled[ImageLocality] is not set there and set here",
+        f"{score}.enabled[NodeAffinity] is not set there and set here",
+        f"{score}.enabled[NodeAffinity].weight is not set there and 7 here",
+    ]
 
 
 def test_two_that_would_schedule_the_same_pods(
@@ -225,6 +244,47 @@ def test_a_running_scheduler_that_does_not_tell(
     assert "see that --server is the secure port of a kube-scheduler" in done.output
     done = doctor("--server", plane.control_plane.url, "--certificate-authority", "/no/such/file")
     assert "--insecure-skip-tls-verify" in done.output
+
+
+@pytest.mark.parametrize("page", ["<html>Log in</html>", [1], {"kubeletconfig": {}}])
+def test_a_server_that_is_something_else(
+    page: Any, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result]
+) -> None:
+    """Its answer at /configz is not that of a kube-scheduler."""
+    done = doctor("--server", serve({"/configz": page, "/metrics": "x"}))
+    assert "does not tell its configuration" in done.output
+    assert "see that --server is the secure port of a kube-scheduler" in done.output
+
+
+@pytest.mark.parametrize("page", ["<html>Log in</html>", [1]])
+def test_a_kubeconfig_that_names_no_api_server(
+    page: Any, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
+) -> None:
+    """A proxy that wants a login answers every path, and nothing that is expected."""
+    done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, serve({"/version": page}))))
+    assert done.exit_code == 1
+    assert "this is no answer of an API server" in done.output
+    assert "see that the server runs and that the kubeconfig is right" in done.output
+
+
+def test_a_token_goes_over_tls_alone(plane: Running, doctor: Callable[..., Result]) -> None:
+    """An address without https:// is that of the secure port, too."""
+    done = doctor("--server", plane.control_plane.url.removeprefix("https://"), "--insecure-skip-tls-verify")
+    assert "does not tell its configuration: the server could not find the requested resource" in done.output
+
+
+def test_nothing_is_compared_with_a_configuration_that_is_not_valid(
+    doctor: Callable[..., Result], running_scheduler: Callable[..., str], tmp_path: Path
+) -> None:
+    """What else would be compared, and whose lease would be looked at, is not what will run."""
+    file = tmp_path / "config.yaml"
+    file.write_text("kind: KubeSchedulerConfiguration\n")
+    done = doctor("--server", running_scheduler({}), "--config", str(file))
+    assert done.exit_code == 1
+    assert "clocks agree" in done.output
+    assert "they depend on the configuration" in done.output
+    for words in ("the configurations are the same", "holds the lease", "rights are there"):
+        assert words not in done.output
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import SCHEDULING_GATES
 from kubestow.explaining.reading import SchedulerAddress
-from kubestow.model.failures import ApiError, CallError, NotFoundError
+from kubestow.model.failures import ApiError, BadAnswerError, CallError, NotFoundError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.wiring.registry import MODULES
 
@@ -85,13 +85,13 @@ class Checks:
         self._written += GROUP_WRITES if features.generic_workload else ()
         self._written += CANDIDATE_WRITES if features.coordinated_leader_election else ()
 
-    async def _get(self, path: str) -> Any:
-        return msgspec.json.decode((await self._client.request("GET", path)).body)
+    async def _get(self, path: str) -> dict[str, Any]:
+        return _decoded((await self._client.request("GET", path)).body)
 
-    async def _ask(self, group: str, kind: str, spec: dict[str, Any]) -> Any:
+    async def _ask(self, group: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
         body = msgspec.json.encode({"apiVersion": f"{group}/v1", "kind": kind, "spec": spec})
         path = f"/apis/{group}/v1/{kind.lower()}s"
-        return msgspec.json.decode((await self._client.request("POST", path, body)).body)
+        return _decoded((await self._client.request("POST", path, body)).body)
 
     async def version(self) -> AsyncIterator[Finding]:
         """Raises CallError if there is no answer at all."""
@@ -238,6 +238,13 @@ class Checks:
                 yield Finding(NOTE, f"the gate {gate.name} is {told_there} there and {told_here} here", advice)
 
 
+def _decoded(body: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise BadAnswerError(f"this is no answer of an API server: {error}") from None
+
+
 def _seconds(written: str) -> float:
     return datetime.fromisoformat(written).timestamp()
 
@@ -250,6 +257,8 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list) and value and isinstance(value[0], dict):
         for number, inner in enumerate(value):
             name = inner.get("schedulerName") or inner.get("name") or number
-            yield from _flat(inner, f"{path}[{name}]")
+            yield f"{path}[{name}]", "set"
+            # A name is told by the path, and a weight of 0 is none.
+            yield from _flat({key: said for key, said in inner.items() if said not in (name, 0)}, f"{path}[{name}]")
     elif value not in (None, [], ""):
         yield path, value

@@ -25,11 +25,18 @@ from kubestow.wiring.clients import user_agent
 _SECONDS = 10.0
 _PORT = 10259
 _UNTOLD = "the user of the kubeconfig must be allowed to get /configz and /metrics"
+_UNCHECKED = "rights, the lease and the running kube-scheduler are not looked at: they depend on the configuration"
 _NO_SCHEDULER = (
     "see that --server is the secure port of a kube-scheduler, and trusted: --certificate-authority or "
     "--insecure-skip-tls-verify"
 )
 _COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
+
+
+class _Configuration(msgspec.Struct):
+    """What a kube-scheduler answers at /configz."""
+
+    componentconfig: dict[str, Any]
 
 
 def examine(setting: Setting) -> int:
@@ -51,12 +58,13 @@ async def _print_all(setting: Setting) -> int:
 
 async def _findings(setting: Setting) -> AsyncIterator[Finding]:
     yield _machine()
-    configuration = config.default(setting.features)
+    configuration, valid = config.default(setting.features), True
     if setting.configuration is not None:
         try:
             configuration = configuration_file.load(setting.configuration, setting.features, setting.plugins)
             yield Finding(OK, f"{setting.configuration} is valid")
         except ConfigError as error:
+            valid = False
             for problem in error.problems:
                 yield Finding(PROBLEM, f"{setting.configuration}: {problem}", "see docs/reference/configuration.md")
     try:
@@ -68,7 +76,13 @@ async def _findings(setting: Setting) -> AsyncIterator[Finding]:
     try:
         client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
         checks = Checks(client, configuration, setting, time.time)
-        for check in (checks.version, checks.clock, checks.api_versions, checks.rights, checks.leader):
+        for check in (checks.version, checks.clock, checks.api_versions):
+            async for finding in check():
+                yield finding
+        if not valid:
+            yield Finding(NOTE, _UNCHECKED, "correct the configuration, and run this again")
+            return
+        for check in (checks.rights, checks.leader):
             async for finding in check():
                 yield finding
         async for finding in _running(checks, access, setting, configuration):
@@ -97,7 +111,7 @@ async def _told(access: Access, setting: Setting) -> tuple[dict[str, Any], str]:
         metrics = await client.request("GET", "/metrics")
     finally:
         await channel.closed()
-    return msgspec.json.decode(answer.body)["componentconfig"], metrics.body.decode()
+    return msgspec.json.decode(answer.body, type=_Configuration).componentconfig, metrics.body.decode()
 
 
 async def _running(
@@ -109,7 +123,7 @@ async def _running(
         return
     try:
         told, metrics = await _told(access, setting)
-    except (CallError, msgspec.DecodeError, KeyError) as error:
+    except (CallError, msgspec.DecodeError) as error:
         advice = _UNTOLD if isinstance(error, ForbiddenError | UnauthorizedError) else _NO_SCHEDULER
         yield Finding(NOTE, f"{setting.server.url} does not tell its configuration: {error}", advice)
         return

@@ -132,9 +132,9 @@ def pages_of(access: Access, scheduler: SchedulerAddress) -> Access:
             insecure=scheduler.insecure,
             certificate=tls.certificate,
         )
-    return replace(
-        access, server=scheduler.url, server_field="--server", tls=replace(tls, server_name=""), proxy_url=""
-    )
+    # A secure port it is: without https:// the user's token would go over the wire for all to read.
+    url = scheduler.url if "://" in scheduler.url else f"https://{scheduler.url}"
+    return replace(access, server=url, server_field="--server", tls=replace(tls, server_name=""), proxy_url="")
 
 
 async def _recorded(access: Access, scheduler: SchedulerAddress, path: str, kind: type[Answer]) -> Answer | None:
