@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,26 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
             ("--tls-cert-file=/no/cert", "--tls-private-key-file=/no/key", "--master=http://127.0.0.1:1"),
             "--tls-cert-file: cannot use /no/cert with /no/key",
         ),
-        (("--client-ca-file=/no/ca", "--master=http://127.0.0.1:1"), "--client-ca-file: cannot read /no/ca"),
+        (
+            ("--client-ca-file=/no/ca", "--master=http://127.0.0.1:1"),
+            "--client-ca-file: cannot read /no/ca: No such file or directory\n",
+        ),
+        (
+            (f"--client-ca-file={sys.executable}", "--master=http://127.0.0.1:1"),
+            f"--client-ca-file: {sys.executable} holds no certificates in PEM",
+        ),
+        (
+            ("--allow-metric-labels-manifest=/no/such/file", "--master=http://127.0.0.1:1"),
+            "--allow-metric-labels-manifest: cannot read /no/such/file: No such file or directory\n",
+        ),
+        (
+            ("--authorization-always-allow-paths=/healthz,/debug/*/heap", "--master=http://127.0.0.1:1"),
+            "--authorization-always-allow-paths: a * may stand only at the end, not as in '/debug/*/heap'",
+        ),
+        (
+            ("--tracing-plugins", "--master=http://127.0.0.1:1"),
+            "--tracing-plugins: there are no spans without --tracing-config-file",
+        ),
         (
             ("--authorization-kubeconfig=/no/such/file", "--master=http://127.0.0.1:1"),
             "--authorization-kubeconfig: /no/such/file: no such file",

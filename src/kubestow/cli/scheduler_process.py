@@ -128,6 +128,8 @@ def _tracing_options(flags: Flags) -> "TracingOptions | None":
     """Where spans are sent; raises SettingsError."""
     path = flags["tracing-config-file"]
     if not path:
+        if flags["tracing-plugins"]:
+            raise SettingsError("--tracing-plugins: there are no spans without --tracing-config-file")
         return None
     # Imported only now: few want it.
     from kubestow.running.tracing_options import tracing_options

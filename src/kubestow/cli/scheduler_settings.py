@@ -80,6 +80,7 @@ _LEADER_ELECTION = {
     "leader-elect-resource-name": "resourceName",
     "leader-elect-resource-namespace": "resourceNamespace",
 }
+_OPEN = "authorization-always-allow-paths"
 _UIDS, _STANDARD_UID = "requestheader-uid-headers", "x-remote-uid"
 _HEADERS = (
     "requestheader-username-headers",
@@ -144,6 +145,11 @@ def has_server(flags: Flags) -> bool:
     for name in _HEADERS:
         if not all(header.strip() for header in flags[name]):
             raise SettingsError(f"--{name}: a header must have a name")
+    for path in flags["authorization-always-allow-paths"]:
+        if "*" in path[:-1]:
+            raise SettingsError(
+                f"--authorization-always-allow-paths: a * may stand only at the end, not as in {path!r}"
+            )
     if flags[_UIDS] and _STANDARD_UID not in (header.lower() for header in flags[_UIDS]):
         raise SettingsError(f"--{_UIDS}: must name {_STANDARD_UID}, too, which the API server sends")
     return bool(port)

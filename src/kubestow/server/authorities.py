@@ -91,8 +91,10 @@ def _read(path: str, flag: str) -> str:
         return ""
     try:
         return Path(path).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TlsError(f"{flag}: cannot read {path}: {error}") from None
+    except OSError as error:
+        raise TlsError(f"{flag}: cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise TlsError(f"{flag}: {path} holds no certificates in PEM") from None
 
 
 def _certificates(pem: str, flag: str) -> tuple[x509.Certificate, ...]:

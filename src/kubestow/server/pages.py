@@ -135,7 +135,7 @@ class Pages:
 
     def _set_verbosity(self, request: Request) -> Response:
         text = request.body.decode("ascii", "replace").strip()
-        if not text.isdecimal():
+        if not text.isdecimal() or len(text) > 9:
             raise ApiError(400, "BadRequest", f"the body must be a number such as 4, not {text[:20]!r}")
         self._subject.set_verbosity(int(text))
         return Response(200, f"successfully set the verbosity of logs to {text}".encode(), content_type=TEXT)

@@ -53,7 +53,9 @@ def metric_options(
 def _read_manifest(path: str) -> Mapping[str, str]:
     try:
         document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise MetricOptionsError(f"--allow-metric-labels-manifest: cannot read {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise MetricOptionsError(f"--allow-metric-labels-manifest {path}: {error}") from None
     if document is None:
         return {}
