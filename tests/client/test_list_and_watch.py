@@ -361,6 +361,40 @@ def test_server_that_ignores_the_wish_to_stream_is_listed() -> None:
     run(main())
 
 
+def test_server_that_ends_the_stream_too_early_is_listed() -> None:
+    """An end in good order, before the bookmark that marks all: a plain list is asked for at once."""
+
+    async def brief(request: Request, answer: Answer) -> None:
+        answer.begin_stream()
+        answer.event("ADDED", pod("ghost", 1))
+        answer.end_stream()
+
+    script = Steps(brief, page("5", pod("a", 1)))
+
+    async def main() -> None:
+        async with reflecting(script) as (_, noted, _):
+            await until(lambda: "synced" in noted.seen)
+            assert noted.seen == ["+a@1", "synced"]
+
+    run(main())
+
+
+def test_something_that_is_no_api_server_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A proxy that answers everything with a page to log in at: nothing is known, and the log says why."""
+
+    async def log_in(request: Request, answer: Answer) -> None:
+        answer.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n<html>Log in!</html>")
+
+    async def main() -> None:
+        async with reflecting(log_in) as (_, noted, _):
+            await until(lambda: bool(caplog.records), seconds=5)
+            assert noted.seen == []
+
+    with caplog.at_level(logging.WARNING, "kubestow"):
+        run(main())
+    assert "JSON" in caplog.text
+
+
 def test_pauses_grow_and_are_jittered() -> None:
     """While the server fails, attempts come at 0.8 s doubling to 30 s, times the jitter."""
     times: list[float] = []

@@ -95,7 +95,9 @@ class Reflector(Generic[T]):
                 "sendInitialEvents": "true",
             }
             try:
-                return await self._follow(watch, query)
+                brought_something = await self._follow(watch, query)
+                if watch.has_all:
+                    return brought_something
             except (BadRequestError, InvalidError, ServerFailedError, TimedOutError) as error:
                 if watch.has_all or isinstance(error, VersionTooLargeError):
                     raise
