@@ -24,6 +24,8 @@ NOT_RUN = {
     "kube-scheduler ": "needs the program; tests/apiserver/test_kubernetes_programs.py runs it",
     "kube-controller-manager ": "needs the program; tests/apiserver/test_kubernetes_programs.py runs it",
     "curl -k -H ": "needs a scheduler in a cluster; tests/server/test_who_may_read.py asks in its place",
+    "kubectl create serviceaccount monitor": "needs a scheduler in a cluster, as do those that follow",
+    "kubectl create clusterrole": "needs a scheduler in a cluster; tests/integration/test_least_privilege.py grants it",
     "kubectl -n kube-system ": "needs a scheduler in a cluster; tests/cli/test_deploy_files.py reads the manifests",
     "kubectl apply -k deploy/": "needs a registry with the image; tests/packages/test_cluster_files.py applies it",
     "kubectl get events -A ": "needs a scheduler in a cluster",

@@ -47,7 +47,6 @@ def plane(tmp_path: Path) -> Iterator[Running]:
     running = Running(options)
     _grant(running.client(), "kubestow", RULES, USER)
     _grant(running.client(), "monitor", [{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}], "monitor")
-    _let_read_authorities(running.client())
     yield running
     running.stop()
 
@@ -58,17 +57,6 @@ def _grant(admin: Client, name: str, rules: list[dict[str, Any]], user: str) -> 
     subject = {"apiGroup": GROUP_REFERENCE, "kind": "User", "name": user}
     body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
     admin.create(f"{RBAC}/clusterrolebindings", body)
-
-
-def _let_read_authorities(admin: Client) -> None:
-    """The role that every cluster has for servers that ask the API server who somebody is; deploy/ binds it, too."""
-    where, name = f"{RBAC}/namespaces/kube-system", "extension-apiserver-authentication-reader"
-    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name.removesuffix("-reader")]}
-    admin.create(f"{where}/roles", {"metadata": {"name": name}, "rules": [{**rule, "verbs": ["get", "list", "watch"]}]})
-    reference = {"apiGroup": GROUP_REFERENCE, "kind": "Role", "name": name}
-    subject = {"apiGroup": GROUP_REFERENCE, "kind": "User", "name": USER}
-    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-    admin.create(f"{where}/rolebindings", body)
 
 
 def _kubeconfig(plane: Running, path: Path) -> Path:

@@ -1,5 +1,6 @@
 """Manifests and chart: rendered as kubectl and Helm would, and taken by the embedded and by a real API server."""
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,6 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PATHS = {
     "ClusterRole": f"{RBAC}/clusterroles",
     "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
-    "RoleBinding": f"{RBAC}/namespaces/{NAMESPACE}/rolebindings",
     "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
     "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
@@ -134,6 +134,23 @@ def test_the_embedded_server_takes_the_kustomization(plane: Running) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "deployment.apps/kubestow created" in done.stdout
+
+
+@with_kubectl
+@pytest.mark.kubectl
+def test_a_kustomization_of_ones_own_moves_everything(tmp_path: Path) -> None:
+    """Another namespace and another image; nothing has to stay where it was."""
+    shutil.copytree(MANIFESTS, tmp_path / "base")
+    image = {"name": "kubestow", "newName": "registry.example.com/kubestow", "newTag": "0.1.0"}
+    own = {"resources": ["base"], "namespace": "elsewhere", "images": [image]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
+    done = subprocess.run(["kubectl", "kustomize", tmp_path], capture_output=True, text=True, check=True)
+    objects = {obj["kind"]: obj for obj in yaml.safe_load_all(done.stdout)}
+    assert {obj["metadata"].get("namespace", "elsewhere") for obj in objects.values()} == {"elsewhere"}
+    assert objects["ClusterRoleBinding"]["subjects"][0]["namespace"] == "elsewhere"
+    assert not objects.keys() & {"Role", "RoleBinding"}, "what is bound in kube-system would be bound elsewhere"
+    container = objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "registry.example.com/kubestow:0.1.0"
 
 
 @pytest.mark.real
