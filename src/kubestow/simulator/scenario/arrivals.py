@@ -87,7 +87,7 @@ class Stream:
         row: Row = self._rows[self._number] if self._rows else {}
         name = row.get("name") or f"{self._arrival.name}-{self._number}"
         self._number += 1
-        with self._place.blamed(), self._within_quotas(simulation):
+        try:
             if self._arrival.pod is not None:
                 run = traces.span(row["run"]) if row.get("run") else self._draw(self._chance)
                 simulation.bulk.create(self._template(simulation, row), name, run)
@@ -95,6 +95,10 @@ class Stream:
                 obj = self._arrival.object or {}
                 metadata = {**obj.get("metadata", {}), "name": name, "namespace": self._arrival.namespace}
                 simulation.add({**obj, "metadata": metadata})
+        except Exception:
+            # Only now: arrivals are many, and most go well.
+            with self._place.blamed(), self._within_quotas(simulation):
+                raise
         self.plan(simulation)
 
     @contextmanager

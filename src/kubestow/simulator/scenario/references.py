@@ -22,6 +22,9 @@ Key = tuple[str, str]
 def missing(scenario: Scenario) -> Iterator[Problem]:
     """Where in the Scenario, and what is not there."""
     spec = scenario.spec
+    named = [(index, event, *one) for index, event in enumerate(spec.events) for one in _named(event)]
+    if not named:
+        return
     since = {_key_of(obj): 0.0 for obj in scenario.objects}
     since |= {_key("Node", one["metadata"]["name"]): 0.0 for group in spec.nodes for one in description.expand(group)}
     applied = [(seconds(event.at), obj) for event in spec.events for obj in event.apply or ()]
@@ -34,13 +37,10 @@ def missing(scenario: Scenario) -> Iterator[Problem]:
             kind, rows = str(arrival.object["kind"]), scenario.traces.get(arrival.name, ())
             numbered.add(_key(kind, arrival.name, arrival.namespace))
             since |= {_key(kind, row["name"], arrival.namespace): 0.0 for row in rows if row.get("name")}
-    for index, event in enumerate(spec.events):
+    for index, event, field, (kind, name) in named:
         time = seconds(event.at)
-        for field, (kind, name) in _named(event):
-            if kind not in _MADE_BY_PEOPLE or since.get((kind, name), time + 1) <= time:
-                continue
-            if (kind, re.sub(r"-\d+$", "", name)) not in numbered:
-                yield f"spec.events[{index}].{field}", f"there is no {kind} {name} at {span(time)}"
+        if since.get((kind, name), time + 1) > time and (kind, re.sub(r"-\d+$", "", name)) not in numbered:
+            yield f"spec.events[{index}].{field}", f"there is no {kind} {name} at {span(time)}"
 
 
 def _key(kind: str, name: str, namespace: str = "default") -> Key:
@@ -53,11 +53,11 @@ def _key_of(obj: Object) -> Key:
 
 
 def _named(event: Event) -> Iterator[tuple[str, Key]]:
-    """What an event is about, by field."""
+    """The objects that an event names, of kinds that people make, by field."""
     for action in NODE_ACTIONS:
         nodes = getattr(event, action)
         for index, name in enumerate(nodes.names or () if nodes is not None else ()):
             yield f"{action}.names[{index}]", _key("Node", name)
     for field, target in (("scale", event.scale), ("delete", event.delete)):
-        if target is not None:
+        if target is not None and target.kind in _MADE_BY_PEOPLE:
             yield f"{field}.name", _key(target.kind, target.name, target.namespace)
