@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kubestow.cli import main
 from kubestow.simulator import running
 from kubestow.simulator.measuring import Distribution
-from kubestow.simulator.results import as_json
+from kubestow.simulator.results import as_json, whole
 from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.example import EXAMPLE
 from kubestow.simulator.scenario.reading import Scenario, read
@@ -262,6 +262,14 @@ def test_an_interrupted_run_reports_what_ran(tmp_path: Path) -> None:
     assert not done.results["complete"]
     assert 600 < done.results["seconds"] < 1000
     assert (tmp_path / "out" / "results.json").read_bytes() == as_json(done.results)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The system does not say which one it is, and nothing is left of it."""
+    with pytest.raises(OSError, match="No space left on device") as caught, whole(tmp_path / "results.json"):
+        raise OSError(28, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "results.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_percentiles_are_exact_to_one_percent() -> None:

@@ -154,6 +154,10 @@ def whole(path: Path) -> Iterator[BinaryIO]:
         with part.open("wb") as file:
             yield file
         part.replace(path)
+    except OSError as error:
+        # What goes wrong while a file is written does not say which one it is.
+        error.filename = error.filename or str(path)
+        raise
     finally:
         part.unlink(missing_ok=True)
 
