@@ -19,7 +19,7 @@ _OBJECTIVES = ("wait", "wait95", "pending", "evictions", "fragmentation", "bound
 @click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--vary", metavar="FIELD=V,V,...", multiple=True, help=_VARY)
 @click.option("--list", "listed", type=click.Path(path_type=Path, dir_okay=False), help="CSV: a column for each field.")
-@click.option("--random", "draws", type=click.IntRange(0), default=0, help="Draw so many combinations by chance.")
+@click.option("--random", "draws", type=click.IntRange(0), default=0, help="Draw so many different combinations.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many, from 1 on.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler, to be varied.")
 @plugin_option
@@ -50,7 +50,7 @@ def command(
 
     A field begins with `config.` for the scheduler's configuration, or `scenario.` for the Scenario. Lists are combined
     with each other; a range LOW..HIGH is drawn from with --random. Started again with the same --out, a sweep that was
-    killed goes on where it was.
+    killed or stopped goes on where it was.
     """
     # Imported only now: help and usage errors must not pay for a cluster.
     from kubestow.cli.simulate_process import SimulateError
