@@ -193,7 +193,7 @@ def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
     _write(path, (10.0, "start", None), (10.0, "put", node), (10.5, "synced", None), (13.0, "put", node))
     assert Replay(path).duration == 3.0 + 1.0
     told = CliRunner().invoke(main, ["replay", str(path)]).stderr
-    assert told == f"{path}: has no end: its recorder was killed, and what came last may be missing.\n"
+    assert told == f"{path}: has no end: its recorder was killed or still records, and what came last may be missing.\n"
     _write(path, (20.0, "start", None), (20.0, "put", node), (20.5, "synced", None), (26.0, "end", None))
     assert Replay(path).duration == 16.0
     assert [entry.time for entry in files.read(path).changes] == [0.0, 3.0, 10.0]
@@ -223,9 +223,8 @@ def test_a_recorder_says_what_it_waits_for(tmp_path: Path) -> None:
             await asyncio.wait({recording})
         return said
 
-    trouble, waits = run(main())
-    assert trouble.startswith("cannot connect to 127.0.0.1:")
-    assert waits.startswith("waiting for pods, nodes, ")
+    (said,) = run(main())
+    assert said.startswith("waiting for pods, nodes, ")
 
 
 def test_a_clock_that_was_set_back_does_not_change_the_order(tmp_path: Path) -> None:
@@ -290,6 +289,7 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
         (b"\x1f\x8b", "cut off before anything was in it"),
         (_lines('{"time":1,"op":"start"}'), "has no objects"),
         (_lines('{"time":1,"op":"put","object":{"kind":"Node"}}'), "a `put` at 1.0 names no object"),
+        (_lines('{"time":1,"op":"put","object":{"kind":["Node"],"metadata":{"name":"a"}}}'), "names no object"),
     ):
         path.write_bytes(content)
         with pytest.raises(ObjectsError, match=f"r.gz: .*{problem}"):

@@ -27,6 +27,7 @@ def command(file: Path, kubeconfig: str, hash_names: bool) -> None:
     from kubestow.client.kubeconfig import find_access
     from kubestow.model.failures import CallError
     from kubestow.objects import ObjectsError
+    from kubestow.reporting.log_notes import noting
     from kubestow.running.clock import WallClock
     from kubestow.simulator.recording.files import RecordingWriter
     from kubestow.simulator.recording.following import follow, reach
@@ -45,7 +46,8 @@ def command(file: Path, kubeconfig: str, hash_names: bool) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, following.cancel)
         try:
-            await following
+            with noting("kubestow.client", note, clock):
+                await following
         except asyncio.CancelledError:
             click.echo(f"Recorded to {file}.", err=True)
 

@@ -120,7 +120,8 @@ def source_of(files: tuple[str, ...]) -> running.Source:
     if len(files) == 1 and is_recording(files[0]):
         recording = Replay(Path(files[0]))
         if not recording.is_ended:
-            click.echo(f"{files[0]}: has no end: its recorder was killed, and what came last may be missing.", err=True)
+            why = "its recorder was killed or still records, and what came last may be missing"
+            click.echo(f"{files[0]}: has no end: {why}.", err=True)
         anew, kept = recording.pods()
         if kept:
             nothing = "" if anew else "; there is nothing to decide: record while pods arrive"

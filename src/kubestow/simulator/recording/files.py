@@ -126,6 +126,16 @@ def _check(path: Path, tree: Any) -> None:
         raise ObjectsError([f"{path}: is of version {tree.get('version')}; this program reads version {VERSION}"])
 
 
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct):
+    kind: str
+    metadata: _Metadata
+
+
 class Recording(NamedTuple):
     """All that was recorded; times are seconds since the beginning, and never go back."""
 
@@ -158,10 +168,11 @@ def read(path: Path) -> Recording:
             gone = [key for key in known if key not in told]
             found += [Entry(now, "delete", known.pop(key)) for key in gone]
         elif op in ("put", "delete"):
-            kind, metadata = entry.object.get("kind"), entry.object.get("metadata")
-            if not kind or not isinstance(metadata, dict) or not metadata.get("name"):
-                raise ObjectsError([f"{path}: not a recording: a `{op}` at {entry.time} names no object"])
-            key = (kind, metadata.get("namespace", ""), metadata["name"])
+            try:
+                named = msgspec.convert(entry.object, _Named)
+            except msgspec.ValidationError:
+                raise ObjectsError([f"{path}: not a recording: a `{op}` at {entry.time} names no object"]) from None
+            key = (named.kind, named.metadata.namespace, named.metadata.name)
             told.add(key)
             if op == "put":
                 known[key] = entry.object

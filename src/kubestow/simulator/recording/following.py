@@ -1,8 +1,6 @@
 """Recording a live cluster: everything the scheduler watches, listed and then followed, with read rights alone."""
 
 import asyncio
-import logging
-import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +15,6 @@ from kubestow.client.resources import NODES, PODS, WATCHED, Resource
 from kubestow.model.clock import Clock
 from kubestow.model.failures import CallError
 from kubestow.model.whole import WholeObject
-from kubestow.reporting.log_messages import Message
 from kubestow.simulator.recording.files import RecordingWriter
 from kubestow.simulator.recording.scrubbing import Hasher, scrubbed
 from kubestow.wiring.clients import user_agent
@@ -25,8 +22,6 @@ from kubestow.wiring.clients import user_agent
 FLUSH_SECONDS = 1.0
 _REACH_SECONDS = 30.0
 _PATIENT_SECONDS = 5.0
-_REMINDER_SECONDS = 60.0
-_CLIENT = logging.getLogger("kubestow.client")
 
 
 class _Keeper:
@@ -70,24 +65,6 @@ class _Keeper:
         return tree if self._hasher is None else self._hasher.hashed(tree)
 
 
-class _Trouble(logging.Handler):
-    """Passes on what goes wrong between the client and the server: the same words once a minute."""
-
-    def __init__(self, note: Callable[[str], None], clock: Clock) -> None:
-        super().__init__(logging.WARNING)
-        self._note = note
-        self._clock = clock
-        self._told: dict[str, float] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        said = record.msg.shown_error() if isinstance(record.msg, Message) else record.getMessage()
-        now = self._clock.now()
-        if now - self._told.get(said, -math.inf) >= _REMINDER_SECONDS:
-            recent = {words: time for words, time in self._told.items() if now - time < _REMINDER_SECONDS}
-            self._told = {**recent, said: now}
-            self._note(said)
-
-
 async def reach(access: Access, clock: Clock) -> None:
     """Raises CallError unless nodes and pods can be listed: a recording would wait for them for ever."""
     channel = open_channel(access, clock=clock)
@@ -111,8 +88,6 @@ async def follow(
         # All of a pod's life, its end included.
         whole = replace(resource, kind=WholeObject, field_selector="")
         informers.watch(whole, last=resource is PODS)
-    trouble = _Trouble(note, clock)
-    _CLIENT.addHandler(trouble)
     keepers = {resource.name: _Keeper(resource, writer, clock, hasher, note) for resource in WATCHED}
     writer.add(clock.now(), "start")
     watching = asyncio.create_task(informers.run(lambda resource: keepers[resource.name]), name="record")
@@ -131,7 +106,6 @@ async def follow(
             await asyncio.wait({watching}, timeout=FLUSH_SECONDS)
         watching.result()
     finally:
-        _CLIENT.removeHandler(trouble)
         watching.cancel()
         await asyncio.wait({watching})
         await channel.closed()
