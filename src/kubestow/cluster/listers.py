@@ -133,7 +133,7 @@ class Store(Generic[T]):
 
     def _regroup(self, key: str, old: T | None, new: T | None) -> None:
         assert self._group_of is not None
-        if old is not None and (name := self._group_of(old)):
+        if old is not None and self._groups and (name := self._group_of(old)):
             members = self._groups[name]
             members.pop(key, None)
             if not members:

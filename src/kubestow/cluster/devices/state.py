@@ -78,11 +78,11 @@ class Devices:
             known = len(self._stale)
             self._stale = grown(self._stale, self._nodes.capacity)
             self._stale[known:] = True
-        stale = self._stale[rows]
+        stale = self._stale.take(rows)
         if is_any_set(stale):
             for row in rows[stale].tolist():
                 self._situate(row)
-        return self._situation[rows]
+        return self._situation.take(rows)
 
     def situation(self, row: int) -> int:
         """The situation of one row."""
@@ -288,7 +288,7 @@ class Devices:
         for result in allocation.devices.results:
             if result.adminAccess:
                 continue
-            pool = self._pool_of(result.driver, result.pool)
+            pool = self._pools.get((result.driver, result.pool)) or self._pool_of(result.driver, result.pool)
             pool.usage.count(result, sign, shared=self._shares and result.shareID is not None)
             self._reused[pool.id] = pool
             if not pool.slices and pool.usage.is_empty:

@@ -1,7 +1,5 @@
 """The claims of a pod: those it names, those made from its templates, and one for its extended resources."""
 
-from collections.abc import Iterator
-
 from kubestow.cluster.listers import Store
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.meta import controller_of
@@ -12,8 +10,9 @@ class UnusableClaimError(Exception):
     """A pod cannot have one of its claims now; the message says why."""
 
 
-def claims_of(pod: Pod, claims: Store[ResourceClaim]) -> Iterator[ResourceClaim]:
+def claims_of(pod: Pod, claims: Store[ResourceClaim]) -> list[ResourceClaim]:
     """The claims that a pod has in its spec, in that order; raises UnusableClaimError."""
+    found = []
     for wanted in pod.spec.resourceClaims:
         name, is_own = _name_of(pod, wanted)
         if name is None:
@@ -30,7 +29,8 @@ def claims_of(pod: Pod, claims: Store[ResourceClaim]) -> Iterator[ResourceClaim]
             if owner is None or owner.uid != pod.metadata.uid:
                 problem = f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
                 raise UnusableClaimError(problem)
-        yield claim
+        found.append(claim)
+    return found
 
 
 def names(pod: Pod, claim: ResourceClaim) -> bool:
@@ -57,4 +57,5 @@ def _name_of(pod: Pod, wanted: PodResourceClaim) -> tuple[str | None, bool]:
 
 
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reservedFor)
+    consumers = claim.status.reservedFor
+    return bool(consumers) and any(consumer.uid == pod.metadata.uid for consumer in consumers)

@@ -90,15 +90,20 @@ class Judge:
             scores[positions] = before + self._allocator.scores(shape, wanted.claims, place.source[positions])
         return scores
 
-    def allocate(self, state: State, place: Place, node: str) -> tuple[Wanted, list[AllocationResult]]:
-        """What is allocated on the only row of a place."""
-        for _, wanted in self._by_claims(state, place, np.zeros(1, np.int64)):
-            shape = self._allocator.shape_of(wanted.claims)
-            found = self._allocator.allocate(shape, wanted.claims, int(place.source[0]), node)
-            if found is None:
-                raise AllocationError("claim allocation not found for node")
-            return wanted, found
-        return Wanted((), None), []
+    def allocate(self, state: State, nodes: NodeView, row: int) -> tuple[Wanted, list[AllocationResult]]:
+        """What is allocated on a row of the cluster."""
+        wanted = Wanted(state.wanted, None)
+        if state.resources:
+            place = Place(nodes, np.array([row]), np.array([row]))
+            groups = self._by_claims(state, place, np.zeros(1, np.int64))
+            wanted = groups[0][1] if groups else Wanted((), None)
+        if not wanted.claims:
+            return wanted, []
+        shape = self._allocator.shape_of(wanted.claims)
+        found = self._allocator.allocate(shape, wanted.claims, row, self._devices.node_name(row))
+        if found is None:
+            raise AllocationError("claim allocation not found for node")
+        return wanted, found
 
     def _by_claims(self, state: State, place: Place, kinds: IntArray) -> list[tuple[Rows, Wanted]]:
         """Positions that need the same claims to be allocated; some rows may be refused."""

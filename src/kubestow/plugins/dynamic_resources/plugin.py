@@ -72,7 +72,7 @@ class DynamicResources:
             # A pod that is not tried is told nothing; where claims cannot be seen at all, PreFilter tells it so.
             return None
         try:
-            self._claims_of(pod)
+            claims_of(pod, self._claims)
         except UnusableClaimError as error:
             return unresolvable(str(error))
         return None
@@ -85,7 +85,7 @@ class DynamicResources:
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
         if self._unreadable:
             raise UnusableClaimError(f"pod claims devices, which the scheduler cannot see: {self._unreadable}")
-        return list(claims_of(pod, self._claims))
+        return claims_of(pod, self._claims)
 
     # Which claims
 
@@ -191,8 +191,7 @@ class DynamicResources:
     # Taking it
 
     def reserve(self, state: State, pod: PodInfo, node: str) -> Rejection | None:
-        row = np.array([self._nodes.row_of[node]])
-        wanted, allocations = self._judge.allocate(state, self._place(self._nodes, row), node)
+        wanted, allocations = self._judge.allocate(state, self._nodes, self._nodes.row_of[node])
         state.node_claim = wanted.node_claim
         for number, allocation in zip(state.unallocated, allocations, strict=False):
             state.allocations[number] = allocation

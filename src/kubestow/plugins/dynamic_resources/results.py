@@ -22,7 +22,8 @@ from kubestow.plugins.dynamic_resources.search import Pick
 def allocation_of(
     claim: ResourceClaim,
     wanted: WantedClaim,
-    picks: Sequence[tuple[Pick, DeviceEntry]],
+    picks: Sequence[Pick],
+    entries: Sequence[DeviceEntry],
     chosen: Mapping[int, Option],
     node: str,
     rng: Rng,
@@ -36,10 +37,10 @@ def allocation_of(
     options = [chosen.get(number, request.options[0]) for number, request in enumerate(wanted.requests)]
     return AllocationResult(
         devices=DeviceAllocationResult(
-            results=tuple([_result(pick, entry, rng, conditions=conditions) for pick, entry in picks]),
+            results=tuple([_result(*of, rng, conditions=conditions) for of in zip(picks, entries, strict=True)]),
             config=tuple(_configuration(claim, options)),
         ),
-        nodeSelector=_node_selector(claim, [entry for _, entry in picks], node),
+        nodeSelector=_node_selector(claim, entries, node),
     )
 
 

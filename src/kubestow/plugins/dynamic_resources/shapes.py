@@ -106,12 +106,12 @@ class Allocator:
         if count > len(shape.kinds):
             shape.kinds = grown(shape.kinds, 2 * count)
             shape.scores = grown(shape.scores, 2 * count)
-        kinds = shape.kinds[situations]
+        kinds = shape.kinds.take(situations)
         if not are_all_set(kinds):
             unknown = np.flatnonzero(kinds == UNKNOWN)
             for situation, first in zip(*np.unique(situations[unknown], return_index=True), strict=True):
                 self._try(shape, claims, int(situation), int(rows[unknown[first]]))
-            kinds = shape.kinds[situations]
+            kinds = shape.kinds.take(situations)
         return kinds
 
     def scores(self, shape: Shape, claims: Sequence[ResourceClaim], rows: IntArray) -> IntArray:
@@ -152,7 +152,8 @@ class Allocator:
             allocation_of(
                 claim,
                 wanted,
-                [(pick, device_at(pools, pick.position)) for pick in picks],
+                picks,
+                [device_at(pools, pick.position) for pick in picks],
                 chosen,
                 node,
                 self._rng,
@@ -178,8 +179,8 @@ class Allocator:
 
 
 def _ask_alike(claims: Sequence[ResourceClaim], others: Sequence[ResourceClaim]) -> bool:
-    if len(claims) != len(others):
-        return False
+    if claims is others or len(claims) != len(others):
+        return claims is others
     for claim, other in zip(claims, others, strict=True):
         own, its = claim.spec.devices, other.spec.devices
         if own is not its and (own.requests != its.requests or own.constraints != its.constraints):

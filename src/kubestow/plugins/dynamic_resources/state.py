@@ -22,21 +22,22 @@ class State:
     """What claims were promised on the node that was chosen."""
     shared: set[int] = field(default_factory=set)
     """Claims that have only been promised devices, for another pod of the group."""
-    unallocated: list[int] = field(init=False)
+    unallocated: list[int] = field(init=False, default_factory=list)
     """The claims that had no devices when the attempt began."""
-    wanted: list[ResourceClaim] = field(init=False)
+    wanted: list[ResourceClaim] = field(init=False, default_factory=list)
     """The same as they are."""
+    has_lists: bool = field(init=False, default=False)
+    """Whether there are options to choose from."""
     node_claim: NodeClaim | None = None
     """The claim for extended resources as it is for that node."""
 
     def __post_init__(self) -> None:
-        self.unallocated = [number for number, claim in enumerate(self.claims) if claim.status.allocation is None]
-        self.wanted = [self.claims[number] for number in self.unallocated]
-
-    @property
-    def has_lists(self) -> bool:
-        """Whether there are options to choose from."""
-        return any(request.firstAvailable for claim in self.claims for request in claim.spec.devices.requests)
+        for number, claim in enumerate(self.claims):
+            if claim.status.allocation is None:
+                self.unallocated.append(number)
+                self.wanted.append(claim)
+            for request in claim.spec.devices.requests:
+                self.has_lists |= bool(request.firstAvailable)
 
     def is_extended(self, number: int) -> bool:
         """Whether a claim is the one for extended resources."""

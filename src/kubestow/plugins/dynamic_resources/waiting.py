@@ -17,7 +17,7 @@ async def wait_until_ready(
     claims: Sequence[ResourceClaim], pod: PodInfo, node: str, handle: Handle, seconds: float
 ) -> None:
     """Wait for the binding conditions of all claims; raises DeviceBindingError."""
-    if not any(has_conditions(claim) for claim in claims):
+    if True not in map(has_conditions, claims):
         return
     note = f"waiting for binding conditions for device on node {node}"
     handle.recorder.event(pod.pod, "Normal", "BindingConditionsPending", "Scheduling", note)
