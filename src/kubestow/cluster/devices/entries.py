@@ -4,7 +4,8 @@ Devices that are the same to every selector have the same `content`; those that 
 name have the same `kind`. So an expression is evaluated once a content, and where one device of a kind did not help,
 another one of the same pool need not be tried.
 
-The slices of a driver mostly offer the same devices, each on a node of its own: they are read once.
+The slices of a driver mostly offer the same devices, each on a node of its own: they are read once, and there is an
+entry for each device of a slice only when somebody looks at them.
 """
 
 from collections.abc import Hashable, Iterable
@@ -129,7 +130,7 @@ class SliceEntry:
     """A slice, read."""
 
     __slots__ = (
-        "devices",
+        "_devices",
         "driver",
         "generation",
         "name",
@@ -137,6 +138,7 @@ class SliceEntry:
         "per_device",
         "pool",
         "reach",
+        "read",
         "shared_counters",
         "uses_partitions",
     )
@@ -158,7 +160,14 @@ class SliceEntry:
             read = [_read(of, self, taints_of(self.driver, self.pool, of.name), numbers) for of in spec.devices]
             if not taints_of.has_rules:
                 numbers.latest[key] = spec.devices, read
-        self.devices = tuple([DeviceEntry(device, self) for device in read])
+        self.read = read
+        self._devices: tuple[DeviceEntry, ...] | None = None
+
+    @property
+    def devices(self) -> tuple[DeviceEntry, ...]:
+        if self._devices is None:
+            self._devices = tuple([DeviceEntry(device, self) for device in self.read])
+        return self._devices
 
     @property
     def node_name(self) -> str:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from kubestow.cluster.devices.entries import CounterName, DeviceEntry, Numbers, SliceEntry
+from kubestow.cluster.devices.entries import CounterName, DeviceEntry, DeviceRead, Numbers, SliceEntry
 from kubestow.cluster.devices.reaching import ReachIndex
 from kubestow.cluster.devices.usage import PoolUsage, left_of
 from kubestow.model.lazily import lazy
@@ -30,22 +30,22 @@ class PoolView:
         self,
         pool: "Pool",
         trouble: Trouble | None,
-        devices: Sequence[DeviceEntry] = (),
+        slices: Sequence[SliceEntry] = (),
         counters: dict[CounterName, int] | None = None,
-        consumers: Sequence[DeviceEntry] = (),
+        consumers: Sequence[DeviceRead] = (),
         node: Node | None = None,
     ) -> None:
         self.id = pool.id
         self.usage = pool.usage
         self.trouble = trouble
-        self.devices = tuple(devices)
-        """In the order in which they are tried."""
+        self._slices = slices
+        devices = _devices_of(slices)
         self.here = tuple([device.reach is None or device.reach.includes(node) for device in devices])
-        """Which of them the node can use."""
+        """Which of its devices the node can use."""
         self.has_conditions = any(device.device.bindingConditions for device in devices)
         self._totals = counters or {}
         self._consumers = consumers
-        self._shared = [device for device in devices if device.shared]
+        self._shared = [device.device.name for device in devices if device.shared]
         self._kinds = [2 * device.kind for device in devices]
         """Even numbers; where the device is taken, the next odd one stands for it."""
         self._seen = -1
@@ -54,8 +54,13 @@ class PoolView:
         self._left: dict[CounterName, int] = {}
 
     @lazy
+    def devices(self) -> tuple[DeviceEntry, ...]:
+        """In the order in which they are tried."""
+        return tuple([device for entry in self._slices if not entry.shared_counters for device in entry.devices])
+
+    @lazy
     def _position(self) -> dict[str, int]:
-        return {device.name: position for position, device in enumerate(self.devices)}
+        return {device.device.name: position for position, device in enumerate(_devices_of(self._slices))}
 
     @property
     def order(self) -> tuple[bool, str, str]:
@@ -88,17 +93,14 @@ class PoolView:
         self._left = dict(self._totals)
         if taken or usage.shares:
             for device in self._consumers:
-                if usage.holds(device.name):
+                if usage.holds(device.device.name):
                     left_of(self._left, device.counters)
         kinds = self._kinds.copy()
         for name in taken:
             position = self._position.get(name)
             if position is not None:
                 kinds[position] += 1
-        shares = [
-            (device.name in usage.shares, frozenset(usage.capacity.get(device.name, {}).items()))
-            for device in self._shared
-        ]
+        shares = [(name in usage.shares, frozenset(usage.capacity.get(name, {}).items())) for name in self._shared]
         self._state = (*kinds, self.here, *shares, *self._left.items())
 
 
@@ -123,7 +125,7 @@ class Pool:
         """What was found out about the slices no longer holds."""
         self._views: dict[tuple[object, ...], PoolView | None] = {}
         self._reach: ReachIndex | None = None
-        self._consumers: dict[int, list[DeviceEntry]] = {}
+        self._consumers: dict[int, list[DeviceRead]] = {}
 
     def set(self, entry: SliceEntry) -> None:
         self.remove(entry.name)
@@ -179,16 +181,16 @@ class Pool:
             if self._generations[newest] != wanted:
                 return PoolView(self, Trouble.INCOMPLETE)
             consumers = self._consumers_of(newest)
-        if len({device.name for device in devices}) < len(devices):
+        if len({device.device.name for device in devices}) < len(devices):
             return PoolView(self, Trouble.INVALID)
         if not self._partitions:
-            return PoolView(self, None, devices, node=node)
+            return PoolView(self, None, relevant, node=node)
         counters = _counters_of(relevant)
         if counters is None or any(name not in counters for device in consumers for name, _ in device.counters):
             return PoolView(self, Trouble.INVALID)
-        return PoolView(self, None, devices, counters, consumers, node)
+        return PoolView(self, None, relevant, counters, consumers, node)
 
-    def _consumers_of(self, generation: int) -> list[DeviceEntry]:
+    def _consumers_of(self, generation: int) -> list[DeviceRead]:
         """The devices that take from shared counters, on whatever node."""
         if generation not in self._consumers:
             slices = [entry for entry in self.slices.values() if entry.generation == generation]
@@ -196,8 +198,8 @@ class Pool:
         return self._consumers[generation]
 
 
-def _devices_of(slices: Iterable[SliceEntry]) -> list[DeviceEntry]:
-    return [device for entry in slices if not entry.shared_counters for device in entry.devices]
+def _devices_of(slices: Iterable[SliceEntry]) -> list[DeviceRead]:
+    return [device for entry in slices if not entry.shared_counters for device in entry.read]
 
 
 def _counters_of(slices: Iterable[SliceEntry]) -> dict[CounterName, int] | None:
