@@ -65,6 +65,22 @@ def test_every_node_has_whole_gpus(wanted: str, count: int) -> None:
     assert [one["spec"]["nodeName"] for one in world.all(SLICES)] == ["node-1"]
 
 
+def test_other_devices_are_a_new_generation() -> None:
+    """Of a pool that a server has kept; what people changed of the same devices stays."""
+    world = World(1)
+    offer(world, "2")
+    taint = {"key": "broken", "effect": "NoSchedule"}
+    name = "node-0-gpu.kubestow.dev-0"
+    world.update(SLICES, name, lambda one: one["spec"]["devices"][0].update(taints=[taint]))
+    (kept,) = offer(world, "2")
+    assert kept["spec"]["devices"][0]["taints"] == [taint]
+    slices = offer(world, "partitionable-gpus")
+    assert [one["spec"]["pool"] for one in slices] == [{"name": "node-0", "generation": 2, "resourceSliceCount": 2}] * 2
+    (whole,) = offer(world, "3")
+    assert whole["spec"]["pool"] == {"name": "node-0", "generation": 3, "resourceSliceCount": 1}
+    assert [one["name"] for one in whole["spec"]["devices"]] == ["gpu-0", "gpu-1", "gpu-2"]
+
+
 def test_partitions_of_a_gpu_share_its_quarters() -> None:
     """Whole, halves and quarters each take all of a GPU together, and no more."""
     counters, devices = offer(World(1), "partitionable-gpus")
@@ -103,7 +119,15 @@ def test_a_file_says_what_there_is(tmp_path: Path) -> None:
         ),
         (
             "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: d}",
-            'ResourceSlice.resource.k8s.io "s" is invalid',
+            'devices.yaml: line 1: ResourceSlice s: ResourceSlice.resource.k8s.io "s" is invalid',
+        ),
+        (
+            "apiVersion: resource.k8s.io/v1beta1\nkind: DeviceClass\nmetadata: {name: c}",
+            "line 1: DeviceClass c: is not a ResourceSlice or DeviceClass of resource.k8s.io/v1 with a name",
+        ),
+        (
+            "\n---\n".join(["apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: c}"] * 2),
+            "line 5: DeviceClass c: there is another of this name",
         ),
     ],
 )

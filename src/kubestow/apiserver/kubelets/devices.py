@@ -1,7 +1,8 @@
 """The devices of stand-in nodes: what a driver on each of them offers, or what a file says.
 
 A driver here is one more controller. For a node that appears it publishes the slices of a pool named for the node; they
-belong to the node and go with it. The ready-made kinds:
+belong to the node and go with it. Where a server that kept its data has others than asked for, the pool begins a new
+generation. The ready-made kinds:
 
 - `gpus`: four whole GPUs, or as many as a number says;
 - `partitionable-gpus`: four, each to be had whole, in halves or in quarters, which share its memory.
@@ -25,6 +26,7 @@ from kubestow.objects import ObjectsError
 
 DRIVER = "gpu.kubestow.dev"
 RESOURCE = "example.com/gpu"
+_VERSION = "resource.k8s.io/v1"
 _SLICES, _CLASSES = "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io"
 _STORAGES = {"ResourceSlice": _SLICES, "DeviceClass": _CLASSES}
 _GPUS = 4
@@ -44,7 +46,7 @@ class Devices:
     """What --devices asks for: nothing, a kind, a number, or a file."""
 
     def __init__(self, wanted: str) -> None:
-        self._objects: list[Object] = []
+        self._objects: list[tuple[str, Object]] = []
         self._count, self._partitionable = 0, _SHARES.get(wanted, False)
         if wanted in _SHARES:
             self._count = _GPUS
@@ -57,17 +59,17 @@ class Devices:
         if self._count:
             selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
             spec = {"selectors": selectors, "extendedResourceName": RESOURCE}
-            self._objects = [{"kind": "DeviceClass", "metadata": {"name": DRIVER}, "spec": spec}]
+            self._objects = [(wanted, {"kind": "DeviceClass", "metadata": {"name": DRIVER}, "spec": spec})]
 
     def add(self, writer: Writer) -> None:
         """Creates what does not depend on nodes, where it is missing."""
-        for obj in self._objects:
+        for source, obj in self._objects:
             storage, name = _STORAGES[obj["kind"]], obj["metadata"]["name"]
             if writer.store.get(storage, "", name) is None:
                 try:
                     writer.create(BY_STORAGE[storage], "", obj, Intent(manager="kubestow", validation="Strict"))
                 except ApiError as error:
-                    raise DevicesError(f"--devices: {error.message}") from error
+                    raise DevicesError(f"--devices: {source}: {error.message}") from error
 
     def slices(self, node: str) -> list[Object]:
         """The specs of the slices for a node."""
@@ -104,17 +106,24 @@ def _quarters(first: int, size: int) -> Object:
     return {f"quarter-{number}": {"value": "1"} for number in range(first, first + size)}
 
 
-def _read(path: str) -> list[Object]:
+def _read(path: str) -> list[tuple[str, Object]]:
+    """The objects of a file, and how each is called in errors."""
     kinds = f"expected a number, {' or '.join(sorted(_SHARES))}, or a file of ResourceSlices and DeviceClasses"
     try:
         found = objects.read([path])
     except ObjectsError as error:
         hint = "" if Path(path).exists() else f"; {kinds}"
         raise DevicesError(f"--devices: {error}{hint}") from error
+    seen = set()
     for manifest in found:
-        if manifest.kind not in _STORAGES or not manifest.name:
-            raise DevicesError(f"--devices: {manifest}: is not a ResourceSlice or DeviceClass with a name")
-    return [msgspec.json.decode(manifest.data) for manifest in found]
+        if manifest.api_version != _VERSION or manifest.kind not in _STORAGES or not manifest.name:
+            raise DevicesError(
+                f"--devices: {manifest}: is not a ResourceSlice or DeviceClass of {_VERSION} with a name"
+            )
+        if (manifest.kind, manifest.name) in seen:
+            raise DevicesError(f"--devices: {manifest}: there is another of this name; names of a kind must differ")
+        seen.add((manifest.kind, manifest.name))
+    return [(str(manifest), msgspec.json.decode(manifest.data)) for manifest in found]
 
 
 class DeviceDriver:
@@ -132,14 +141,29 @@ class DeviceDriver:
         return (("", change.record.name),) if change.previous is None and change.type != "DELETED" else ()
 
     def visit(self, key: Key) -> float | None:
-        """Creates the slices a node lacks."""
+        """Publishes the devices of a node, unless it has them."""
         node = self._api.store.get("nodes", *key)
         if node is None:
             return None
+        specs = self._devices.slices(node.name)
+        wanted = {f"{node.name}-{DRIVER}-{number}": spec for number, spec in enumerate(specs)}
+        have = {one.name: one.object()["spec"] for one in self._api.owned(node.uid, _SLICES)}
+        have = {name: spec for name, spec in have.items() if spec["driver"] == DRIVER}
+        if not wanted or _names(wanted) == _names(have):
+            return None
+        generation = 1 + max((spec["pool"]["generation"] for spec in have.values()), default=0)
+        for name in have:
+            self._api.delete(_SLICES, "", name)
         owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid, "controller": True}
-        have = {one.name for one in self._api.owned(node.uid, _SLICES)}
-        for number, spec in enumerate(self._devices.slices(node.name)):
-            name = f"{node.name}-{DRIVER}-{number}"
-            if name not in have:
-                self._api.create(_SLICES, "", {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
+        for name, spec in wanted.items():
+            spec["pool"]["generation"] = generation
+            self._api.create(_SLICES, "", {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
         return None
+
+
+def _names(slices: dict[str, Object]) -> dict[str, list[str]]:
+    """What each slice offers, by name: people may have tainted or changed it."""
+    return {
+        name: [one["name"] for kind in ("devices", "sharedCounters") for one in spec.get(kind, ())]
+        for name, spec in slices.items()
+    }
