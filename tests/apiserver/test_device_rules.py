@@ -92,6 +92,11 @@ def refusal(client: Client, method: str, path: str, body: Any, **more: Any) -> d
             'Invalid value: "device.driver ==": compilation failed: ERROR: <input>:1:17: Syntax error',
         ),
         (
+            requesting(selecting('device.driver ==\n"gpu" +')),
+            "requests[0].exactly.selectors[0].cel.expression",
+            r'Invalid value: "device.driver ==\n\"gpu\" +": compilation failed: ERROR: <input>:2:8: Syntax error',
+        ),
+        (
             requesting(selecting("x" * 10_241)),
             "requests[0].exactly.selectors[0].cel.expression",
             "Too long: may not be more than 10240 bytes",

@@ -33,6 +33,7 @@ from kubestow.apiserver.rules.names import (
     dns_label,
     dns_subdomain,
     qualified_name,
+    quoted,
     wrong_metadata,
 )
 from kubestow.apiserver.rules.placement import wrong_node_selector
@@ -267,7 +268,7 @@ def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str) -> Iterator
         try:
             selector = compile_selector(expression)
         except CompileError as error:
-            yield where, INVALID, f'Invalid value: "{expression}": {error}'
+            yield where, INVALID, f"Invalid value: {quoted(expression)}: {error}"
             continue
         if most_a_selector_costs(selector) > _MAX_COST:
             yield where, FORBIDDEN, "Forbidden: too complex, exceeds cost limit"

@@ -3,6 +3,7 @@
 Each kind of name is a function from a text to what is wrong with it: nothing, most of the time.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -97,7 +98,12 @@ def path_segment(name: str) -> Sequence[str]:
 def wrong_name(path: str, text: str, wrong: Wrong) -> Iterator[Cause]:
     """What is wrong with the text in a field."""
     for message in wrong(text):
-        yield path, INVALID, f'Invalid value: "{text}": {message}'
+        yield path, INVALID, f"Invalid value: {quoted(text)}: {message}"
+
+
+def quoted(text: str) -> str:
+    """A text as messages have it: on one line, and it is seen where it ends."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def wrong_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:
