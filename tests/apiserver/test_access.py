@@ -16,6 +16,7 @@ from apiserver.running import TOKEN, Client, Running, pod
 from kubestow.http.limits import Limits
 
 PODS = "/api/v1/namespaces/default/pods"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 TOKENS = 'sched-token,system:kube-scheduler,1\nreader,jane,2,"dev,qa"\n'
 
 
@@ -94,6 +95,8 @@ def test_the_server_proves_itself(plane: Running) -> None:
         ("reader", "POST", f"{PODS}/a/binding", 403),
         ("sched-token", "POST", f"{PODS}/nope/binding", 404),
         ("sched-token", "DELETE", f"{PODS}/nope", 404),
+        ("sched-token", "POST", CLAIMS, 201),
+        ("sched-token", "DELETE", f"{CLAIMS}/nope", 404),
         ("sched-token", "POST", PODS, 403),
         ("sched-token", "GET", "/api/v1/secrets", 403),
         (TOKEN, "GET", "/api/v1/secrets", 200),
@@ -102,6 +105,8 @@ def test_the_server_proves_itself(plane: Running) -> None:
 def test_the_policy(shared: Running, token: str, method: str, path: str, status: int) -> None:
     """Administrators do everything, the scheduler its work, others read what is not secret."""
     body = {"target": {"name": "n"}} if "binding" in path else pod() if method == "POST" else None
+    if path == CLAIMS:
+        body = {"metadata": {"generateName": "p-extended-resources-"}, "spec": {"devices": {"requests": []}}}
     assert shared.client(token=token).call(method, path, body)[0] == status
 
 

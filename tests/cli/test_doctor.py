@@ -87,7 +87,7 @@ def test_all_is_well(doctor: Callable[..., Result], running_scheduler: Callable[
     """Every check is told, and the exit code is 0."""
     done = doctor("--server", running_scheduler({}))
     assert done.exit_code == 0, done.output
-    for words in ("API server v1.36", "clocks agree", "all 50 rights are there", "resource.k8s.io/v1: resourceclaims"):
+    for words in ("API server v1.36", "clocks agree", "all 54 rights are there", "resource.k8s.io/v1: resourceclaims"):
         assert words in done.output
     assert "nobody holds the lease kube-system/kube-scheduler" in done.output
     assert "the configurations are the same" in done.output
@@ -187,6 +187,8 @@ def test_rights_that_are_missing(plane: Running, doctor: Callable[..., Result], 
     assert done.exit_code == 1
     assert "create pods/binding" in done.output
     assert "; create, patch events.events.k8s.io; " in done.output
+    assert "; create, delete, update resourceclaims.resource.k8s.io; " in done.output
+    assert "; update resourceclaims/binding.resource.k8s.io" in done.output
     assert "podgroups" not in done.output
     done = doctor("--kubeconfig", str(path), "--feature-gates=GenericWorkload=true,CoordinatedLeaderElection=true")
     assert "patch podgroups/status.scheduling.k8s.io" in done.output

@@ -32,7 +32,10 @@ WRITES = (
     ("", "persistentvolumes", "update", ""),
     ("events.k8s.io", "events", "create", ""),
     ("events.k8s.io", "events", "patch", ""),
+    ("resource.k8s.io", "resourceclaims", "create", ""),
+    ("resource.k8s.io", "resourceclaims", "delete", ""),
     ("resource.k8s.io", "resourceclaims", "update", ""),
+    ("resource.k8s.io", "resourceclaims/status", "patch", ""),
     ("resource.k8s.io", "resourceclaims/status", "update", ""),
     ("coordination.k8s.io", "leases", "create", ""),
     ("coordination.k8s.io", "leases", "get", "lease"),
@@ -41,6 +44,8 @@ WRITES = (
     ("authorization.k8s.io", "subjectaccessreviews", "create", ""),
 )
 """What is written, and the lease: group, resource, verb, and whether it is about the lease alone."""
+ALLOCATION_WRITES = (("resource.k8s.io", "resourceclaims/binding", "update", ""),)
+"""What API servers from v1.36 on want of those who allocate devices."""
 GROUP_WRITES = (("scheduling.k8s.io", "podgroups/status", "patch", ""),)
 CANDIDATES = "/apis/coordination.k8s.io/v1beta1", "leasecandidates"
 CANDIDATE_WRITES = tuple(("coordination.k8s.io", "leasecandidates", verb, "") for verb in ("create", "get", "update"))
@@ -97,6 +102,7 @@ class Checks:
         """Raises CallError if there is no answer at all."""
         told = await self._get("/version")
         minor = int("".join(filter(str.isdecimal, str(told.get("minor", "0")))) or 0)
+        self._written += ALLOCATION_WRITES if minor >= NEWEST else ()
         what = f"API server {told.get('gitVersion')}"
         if OLDEST <= minor <= NEWEST:
             yield Finding(OK, what)
