@@ -1,6 +1,8 @@
 """`kubestow explain` without a cluster: pods in files, and pods of a dump."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +213,27 @@ def test_what_it_takes_to_land_on_a_node(files: Files) -> None:
     assert "request of cpu lowered from 1 to 500m\n           the node would do, but big scores higher\n" in done.output
 
 
+def test_one_node_and_what_another_takes_are_told_together(files: Files) -> None:
+    """Both were asked for."""
+    lines = files.explain_pod(pod("web"), "--node", "big", "--against", "small").output.splitlines()
+    assert {"Node big", "To land on small"} < set(lines)
+
+
+def test_a_dry_run_has_no_queue(files: Files) -> None:
+    """What is empty is left out."""
+    assert "queue" not in json.loads(files.explain_pod(pod("web"), "-o", "json").output)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_cannot_be_written_is_one_line(files: Files) -> None:
+    """A disk that is full is no fault of the program."""
+    path = files.write("pod.json", pod("web"))
+    arguments = [sys.executable, "-m", "kubestow", "explain", "-f", path, "--cluster", files.cluster]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "Error: standard output cannot be written: No space left on device\n")
+
+
 def test_a_configuration_decides(files: Files) -> None:
     """With --config, as that scheduler would."""
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -239,6 +262,7 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         (("shop/db", *cluster), "there is no pod shop/db"),
         (("db", *cluster), "no namespace has a pod db"),
         (("web", *cluster), "pod web is ambiguous: say which of shop/web, test/web"),
+        (("shop/web", "-n", "test", *cluster), "'shop/web' is not in the namespace that --namespace names, test"),
         (("a/b/c", *cluster), "'a/b/c' does not name a pod: write NAMESPACE/POD, or POD and --namespace"),
         (("shop/web", "--cluster", "none.json"), "none.json: cannot be read: No such file or directory"),
         (("-f", "none.yaml", *cluster), "none.yaml: cannot be read: No such file or directory"),
@@ -300,9 +324,18 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
     assert line == f"Error: pod default/web: {said}"
 
 
-def test_one_of_pod_and_file_is_needed() -> None:
-    """Neither, or both, is an error of usage."""
-    for arguments in ((), ("web", "-f", "pod.yaml")):
-        done = run(*arguments)
-        assert done.exit_code == 2
-        assert "name a pod, or give one with -f" in done.output
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name a pod, or give one with -f\n"),
+        (("web", "-f", "pod.yaml"), "name a pod, or give one with -f, not both\n"),
+        (("-f", "-", "--cluster", "-"), "standard input (-) can be read only once; name a file instead\n"),
+        (("web", "--cluster", "c.json", "--context", "c"), "--context is about a live cluster, --cluster about files"),
+        (("web", "--server", "localhost:10259"), "'localhost:10259' is not a secure port; write it as https://HOST"),
+    ],
+)
+def test_options_that_contradict_each_other_are_errors_of_usage(arguments: tuple[str, ...], said: str) -> None:
+    """None of them is left out silently; and nobody is shown credentials who could not be trusted with them."""
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert said in done.output

@@ -17,6 +17,7 @@ import yaml
 from cli.explain_files import node, pod, refused, run
 from cli.test_explain_groups import gang
 from cli.up_running import Up
+from client.authority import Authority
 from kubestow.cli import explain_process
 
 
@@ -74,7 +75,7 @@ def test_without_an_answer_of_the_scheduler_it_is_a_dry_run(up: Up, tmp_path: Pa
     for number, (text, said) in enumerate(
         (
             (whole.replace("kubestow.dev/scheduler", "other"), "no scheduler was asked (--server says where it is)"),
-            (whole.replace(scheduler, "https://127.0.0.1:1"), "does not answer"),
+            (whole.replace(scheduler, "https://127.0.0.1:1"), "does not answer: cannot connect to 127.0.0.1:1: "),
         )
     ):
         path = tmp_path / f"{number}"
@@ -84,6 +85,18 @@ def test_without_an_answer_of_the_scheduler_it_is_a_dry_run(up: Up, tmp_path: Pa
         assert "this is a dry run." in " ".join(done.output.split())
     (line,) = refused("small", "--kubeconfig", str(up.kubeconfig), "--server", "https://127.0.0.1:1")
     assert line.startswith("Error: the scheduler at https://127.0.0.1:1 does not say: ")
+
+
+def test_a_scheduler_that_is_not_trusted(up: Up, tmp_path: Path) -> None:
+    """It is said how it can be."""
+    scheduler = yaml.safe_load(up.kubeconfig.read_text())["clusters"][0]["cluster"]["extensions"][0]["extension"]
+    other = tmp_path / "other.crt"
+    other.write_bytes(Authority().pem)
+    asked = ("small", "--kubeconfig", str(up.kubeconfig), "--server", scheduler["server"])
+    (line,) = refused(*asked, "--certificate-authority", str(other))
+    assert line.endswith(
+        "(--certificate-authority says whom to trust there, --insecure-skip-tls-verify trusts anybody)"
+    )
 
 
 def test_a_pod_that_is_not_there_is_one_line(up: Up) -> None:
@@ -98,30 +111,35 @@ def test_a_context_that_is_not_there_is_one_line(up: Up) -> None:
     assert line.endswith("--context: there is no context 'other'; there are: kubestow")
 
 
-def test_watching_explains_again_when_something_changes(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same is not told twice."""
+@pytest.mark.parametrize(("form", "told"), [("wide", "Pod default/trial would"), ("json", '"pod": "default/trial"')])
+def test_watching_explains_again_when_something_changes(
+    up: Up, monkeypatch: pytest.MonkeyPatch, form: str, told: str
+) -> None:
+    """The same is not told twice, even if it is of another time."""
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 1:
-            up.create_pod("more")
-            up.pods_when("Running", 2)
+            before = len(up.get("/api/v1/pods?fieldSelector=status.phase%3DRunning")["items"])
+            up.create_pod(f"more-{form}")
+            up.pods_when("Running", before + 1)
         elif len(pauses) == 3:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(explain_process, "pause", pause)
     path = up.kubeconfig.parent / "pod.json"
     path.write_text(json.dumps(pod("trial", "8")))
-    done = run("-f", str(path), "--watch", "--kubeconfig", str(up.kubeconfig))
+    done = run("-f", str(path), "--watch", "-o", form, "--kubeconfig", str(up.kubeconfig))
     assert (done.exit_code, len(pauses)) == (0, 3)
-    assert done.output.count("Pod default/trial would") == 2
+    assert done.output.count(told) == 2
 
 
 class _Forbidding(http.server.BaseHTTPRequestHandler):
     """An API server that lets its caller list only some resources."""
 
-    objects: dict[str, list[dict[str, Any]]] = {}
+    objects: dict[str, list[dict[str, Any]] | dict[str, Any]] = {}
+    """What is found where: lists, and single objects."""
     lacks = ""
     """The beginning of paths that it does not serve."""
 
@@ -132,6 +150,8 @@ class _Forbidding(http.server.BaseHTTPRequestHandler):
         if found is None:
             message = f"cannot list {path}"
             body: dict[str, Any] = {"kind": "Status", "code": code, "reason": reason, "message": message}
+        elif isinstance(found, dict):
+            body = found
         else:
             body = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": found}
         data = json.dumps(body).encode()
@@ -151,7 +171,9 @@ def forbidding(tmp_path: Path) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Forbidding) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+        url = f"http://127.0.0.1:{server.server_port}"
+        scheduler = {"name": "kubestow.dev/scheduler", "extension": {"server": url}}
+        cluster = {"name": "c", "cluster": {"server": url, "extensions": [scheduler]}}
         context = {"name": "c", "context": {"cluster": "c", "namespace": "shop"}}
         config = {"clusters": [cluster], "contexts": [context], "current-context": "c"}
         (tmp_path / "config").write_text(json.dumps(config))
@@ -168,11 +190,29 @@ def test_what_may_not_be_listed_is_said(forbidding: str, tmp_path: Path, monkeyp
     done = run("-f", str(path), "--kubeconfig", forbidding)
     assert done.output.startswith("Pod shop/web would go to a.\n")
     assert "Note: pods may not be listed and are left out; nodes look emptier than they are" in done.output
+    assert "Note: namespaces, services, replicationcontrollers, persistentvolumes," in done.output
+    assert done.output.count("Note: ") == 2
     monkeypatch.setattr(_Forbidding, "objects", {})
     (line,) = refused("-f", str(path), "--kubeconfig", forbidding)
     assert line == "Error: nodes cannot be listed: cannot list /api/v1/nodes"
     (line,) = refused("web", "--kubeconfig", forbidding)
     assert line == "Error: pod shop/web cannot be read: cannot list /api/v1/namespaces/shop/pods/web"
+
+
+def test_a_record_is_told_to_those_who_may_not_see_nodes(forbidding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would help is not looked for."""
+    message = "0/1 nodes are available: 1 Insufficient cpu."
+    decision = {"version": 1, "pod": "shop/web", "outcome": "unschedulable", "chosen": None, "message": message}
+    objects = {
+        "/api/v1/namespaces/shop/pods/web": pod("web", namespace="shop"),
+        "/debug/decisions/shop/web": {"version": 1, "items": [decision | {"nodeCount": 1, "evaluated": 1}]},
+    }
+    monkeypatch.setattr(_Forbidding, "objects", objects)
+    asked = ("web", "--kubeconfig", forbidding)
+    told = " ".join(run(*asked).output.split())
+    assert told.startswith(f"Pod shop/web is pending: it fits nowhere on 1 node. {message} ")
+    assert told.endswith("Note: what would help was not looked for: nodes cannot be listed: cannot list /api/v1/nodes")
+    assert refused(*asked, "--against", "a") == ["Error: nodes cannot be listed: cannot list /api/v1/nodes"]
 
 
 def test_what_the_server_lacks_is_said(forbidding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,7 @@ WRONG = {
     "since=yesterday": "since: 'yesterday' is not a time such as 2026-01-31T12:00:00Z",
     "limit=0": "limit: must be a whole number above 0, not '0'",
     "nodes=yes": "nodes: must be true or false, not 'yes'",
+    "watch=1": "watch: must be true or false, not '1'",
     "podd=a": "podd: unknown; there are namespace, pod, node,",
 }
 

@@ -31,7 +31,14 @@ from kubestow.explaining.dry_run import DryRun, dry_run, take
 from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
-from kubestow.explaining.reading import LiveCluster, Reading, SchedulerAddress, recorded, recorded_group
+from kubestow.explaining.reading import (
+    LiveCluster,
+    NodesForbiddenError,
+    Reading,
+    SchedulerAddress,
+    recorded,
+    recorded_group,
+)
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
@@ -80,7 +87,7 @@ def explain(request: Request) -> None:
     if request.cluster:
         if request.watch:
             raise ExplainError("--watch needs a live cluster: files do not change")
-        click.echo(_form(request, list(_offline(request))), nl=False, color=_has_colours())
+        _say(_form(request, list(_offline(request))))
         return
     try:
         asyncio.run(_live(request))
@@ -105,8 +112,16 @@ def _screen(request: Request, one: Explanation | GroupExplanation) -> str:
     return explain_screen.lines_of(one, request.node, wide=wide)
 
 
-def _has_colours() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+def _say(text: str, *, clear: bool = False) -> None:
+    """Print it, on a screen of its own if there is one to clear; raises ExplainError if there is no room for it."""
+    on_screen = sys.stdout is not None and sys.stdout.isatty()
+    first = _CLEAR if clear and on_screen else ""
+    try:
+        click.echo(first + text, nl=False, color=(on_screen and not os.environ.get("NO_COLOR")) or bool(first))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ExplainError(f"standard output cannot be written: {error.strerror}") from None
 
 
 # Files
@@ -229,8 +244,10 @@ def _name_of(request: Request) -> tuple[str, str]:
     """Namespace, empty if it is not said, and name of a pod; raises ExplainError."""
     given, _, name = request.pod.rpartition("/")
     given = "" if given in ("pod", "pods") else given
-    if not name or "/" in given or (given and request.namespace not in ("", given)):
+    if not name or "/" in given:
         raise ExplainError(f"{request.pod!r} does not name a pod: write NAMESPACE/POD, or POD and --namespace")
+    if given and request.namespace not in ("", given):
+        raise ExplainError(f"{request.pod!r} is not in the namespace that --namespace names, {request.namespace}")
     return given or request.namespace, name
 
 
@@ -249,16 +266,16 @@ async def _live(request: Request) -> None:
     access = find_access(request.kubeconfig, context=request.context)
     manifests = _manifests(request)
     cluster = LiveCluster(access)
-    shown = ""
+    shown: list[Explanation | GroupExplanation] = []
     try:
         while True:
-            text = _form(request, await _explanations(request, access, cluster, manifests))
-            if text != shown:
-                clear = _CLEAR if request.watch and sys.stdout.isatty() else ""
-                click.echo(clear + text, nl=False, color=_has_colours() or bool(clear))
+            found = await _explanations(request, access, cluster, manifests)
+            news = [one.undated() for one in found]
+            if news != shown:
+                _say(_form(request, found), clear=request.watch)
             if not request.watch:
                 return
-            shown = text
+            shown = news
             await pause(_WATCH_SECONDS)
     finally:
         await cluster.close()
@@ -284,7 +301,12 @@ async def _explanations(
     decision, notes = await _record(request, access, partial(recorded, pod=pod))
     if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
         return [Explanation(decision, "scheduler")]
-    reading, world = await _read(request, cluster, with_groups=bool(group_name(pod)))
+    try:
+        reading, world = await _read(request, cluster, with_groups=bool(group_name(pod)))
+    except NodesForbiddenError as error:
+        if decision is None or request.against:
+            raise
+        return [Explanation(decision, "scheduler", notes=(f"what would help was not looked for: {error}",))]
     notes += reading.notes + _notes(pod)
     run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
     if decision is None or request.against:
@@ -330,8 +352,14 @@ async def _record(
         decision = await ask(access, address)
     except CallError as error:
         if request.server.url:
-            raise ExplainError(f"the scheduler at {address.url} does not say: {error}") from None
-        return None, (f"the scheduler at {address.url} does not answer; this is a dry run.",)
+            raise ExplainError(f"the scheduler at {address.url} does not say: {_told(error)}") from None
+        return None, (f"the scheduler at {address.url} does not answer: {_told(error)}; this is a dry run.",)
     if decision is None:
         return None, (f"the scheduler at {address.url} knows nothing about it; this is a dry run.",)
     return decision, ()
+
+
+def _told(error: CallError) -> str:
+    """Why a scheduler does not answer; and if it is not trusted, what can be done."""
+    hint = "--certificate-authority says whom to trust there, --insecure-skip-tls-verify trusts anybody"
+    return f"{error} ({hint})" if "CERTIFICATE_VERIFY_FAILED" in str(error) else str(error)

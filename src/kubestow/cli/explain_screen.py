@@ -40,11 +40,11 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     sections = [list(_headline(explanation))]
     if node:
         sections.append(list(_one_node(decision, node)))
-    elif explanation.against is not None:
+    if explanation.against is not None:
         sections.append(list(_against(explanation.against)))
-    elif wide:
+    elif wide and not node:
         sections += [list(_all_rejected(decision)), list(_all_scored(decision))]
-    else:
+    elif not node:
         sections += [
             list(_why_not(decision)),
             list(_scores(decision)),

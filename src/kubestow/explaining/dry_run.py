@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
@@ -143,7 +144,7 @@ class DryRun:
         has_failed = bool(self._error) or (verdicts is not None and verdicts.failed is not None)
         outcome = schema.SCHEDULED if self.chosen else schema.ERROR if has_failed else schema.UNSCHEDULABLE
         rejected_by = set() if self._error or len(self.rows) else evaluation.rejecting_plugins
-        return Decision(
+        decision = Decision(
             version=schema.VERSION,
             pod=self.pod.key,
             outcome=outcome,
@@ -172,8 +173,8 @@ class DryRun:
             if self.preemption is None
             else tell_preemption(self.preemption, self.world.cluster.nodes.names),
             choice=self._choice(),
-            queue=self._queue(),
         )
+        return decision if self.gated is None else replace(decision, queue=self._held_back(self.gated.plugin))
 
     def results(self) -> dict[str, NodeResult]:
         """What was said of each node, by name."""
@@ -235,11 +236,8 @@ class DryRun:
         reason = "nominated" if self._nominated_node else reason
         return schema.Choice(reason, tuple(best))
 
-    def _queue(self) -> schema.Queue:
-        if self.gated is None:
-            return schema.Queue()
-        held = schema.Move(format_time(self.world.now), "gated", "PreEnqueue", self.gated.plugin)
-        return schema.Queue(history=(held,))
+    def _held_back(self, plugin: str) -> schema.Queue:
+        return schema.Queue(history=(schema.Move(format_time(self.world.now), "gated", "PreEnqueue", plugin),))
 
 
 def dry_run(world: World, pod: PodInfo, ask: AskNow | None = None) -> DryRun:

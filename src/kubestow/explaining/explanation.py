@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, Decision, GroupDecision
+from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, Decision, GroupDecision, Queue
 from kubestow.explaining.against import Against, against
 from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.group_run import GroupRun
@@ -37,6 +37,12 @@ class Explanation(NamedTuple):
             raise ExplainError(f"there was no node {node} when pod {decision.pod} was tried")
         return self._replace(decision=replace(decision, nodes={node: nodes[node]} if node in nodes else {}))
 
+    def undated(self) -> Self:
+        """The same whenever it is found: a dry run is of now."""
+        if self.source != "dry run":
+            return self
+        return self._replace(decision=replace(self.decision, time="", queue=Queue()))
+
     def tree(self) -> dict[str, Any]:
         """As JSON has it: the fields of the decision, and what comes beside them."""
         more = {"source": self.source, "wouldFitIf": self.would_fit_if, "against": self.against, "notes": self.notes}
@@ -61,6 +67,10 @@ class GroupExplanation(NamedTuple):
         """Raises ExplainError: what is said of nodes is said to pods."""
         pod = next(iter(self.decision.members), "NAMESPACE/POD")
         raise ExplainError(f"--node is about a pod: ask about one of the group, kubestow explain {pod} --node {node}")
+
+    def undated(self) -> Self:
+        """The same whenever it is found: a dry run is of now."""
+        return self if self.source != "dry run" else self._replace(decision=replace(self.decision, time=""))
 
     def tree(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -41,6 +41,12 @@ class Reading(NamedTuple):
     """What could not be."""
     unreadable: tuple[tuple[type, str], ...] = ()
     """Kinds that the caller may not list, or the server does not have, and why."""
+    forbidden: tuple[str, ...] = ()
+    """Resources that the caller may not list."""
+
+
+class NodesForbiddenError(ExplainError):
+    """The caller may not list nodes."""
 
 
 class LiveCluster:
@@ -65,7 +71,7 @@ class LiveCluster:
             raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
 
     async def read(self, features: Features) -> Reading:
-        """All that a decision depends on; raises ExplainError if nodes cannot be listed."""
+        """All that a decision depends on; raises ExplainError if something cannot be listed that may be, or nodes."""
         resources: tuple[Resource[Any], ...] = (*WATCHED, _PRIORITY_CLASSES)
         if features.generic_workload:
             resources += (POD_GROUPS,)
@@ -73,6 +79,8 @@ class LiveCluster:
         answers = [await self._list(resource) for resource in resources]
         objects = [obj for answer in answers for obj in answer.objects]
         notes = tuple(note for answer in answers for note in answer.notes)
+        forbidden = ", ".join(name for answer in answers for name in answer.forbidden)
+        notes += (f"{forbidden} may not be listed and are left out",) if forbidden else ()
         return Reading(objects, notes, tuple(kind for answer in answers for kind in answer.unreadable))
 
     async def _list(self, resource: Resource[Any]) -> Reading:
@@ -83,10 +91,12 @@ class LiveCluster:
             return Reading([], (), ((resource.kind, problem),) if resource.group else ())
         except ForbiddenError as error:
             if resource is NODES:
-                raise ExplainError(f"nodes cannot be listed: {error}") from None
-            effect = "; nodes look emptier than they are" if resource is PODS else ""
-            note = f"{resource.name} may not be listed and are left out{effect}"
-            return Reading([], (note,), ((resource.kind, str(error)),))
+                raise NodesForbiddenError(f"nodes cannot be listed: {error}") from None
+            unreadable = ((resource.kind, str(error)),)
+            if resource is PODS:
+                note = f"{resource.name} may not be listed and are left out; nodes look emptier than they are"
+                return Reading([], (note,), unreadable)
+            return Reading([], (), unreadable, (resource.name,))
         except CallError as error:
             raise ExplainError(f"{resource.name} cannot be listed: {error}") from None
         notes: tuple[str, ...] = ()

@@ -40,9 +40,11 @@ class DecisionPages:
         """The list, or the decisions about one pod or group, or a stream; raises ApiError."""
         parts = [part for part in request.path.removeprefix(PATH).split("/") if part]
         parameters = dict(request.query)
-        is_watch = parameters.pop("watch", "false") == "true"
+        watch = parameters.pop("watch", "false")
         try:
-            return self._answer(request.path, parts, parameters, is_watch)
+            if watch not in ("true", "false"):
+                raise ValueError(f"watch: must be true or false, not {watch!r}")
+            return self._answer(request.path, parts, parameters, watch == "true")
         except ValueError as error:
             raise bad_request(str(error)) from None
 
