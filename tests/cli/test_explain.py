@@ -81,6 +81,27 @@ def test_pods_are_tried_one_after_the_other(files: Files) -> None:
     assert [one["chosen"] for one in told["items"]] == ["big", None]
 
 
+def test_pods_whose_names_are_made_up_are_several(files: Files) -> None:
+    """Each gets a name of its own; of pods that have the same name the second would not be created."""
+    nameless = {**pod("web"), "metadata": {"generateName": "web-"}}
+    path = files.write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [nameless, nameless, nameless]})
+    told = json.loads(files.explain("-f", path, "-o", "json").output)
+    assert [one["pod"] for one in told["items"]] == ["default/web-xxxxx", "default/web-xxxx1", "default/web-xxxx2"]
+    path = files.write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [pod("web"), pod("web")]})
+    (line,) = refused("-f", path, "--cluster", files.cluster)
+    assert line.endswith("Pod default/web: there is a pod of this name before it")
+
+
+def test_fields_that_there_are_not_are_refused_beside_pods_too(files: Files) -> None:
+    """Else a claim would ask for nothing."""
+    api, request = "resource.k8s.io/v1", {"name": "gpu", "exact": {"deviceClassName": "gpu"}}
+    spec = {"devices": {"requests": [request]}}
+    claim = {"apiVersion": api, "kind": "ResourceClaim", "metadata": {"name": "gpus"}, "spec": spec}
+    path = files.write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [claim, pod("web")]})
+    (line,) = refused("-f", path, "--cluster", files.cluster)
+    assert line.endswith("ResourceClaim gpus: unknown field spec.devices.requests[0].exact")
+
+
 def test_what_comes_with_a_pod_is_there_when_it_is_tried(files: Files) -> None:
     """A claim in the same file, for example; what the scheduler does not look at is passed over."""
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
@@ -289,6 +310,11 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         ({"priority": "high"}, "not a valid Pod: Expected `int | null`, got `str` - at `$.spec.priority`"),
         ({"containers": [{"resources": {"requests": {"cpu": "much"}}}]}, "quantity 'much': not a number with"),
         ({"overhead": {"cpu": "much"}}, "quantity 'much': not a number with"),
+        ({"nodeSelecto": {"disk": "ssd"}}, "Pod default/web: unknown field spec.nodeSelecto"),
+        (
+            pod("web", tolerations=[{"key": "a", "operator": "Equals"}])["spec"],
+            'Pod default/web: spec.tolerations[0].operator: Unsupported value: "Equals": supported values: "Equal", ',
+        ),
     ],
 )
 def test_a_pod_that_makes_no_sense_is_one_clear_line(files: Files, spec: Any, said: str) -> None:

@@ -1,5 +1,7 @@
 """Pods and claims that do not exist yet, as they would be once created: with the API server's defaults."""
 
+from collections.abc import Container
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -7,9 +9,12 @@ import msgspec
 from kubestow import objects
 from kubestow.apiserver.rules import devices
 from kubestow.apiserver.rules import pods as rules
+from kubestow.apiserver.schema.reader import openapi_name, structs
+from kubestow.apiserver.schema.types import Report
 from kubestow.cluster.pods import PodInfo
 from kubestow.explaining.world import ExplainError, World
 from kubestow.model.codec import without_nulls
+from kubestow.model.kinds import KINDS
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
 from kubestow.model.workloads import PriorityClass
@@ -28,31 +33,51 @@ def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod
     if not pods:
         raise ExplainError(f"{manifests[0]}: is not a pod; only pods can be explained")
     try:
-        beside = objects.decode(_beside(one) for one in manifests if (one.api_version, one.kind) != _POD).objects
+        beside = [_beside(one) for one in manifests if (one.api_version, one.kind) != _POD]
+        for obj in objects.decode(beside).objects:
+            world.add(obj)
+        found: dict[str, Pod] = {}
+        for manifest in pods:
+            pod = _pod(manifest, world, namespace, found)
+            if pod.key in found:
+                raise ExplainError(f"{manifest}: there is a pod of this name before it")
+            found[pod.key] = pod
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
-    for obj in beside:
-        world.add(obj)
-    return [_pod(manifest, world, namespace) for manifest in pods]
+    return list(found.values())
 
 
 def _beside(manifest: Manifest) -> Manifest:
-    if (manifest.api_version, manifest.kind) != _CLAIM:
+    """What comes with the pods, as it would be once created."""
+    if (manifest.api_version, manifest.kind) not in KINDS:
         return manifest
     objects.decode([manifest])
-    tree = without_nulls(msgspec.json.decode(manifest.data))
-    devices.default_claim(tree)
+    tree = _tree(manifest)
+    if (manifest.api_version, manifest.kind) == _CLAIM:
+        devices.default_claim(tree)
     return manifest._replace(data=msgspec.json.encode(tree))
 
 
-def _pod(manifest: Manifest, world: World, namespace: str) -> Pod:
+def _tree(manifest: Manifest) -> dict[str, Any]:
+    """The object; raises ObjectsError for fields that its kind does not have, unless an API server has let it in."""
+    tree: dict[str, Any] = without_nulls(msgspec.json.decode(manifest.data))
+    schema = structs().get(openapi_name(manifest.api_version, manifest.kind))
+    if schema is not None and not tree["metadata"].get("uid"):
+        report = Report()
+        schema.check(tree, "", report)
+        if report.unknown:
+            raise ObjectsError([f"{manifest}: unknown field {path}" for path in report.unknown])
+    return tree
+
+
+def _pod(manifest: Manifest, world: World, namespace: str, others: Container[str]) -> Pod:
     try:
         # As it is first: what does not fit a pod must not meet rules that take it for one.
         objects.decode([manifest])
-        tree = without_nulls(msgspec.json.decode(manifest.data))
+        tree = _tree(manifest)
         metadata = tree["metadata"]
         metadata["namespace"] = metadata.get("namespace") or namespace
-        metadata["name"] = metadata.get("name") or metadata["generateName"] + "xxxxx"
+        metadata["name"] = metadata.get("name") or _generated(metadata, others)
         is_new = not metadata.get("uid")
         if is_new:
             _create(tree, world)
@@ -60,12 +85,21 @@ def _pod(manifest: Manifest, world: World, namespace: str) -> Pod:
         if is_new:
             # An API server would not have it.
             PodInfo(pod).prepare()
-    except ObjectsError as error:
-        raise ExplainError(str(error)) from None
+            wrong = [f"{manifest}: {field}: {why}" for field, _, why in rules.validate(tree)]
+            if wrong:
+                raise ObjectsError(wrong)
+    except ObjectsError:
+        raise
     except ValueError as error:
         raise ExplainError(f"{manifest}: {error}") from None
     assert isinstance(pod, Pod)
     return pod
+
+
+def _generated(metadata: dict[str, Any], others: Container[str]) -> str:
+    """A name such as the API server makes up, which no other pod has."""
+    names = (f"{metadata['generateName']}{number or '':x>5}" for number in count())
+    return next(name for name in names if f"{metadata['namespace']}/{name}" not in others)
 
 
 def _create(tree: dict[str, Any], world: World) -> None:
