@@ -35,9 +35,7 @@ def test_a_pod_that_fits_nowhere_is_told_what_would_help(files: Files) -> None:
         "Pod default/web would fit nowhere on 2 nodes.\n  0/2 nodes are available: 2 Insufficient cpu.\n" in done.output
     )
     assert "  pod      request of cpu lowered from 9 to 8\n           opens 1 node: big\n" in done.output
-    assert (
-        "  node     1 more cpu on node big\n           opens 1 node: big; 1 more node lacks only this\n" in done.output
-    )
+    assert done.output.endswith("  node     1 more cpu on node big\n           opens 1 node: big\n")
 
 
 def test_json_has_the_documented_form(files: Files) -> None:

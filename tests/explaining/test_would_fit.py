@@ -165,6 +165,13 @@ def test_how_many_nodes_are_opened_is_told() -> None:
     assert (second.side, second.opens, second.nodes, second.alike) == ("node", 1, ("n0",), 9)
 
 
+def test_nodes_that_lack_more_are_not_alike() -> None:
+    """As much more as the nearest node lacks would not open them."""
+    nodes = [make_node("near", cpu=3), make_node("as-near", cpu=3), make_node("far", cpu=1)]
+    told = next(one for one in suggestions(nodes, make_pod("x", cpu=4)) if one.side == "node")
+    assert (told.change, told.alike) == ("1 more cpu on node as-near", 2)
+
+
 def volume(**spec: Any) -> PersistentVolume:
     labels = {ZONE: spec.pop("zone")} if "zone" in spec else {}
     return convert(PersistentVolume, {"metadata": {"name": "pv", "labels": labels}, "spec": spec})

@@ -126,7 +126,7 @@ def _steps(world: World, pod: Pod, node: str) -> list[Change]:
     assert there is not None
     for request in amounts.requests_of(pod):
         found += amounts.lowered(world, pod, request, [node], None) or [amounts.without(pod, request)]
-        found += amounts.raised(world, request, [node], None)
+        found += [change for change, _ in amounts.raised(world, request, [node], None)]
     for obstacle in obstacles(world, pod, [there]):
         found += [obstacle.without, *obstacle.at_node(there)]
     more = amounts.one_more_pod(world, node)

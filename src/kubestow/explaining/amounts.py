@@ -49,8 +49,10 @@ def lowered_to(pod: Pod, request: Request, amount: int) -> Change:
     return Change(POD, said, size, pod=_with_request(pod, request, amount))
 
 
-def raised(world: World, request: Request, nodes: list[str], beside: NominatedBeside | None) -> Iterator[Change]:
-    """The nodes that lack least, with as much more as they lack."""
+def raised(
+    world: World, request: Request, nodes: list[str], beside: NominatedBeside | None
+) -> Iterator[tuple[Change, int]]:
+    """The nodes that lack least, with as much more as they lack, and how many nodes lack no more than that."""
     lacking = sorted((request.amount - left, name) for name, left in free(world, request.resource, nodes, beside))
     for lack, name in lacking[:_NEAREST]:
         node = world.cluster.node(name)
@@ -60,7 +62,8 @@ def raised(world: World, request: Request, nodes: list[str], beside: NominatedBe
         more = Request(request.resource, lack)
         said = f"{told(more)}{' more' if has else ''} {request.resource} on node {name}"
         size = 0.2 + min(lack / has, 1.0) / 2 if has else 0.7
-        yield Change(NODE, said, size, nodes=(_offering(node, Request(request.resource, has + lack)),))
+        alike = sum(0 < other <= lack for other, _ in lacking)
+        yield Change(NODE, said, size, nodes=(_offering(node, Request(request.resource, has + lack)),)), alike
 
 
 def one_more_pod(world: World, node: str) -> Change | None:

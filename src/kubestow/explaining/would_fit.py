@@ -5,7 +5,7 @@ worth looking for less: a constraint loosened, a request lowered to what is left
 Then come changes of the cluster. Whatever is suggested was made in the world, and the pod fitted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -83,7 +83,7 @@ class Search:
         for change in self._cluster_changes():
             yield from self._tried(change)
         if not self._target:
-            yield from self._first(nodes_added(self._world))
+            yield from self._first(_alone(nodes_added(self._world)))
 
     def _cluster_changes(self) -> Iterator[Change]:
         world, pod, known = self._world, self._pod, self._preemption
@@ -103,9 +103,9 @@ class Search:
         if nodes:
             yield Found(change, nodes, alike)
 
-    def _first(self, changes: Iterator[Change], alike: int = 0) -> Iterator[Found]:
-        """The first of some changes that helps."""
-        for change in changes:
+    def _first(self, changes: Iterable[tuple[Change, int]]) -> Iterator[Found]:
+        """The first that helps of some changes, each with how many nodes are alike."""
+        for change, alike in changes:
             found = next(self._tried(change, alike), None)
             if found is not None:
                 yield found
@@ -117,11 +117,11 @@ class Search:
             return
         yield Found(obstacle.without, nodes)
         there = [node for name in nodes if (node := self._world.cluster.node(name)) is not None]
-        yield from self._first(obstacle.loosened(there, lambda change: bool(self._opened(change))))
+        yield from self._first(_alone(obstacle.loosened(there, lambda change: bool(self._opened(change)))))
         lacking = [node for node in there if next(obstacle.at_node(node), None) is not None]
         at_nodes = (change for node in lacking[:_NODES_LOOKED_AT] for change in obstacle.at_node(node))
         smallest = sorted(at_nodes, key=lambda change: change.size)[:_TRIED_AT_NODES]
-        yield from self._first(iter(smallest), len(lacking))
+        yield from self._first((change, len(lacking)) for change in smallest)
 
     def _requests(self) -> Iterator[Found]:
         for request in amounts.requests_of(self._pod):
@@ -132,9 +132,9 @@ class Search:
             assert without.pod is not None
             evaluation = judged(self._world, without.pod)
             beside = None if evaluation is None else evaluation.nominated
-            lowered = list(self._first(iter(amounts.lowered(self._world, self._pod, request, nodes, beside))))
+            lowered = list(self._first(_alone(amounts.lowered(self._world, self._pod, request, nodes, beside))))
             yield from lowered or [Found(without, nodes)]
-            yield from self._first(amounts.raised(self._world, request, nodes, beside), len(nodes))
+            yield from self._first(amounts.raised(self._world, request, nodes, beside))
 
     def _pod_counts(self) -> Iterator[Found]:
         """Nodes that have as many pods as they may."""
@@ -155,4 +155,9 @@ class Search:
         everywhere = Change(NODE, "", 1.0, nodes=tuple(node for one in roomier for node in one.nodes))
         nodes = opened(self._world, self._pod, everywhere)
         helpful = [one for one in roomier if one.nodes[0].metadata.name in nodes]
-        yield from self._first(iter(helpful[:_TRIED_AT_NODES]), len(helpful))
+        yield from self._first((change, len(helpful)) for change in helpful[:_TRIED_AT_NODES])
+
+
+def _alone(changes: Iterable[Change]) -> Iterator[tuple[Change, int]]:
+    """Changes that are not of nodes."""
+    return ((change, 0) for change in changes)
