@@ -46,6 +46,14 @@ def test_no_line_is_longer_than_a_terminal(tmp_path: Path) -> None:
         assert max(map(len, output.splitlines())) <= 80
 
 
+def test_names_that_differ_in_their_middle_keep_it(tmp_path: Path) -> None:
+    """Three examples that look the same are none."""
+    names = [f"worker-of-the-large-pool-{number}.zone-a.example.com" for number in range(4)]
+    files = Files(tmp_path, *(node(name) for name in names))
+    lines = [line.strip() for line in files.explain_pod(pod("web", "9")).output.splitlines()]
+    assert [f"{names[0]},", f"{names[1]},", f"{names[2]} and 1 more"] == lines[5:8]
+
+
 def test_long_names_lose_their_middle() -> None:
     """The end of a name tells nodes apart."""
     assert shortened("ip-10-0-1-117.eu-central-1.compute.internal", 24) == "ip-10-0-1-117.e..nternal"

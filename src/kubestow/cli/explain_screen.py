@@ -19,6 +19,7 @@ WIDTH = 80
 _GROUPS = 8
 _SHOWN_NODES = 3
 _NAME_WIDTH = 24
+_LONGEST_NAME = 64
 _SCORE_COLUMN = 32
 _SUGGESTIONS = 6
 _MOVES = 3
@@ -173,7 +174,7 @@ def row(count: int, what: str, below: str) -> Iterator[str]:
 
 def examples(names: Sequence[str]) -> str:
     """The first of some names, and how many there are besides."""
-    shown = [shortened(name, _NAME_WIDTH) for name in names[:_SHOWN_NODES]]
+    shown = _told_apart(names[:_SHOWN_NODES])
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return ", ".join(shown) + more
 
@@ -259,7 +260,7 @@ def change_lines(side: str, change: str, effect: str) -> Iterator[str]:
 
 def _opens(suggestion: Suggestion) -> str:
     more = suggestion.opens - len(suggestion.nodes[:_SHOWN_NODES])
-    names = ", ".join(shortened(name, _NAME_WIDTH) for name in suggestion.nodes[:_SHOWN_NODES])
+    names = ", ".join(_told_apart(suggestion.nodes[:_SHOWN_NODES]))
     opens = f"opens {_nodes(suggestion.opens)}: {names}{f' and {more} more' if more > 0 else ''}"
     others = suggestion.alike - 1
     alike = "1 more node lacks" if others == 1 else f"{others} more nodes lack"
@@ -390,6 +391,12 @@ def wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
         width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
     yield from wrapper.wrap(text)
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names shortened, but only if they differ then, too."""
+    short = [shortened(name, _NAME_WIDTH) for name in names]
+    return short if len(set(short)) == len(names) else [shortened(name, _LONGEST_NAME) for name in names]
 
 
 def shortened(text: str, width: int) -> str:
