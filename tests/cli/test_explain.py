@@ -161,6 +161,15 @@ def test_priority_comes_from_the_class(tmp_path: Path) -> None:
     assert "  cluster  pods of lower priority gone from node a: default/low\n" in done.output
 
 
+def test_a_priority_class_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """Dumps of pods and nodes have none; those of the system are everywhere."""
+    files = Files(tmp_path, node("a", "2"), pod("low", "2", nodeName="a", priority=0))
+    told = json.loads(files.explain_pod(pod("web", "2", priorityClassName="high"), "-o", "json").output)
+    assert told["notes"] == ["priority class high is not known here; priority 0 is taken."]
+    told = json.loads(files.explain_pod(pod("web", priorityClassName="system-node-critical"), "-o", "json").output)
+    assert (told["priority"], told.get("notes")) == (2_000_001_000, None)
+
+
 def test_defaults_are_those_of_the_api_server(files: Files) -> None:
     """A container with limits alone asks for as much."""
     manifest = pod("web")

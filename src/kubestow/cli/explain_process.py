@@ -201,8 +201,15 @@ def _tried(
             take_group(together)
         else:
             run = _dry_run(request, world, pod)
-            yield explained(run, request.against, notes + _unasked(request, world))
+            yield explained(run, request.against, notes + _priority(world, pod) + _unasked(request, world))
             take(run)
+
+
+def _priority(world: World, pod: Pod) -> tuple[str, ...]:
+    name = pod.spec.priorityClassName
+    if not name or name in world.priority_classes or pod.spec.priority:
+        return ()
+    return (f"priority class {name} is not known here; priority 0 is taken.",)
 
 
 def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:

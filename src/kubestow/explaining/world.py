@@ -11,6 +11,7 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import Registry
 from kubestow.model.coordination import Binding, Event, Lease
+from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import Node
 from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
 from kubestow.model.pod_groups import group_key
@@ -22,6 +23,8 @@ from kubestow.wiring.registry import in_tree_registry
 
 _UNREAD = (Binding, Event, Lease)
 """Kinds that are written, never read."""
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Priority classes that every cluster has."""
 
 
 class ExplainError(Exception):
@@ -47,7 +50,9 @@ class World:
         self.nominator = Nominator()
         self.pending: dict[str, Pod] = {}
         """Pods without a node, by namespace/name."""
-        self.priority_classes: dict[str, PriorityClass] = {}
+        self.priority_classes = {
+            name: PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in _SYSTEM_CLASSES.items()
+        }
         self.extenders = setup.configuration.extenders
         for obj in objects:
             self.add(obj)

@@ -22,7 +22,6 @@ from kubestow.wiring.core import Core
 
 OBJECTS = "objects.jsonl.gz"
 _FAST = 1
-_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _NAMES = {kind: name for name, kind in KINDS.items()}
 
 
@@ -90,7 +89,7 @@ def read(path: Path) -> list[Any]:
 
 def _priority_classes(objects: Iterable[Any]) -> Iterator[PriorityClass]:
     """The scheduler is not told of them, but pods have them."""
-    values = dict(_SYSTEM_CLASSES)
+    values = {}
     for pod in pods_of(objects):
         if pod.spec.priorityClassName and pod.spec.priority is not None:
             values[pod.spec.priorityClassName] = pod.spec.priority
