@@ -113,11 +113,13 @@ def test_a_record_tells_what_binding_waits_for() -> None:
 
 
 def test_nodes_that_were_not_looked_at_are_counted() -> None:
-    """Because enough had been found, the attempt failed, or PreFilter had left them out."""
+    """Because enough had been found, the attempt failed, PreFilter had left them out, or room was made elsewhere."""
     rejected = NodeResult(rejected=Rejected("P", "Unschedulable", ("no",)))
     counts = {"nodeCount": 10, "evaluated": 1, "nodes": {"a": rejected}}
     assert told(**counts)[-1] == "       9  not looked at: enough others had been found"
     assert told(**counts, outcome="error")[-1] == "       9  not looked at: the attempt failed"
+    there = told(nodeCount=10, evaluated=1, outcome="scheduled", chosen="a", choice=Choice("nominated"))
+    assert there[-1] == "       9  not looked at: its nominated node was looked at first, and will do"
     narrowed = PreFilter(narrowedTo=("a",), narrowedBy=("NodeAffinity",))
     assert told(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: left out before any node was looked at"
 

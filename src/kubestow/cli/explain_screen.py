@@ -141,6 +141,8 @@ def _why_not(decision: Decision) -> Iterator[str]:
 
 
 def _cut_short(decision: Decision) -> str:
+    if decision.choice is not None and decision.choice.reason == "nominated":
+        return "its nominated node was looked at first, and will do"
     return "the attempt failed" if decision.outcome == "error" else "enough others had been found"
 
 
