@@ -323,6 +323,7 @@ def test_an_error_without_words_says_what_was_asked() -> None:
     body = b'{"kind":"Status","reason":"Forbidden","code":403}'
     assert str(api_error("POST /a/binding", 403, body)) == "POST /a/binding: 403 Forbidden"
     assert str(api_error("GET /a", 500, b"")) == "GET /a: 500 without a message"
+    assert str(api_error("GET /a", 404, b"404 page not found\n")) == "GET /a: 404 page not found"
 
 
 def test_error_of_something_in_between() -> None:

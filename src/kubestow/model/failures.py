@@ -49,7 +49,9 @@ class ApiError(CallError):
         if status.reason and status.message:
             words = status.message
         else:
-            words = f"{request}: {code} {status.reason or status.message or 'without a message'}"
+            told = status.reason or status.message or "without a message"
+            # Go's servers begin with the code themselves: 404 page not found.
+            words = f"{request}: {told if told.startswith(f'{code} ') else f'{code} {told}'}"
         super().__init__(words)
         self.code = code
         self.status = status
