@@ -102,6 +102,16 @@ def test_the_module_is_the_command() -> None:
     assert done.stdout == f"kubestow, version {__version__}\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [("--help",), ("doctor", "--kubeconfig=/no/such/file"), ("config", "default")])
+def test_a_full_disk_is_told(arguments: tuple[str, ...]) -> None:
+    """In a line, whoever writes."""
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "kubestow", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "Error: cannot write: No space left on device\n")
+
+
 def test_without_a_command_it_says_what_it_can_do() -> None:
     """The bare command prints its help and succeeds."""
     done = CliRunner().invoke(cli.main, [])

@@ -4,11 +4,13 @@ Each subcommand is a module with a click command named `command`, imported only 
 must not pay for what other commands need.
 """
 
+import errno
 import gc
 import importlib
 import importlib.util
 import os
-from typing import NamedTuple
+import sys
+from typing import Any, NamedTuple
 
 import click
 
@@ -53,6 +55,14 @@ class _LazyGroup(click.Group):
         gc.set_threshold(100_000)
         command: click.Command = importlib.import_module(_SUBCOMMANDS[cmd_name].module).command
         return command
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            sys.exit(f"Error: cannot write: {error.strerror}")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
