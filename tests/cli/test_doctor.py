@@ -144,6 +144,18 @@ def test_two_that_would_schedule_the_same_pods(
     assert "both schedule pods of default-scheduler, and each has a lease of its own" in done.output
 
 
+def test_one_that_schedules_without_a_lease(
+    doctor: Callable[..., Result], running_scheduler: Callable[..., str]
+) -> None:
+    """Nothing keeps the two apart but that one is stopped first."""
+    done = doctor("--server", running_scheduler({"leaderElection": {"leaderElect": False}}))
+    assert done.exit_code == 1
+    assert "leaderElection.leaderElect is false there and true here" in done.output
+    assert "does so without holding a lease" in done.output
+    assert "stop it before the new one starts" in done.output
+    assert "each has a lease of its own" not in done.output
+
+
 def test_no_election_beside_a_leader(plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
     """Who leads is told."""
     client = plane.client()

@@ -227,7 +227,7 @@ class Checks:
         paths = sorted(path for path in differing if not path.startswith(_IGNORED))
         advice = "give the scheduler the same file with --config" if self._setting.configuration is None else ""
         for path in paths:
-            what = f"{path} is {there.get(path, 'not set')} there and {here.get(path, 'not set')} here"
+            what = f"{path} is {_told(there, path)} there and {_told(here, path)} here"
             yield Finding(NOTE, what, advice)
         if not paths:
             yield Finding(OK, "the configurations are the same")
@@ -253,6 +253,12 @@ def _decoded(body: bytes) -> dict[str, Any]:
 
 def _seconds(written: str) -> float:
     return datetime.fromisoformat(written).timestamp()
+
+
+def _told(values: dict[str, Any], path: str) -> Any:
+    """The value as the file has it."""
+    value = values.get(path, "not set")
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

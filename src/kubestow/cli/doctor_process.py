@@ -132,11 +132,13 @@ async def _running(
     names = {profile.get("schedulerName") for profile in told.get("profiles") or ()}
     election, there = configuration.leaderElection, told.get("leaderElection") or {}
     shared = sorted(names & {profile.schedulerName for profile in configuration.profiles})
-    if shared and (there.get("resourceNamespace"), there.get("resourceName")) != (
+    pods = f"schedule pods of {', '.join(map(str, shared))}"
+    if shared and not there.get("leaderElect"):
+        what = f"both {pods}, and the one at {setting.server.url} does so without holding a lease"
+        yield Finding(PROBLEM, what, "stop it before the new one starts, or turn leader election on there")
+    elif shared and (there.get("resourceNamespace"), there.get("resourceName")) != (
         election.resourceNamespace,
         election.resourceName,
     ):
-        what = f"both schedule pods of {', '.join(map(str, shared))}, and each has a lease of its own"
-        yield Finding(
-            PROBLEM, what, "give both the same lease to replace it, or another schedulerName to run beside it"
-        )
+        advice = "give both the same lease to replace it, or another schedulerName to run beside it"
+        yield Finding(PROBLEM, f"both {pods}, and each has a lease of its own", advice)
