@@ -15,4 +15,7 @@ def assets(request: pytest.FixtureRequest) -> Path:
     if request.param is None:
         pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
     found: Path = request.param
+    missing = [name for name in ("etcd", "kube-apiserver") if not (found / name).exists()]
+    if missing:
+        pytest.fail(f"KUBEBUILDER_ASSETS: {found} has no {' and no '.join(missing)}", pytrace=False)
     return found

@@ -221,7 +221,8 @@ class RealControlPlane:
 
 def folders() -> list[Path]:
     """Where etcd and kube-apiserver are, of one version or of several."""
-    return [Path(name) for name in os.environ.get("KUBEBUILDER_ASSETS", "").split(os.pathsep) if name]
+    named = os.environ.get("KUBEBUILDER_ASSETS", "").split(os.pathsep)
+    return [Path(name) for name in dict.fromkeys(named) if name]
 
 
 def needs_version(assets: Path, minor: int, what: str) -> None:
