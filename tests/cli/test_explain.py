@@ -100,6 +100,13 @@ def test_fields_that_there_are_not_are_refused_beside_pods_too(files: Files) -> 
     assert line.endswith("ResourceClaim gpus: unknown field spec.devices.requests[0].exact")
 
 
+def test_a_pod_need_not_have_what_does_not_matter_to_where_it_goes(files: Files) -> None:
+    """A dry run takes less than an API server would: no image, no name of the container, no container at all."""
+    for spec in ({"containers": [{"resources": {"requests": {"cpu": "1"}}}]}, {}):
+        path = files.write("pod.json", {**pod("web"), "spec": spec})
+        assert json.loads(files.explain("-f", path, "-o", "json").output)["outcome"] == "scheduled"
+
+
 def test_what_comes_with_a_pod_is_there_when_it_is_tried(files: Files) -> None:
     """A claim in the same file, for example; what the scheduler does not look at is passed over."""
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}

@@ -9,6 +9,7 @@ import msgspec
 from kubestow import objects
 from kubestow.apiserver.rules import devices
 from kubestow.apiserver.rules import pods as rules
+from kubestow.apiserver.rules.names import REQUIRED
 from kubestow.apiserver.schema.reader import openapi_name, structs
 from kubestow.apiserver.schema.types import Report
 from kubestow.cluster.pods import PodInfo
@@ -85,8 +86,9 @@ def _pod(manifest: Manifest, world: World, namespace: str, others: Container[str
         if is_new:
             # An API server would not have it.
             PodInfo(pod).prepare()
-            wrong = [f"{manifest}: {field}: {why}" for field, _, why in rules.validate(tree)]
-            if wrong:
+            # What is merely missing, such as an image, does not matter to where it goes.
+            causes = [cause for cause in rules.validate(tree) if cause[1] != REQUIRED]
+            if wrong := [f"{manifest}: {field}: {why}" for field, _, why in causes]:
                 raise ObjectsError(wrong)
     except ObjectsError:
         raise
