@@ -15,7 +15,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_complet
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -186,9 +186,9 @@ def run_point(point: Point) -> dict[str, Any]:
 
 def local(workers: int | None) -> Executor:
     """All cores of this machine, or so many."""
-    # Ctrl-C reaches every process: these die of it, and the one that waits for them says how far it is.
+    # Ctrl-C reaches every process: it is for the one that waits for these.
     return ProcessPoolExecutor(
-        workers, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
+        workers, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
     )
 
 
@@ -242,9 +242,15 @@ def _results(points: list[Point], executor: Executor) -> Iterator[dict[str, Any]
         try:
             for future in as_completed(futures):
                 yield future.result()
-        finally:
-            for future in futures:
+        except BaseException:
+            # What is not begun must not begin, and nobody waits for the rest: processes of this machine end, and their
+            # pool knows what to do then; to others the points are not sent.
+            workers = active_children()
+            for worker in workers:
+                worker.terminate()
+            for future in () if workers else futures:
                 future.cancel()
+            raise
 
 
 def _done(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
