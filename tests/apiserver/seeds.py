@@ -118,7 +118,18 @@ SEEDS: dict[str, dict[str, Any]] = {
     "leases.coordination.k8s.io": {"spec": {"holderIdentity": "h", "leaseDurationSeconds": 15}},
     "endpointslices.discovery.k8s.io": {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]},
     "resourceclaims.resource.k8s.io": {
-        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+        "spec": {
+            "devices": {
+                "requests": [
+                    {
+                        "name": "r",
+                        "exactly": {"deviceClassName": "c", "tolerations": [{"key": "a", "operator": "Exists"}]},
+                    }
+                ],
+                "constraints": [{"requests": ["r"], "matchAttribute": "d.example.com/model"}],
+                "config": [{"requests": ["r"], "opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}],
+            }
+        }
     },
     "resourceclaimtemplates.resource.k8s.io": {
         "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}
@@ -128,10 +139,36 @@ SEEDS: dict[str, dict[str, Any]] = {
             "driver": "d.example.com",
             "nodeName": "a",
             "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": "gpu-0"}],
+            "devices": [
+                {
+                    "name": "gpu-0",
+                    "attributes": {"model": {"string": "a"}},
+                    "allowMultipleAllocations": True,
+                    "capacity": {
+                        "m": {"value": "4", "requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "1"}}},
+                        "n": {"value": "4", "requestPolicy": {"default": "1", "validValues": ["1", "2"]}},
+                    },
+                    "consumesCounters": [{"counterSet": "s", "counters": {"c": {"value": "1"}}}],
+                    "taints": [{"key": "broken", "effect": "NoSchedule"}],
+                    "bindingConditions": ["ready"],
+                    "bindingFailureConditions": ["failed"],
+                }
+            ],
         }
     },
-    "deviceclasses.resource.k8s.io": {"spec": {"selectors": [{"cel": {"expression": "true"}}]}},
+    "deviceclasses.resource.k8s.io": {
+        "spec": {
+            "selectors": [{"cel": {"expression": "true"}}],
+            "extendedResourceName": "example.com/gpu",
+            "config": [{"opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}],
+        }
+    },
+    "devicetaintrules.resource.k8s.io": {
+        "spec": {
+            "deviceSelector": {"driver": "d.example.com", "pool": "p", "device": "a"},
+            "taint": {"key": "broken", "effect": "NoSchedule"},
+        }
+    },
     "customresourcedefinitions.apiextensions.k8s.io": {
         "spec": {
             "group": "example.com",
