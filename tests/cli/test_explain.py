@@ -1,8 +1,6 @@
 """`kubestow explain` without a cluster: pods in files, and pods of a dump."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -257,16 +255,6 @@ def test_one_node_and_what_another_takes_are_told_together(files: Files) -> None
 def test_a_dry_run_has_no_queue(files: Files) -> None:
     """What is empty is left out."""
     assert "queue" not in json.loads(files.explain_pod(pod("web"), "-o", "json").output)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_output_that_cannot_be_written_is_one_line(files: Files) -> None:
-    """A disk that is full is no fault of the program."""
-    path = files.write("pod.json", pod("web"))
-    arguments = [sys.executable, "-m", "kubestow", "explain", "-f", path, "--cluster", files.cluster]
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "Error: standard output cannot be written: No space left on device\n")
 
 
 def test_a_configuration_decides(files: Files) -> None:

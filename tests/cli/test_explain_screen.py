@@ -1,5 +1,6 @@
 """What the screen of `kubestow explain` looks like: its width, its colours, and what a scheduler's record adds."""
 
+import io
 import os
 import pty
 import subprocess
@@ -11,6 +12,7 @@ import click
 import pytest
 
 from cli.explain_files import Files, node, pod
+from kubestow.cli.explain_process import say
 from kubestow.cli.explain_screen import lines_of, shortened
 from kubestow.decisions.schema import (
     Binding,
@@ -74,6 +76,19 @@ def test_colours_are_for_terminals(tmp_path: Path, environment: dict[str, str], 
     assert done.returncode == 0
     assert ("\x1b[" in output) is coloured
     assert "\x1b[" not in files.explain_pod(pod("web")).output
+
+
+@pytest.mark.parametrize(("no_color", "told"), [("", "\x1b[2J\x1b[H\x1b[1ma\x1b[0m"), ("1", "\x1b[2J\x1b[Ha")])
+def test_watching_clears_the_screen_and_colours_nothing_unasked(
+    no_color: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clearing is no colour."""
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    say("\x1b[1ma\x1b[0m", clear=True)
+    assert screen.getvalue() == told
 
 
 def test_a_record_tells_how_often_and_what_woke_it() -> None:

@@ -87,7 +87,7 @@ def explain(request: Request) -> None:
     if request.cluster:
         if request.watch:
             raise ExplainError("--watch needs a live cluster: files do not change")
-        _say(_form(request, list(_offline(request))))
+        say(_form(request, list(_offline(request))))
         return
     try:
         asyncio.run(_live(request))
@@ -112,16 +112,12 @@ def _screen(request: Request, one: Explanation | GroupExplanation) -> str:
     return explain_screen.lines_of(one, request.node, wide=wide)
 
 
-def _say(text: str, *, clear: bool = False) -> None:
-    """Print it, on a screen of its own if there is one to clear; raises ExplainError if there is no room for it."""
+def say(text: str, *, clear: bool = False) -> None:
+    """Print it, in colours if that is wanted, and on a screen of its own if there is one to clear."""
     on_screen = sys.stdout is not None and sys.stdout.isatty()
-    first = _CLEAR if clear and on_screen else ""
-    try:
-        click.echo(first + text, nl=False, color=(on_screen and not os.environ.get("NO_COLOR")) or bool(first))
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise ExplainError(f"standard output cannot be written: {error.strerror}") from None
+    if clear and on_screen:
+        click.echo(_CLEAR, nl=False, color=True)
+    click.echo(text, nl=False, color=on_screen and not os.environ.get("NO_COLOR"))
 
 
 # Files
@@ -279,7 +275,7 @@ async def _live(request: Request) -> None:
             found = await _explanations(request, access, cluster, manifests)
             news = [one.undated() for one in found]
             if news != shown:
-                _say(_form(request, found), clear=request.watch)
+                say(_form(request, found), clear=request.watch)
             if not request.watch:
                 return
             shown = news
