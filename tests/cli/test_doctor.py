@@ -324,6 +324,18 @@ def _kubeconfig(folder: Path, server: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("command", ["doctor", "capacity"])
+def test_a_kubeconfig_with_a_file_that_is_not_there(command: str, tmp_path: Path) -> None:
+    """The field and the file are told."""
+    path = _kubeconfig(tmp_path, "https://127.0.0.1:9")
+    content = yaml.safe_load(path.read_text())
+    content["clusters"][0]["cluster"]["certificate-authority"] = "/no/such/file"
+    path.write_text(yaml.safe_dump(content))
+    done = CliRunner().invoke(main, [command, "--kubeconfig", str(path)])
+    assert done.exit_code == 1
+    assert "certificate-authority: cannot read /no/such/file: No such file or directory\n" in done.output
+
+
 def test_a_server_that_does_not_answer(tmp_path: Path, doctor: Callable[..., Result]) -> None:
     """The address is told."""
     done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, "http://127.0.0.1:9")))

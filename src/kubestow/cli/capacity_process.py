@@ -159,9 +159,9 @@ def _warn(objects: list[Any], request: Request) -> None:
 async def _live(kubeconfig: str) -> list[Any]:
     try:
         access = find_access(kubeconfig, "")
+        channel = open_channel(access, clock=WallClock())
     except CredentialsError as error:
         raise SimulateError(str(error)) from None
-    channel = open_channel(access, clock=WallClock())
     try:
         client = ApiClient(channel, user_agent=user_agent("capacity"), seconds=30.0)
         return [obj for resource in WATCHED for obj in await _list(client, resource)]

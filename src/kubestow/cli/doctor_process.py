@@ -69,10 +69,10 @@ async def _findings(setting: Setting) -> AsyncIterator[Finding]:
                 yield Finding(PROBLEM, f"{setting.configuration}: {problem}", "see docs/reference/configuration.md")
     try:
         access = find_access(setting.kubeconfig or configuration.clientConnection.kubeconfig, context=setting.context)
+        channel = open_channel(access, most_requests=1, clock=WallClock())
     except CallError as error:
-        yield Finding(PROBLEM, str(error), "name a kubeconfig with --kubeconfig")
+        yield Finding(PROBLEM, str(error), "correct the kubeconfig, or name one with --kubeconfig")
         return
-    channel = open_channel(access, most_requests=1, clock=WallClock())
     try:
         client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
         checks = Checks(client, configuration, setting, time.time)
