@@ -1,5 +1,6 @@
 """Proxies: which is used for what, and the tunnels through them."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,22 @@ def test_requests_through_a_proxy(tmp_path: Path, scheme: str, verdict: bytes, f
             channel.close()
 
     run(main())
+
+
+def test_proxy_that_is_not_there() -> None:
+    """It is the proxy that is told, not the server alone."""
+
+    async def main() -> None:
+        access = Access("kc", "http://kube.example:6443", proxy_url=f"http://127.0.0.1:{unused}")
+        channel = open_channel(access, environ={}, clock=FixedClock())
+        with pytest.raises(ConnectError, match=f"kube.example:6443 through the proxy 127.0.0.1:{unused}: "):
+            await client_of(channel).request("GET", "/a")
+        channel.close()
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        unused = taken.getsockname()[1]
+        run(main())
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,14 @@ class Dialer:
                 else:
                     connection = await self._through(self._proxy, context)
         except TimeoutError:
-            raise ConnectError(f"cannot connect to {endpoint.host}:{endpoint.port}: no answer in time") from None
+            raise ConnectError(f"cannot connect to {self._way()}: no answer in time") from None
         except (OSError, ssl.SSLError) as error:
-            raise ConnectError(f"cannot connect to {endpoint.host}:{endpoint.port}: {error}") from error
+            raise ConnectError(f"cannot connect to {self._way()}: {error}") from error
         return connection
+
+    def _way(self) -> str:
+        way = f"{self._endpoint.host}:{self._endpoint.port}"
+        return way if self._proxy is None else f"{way} through the proxy {self._proxy.host}:{self._proxy.port}"
 
     async def _wait_for_ticket(self, context: ResumingContext) -> None:
         """Many connections are opened when all begins: let the first one's handshake shorten those of the others."""
