@@ -1,6 +1,7 @@
 """Scenarios: what is read from files, and what happens in them."""
 
 import csv
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.example import EXAMPLE
 from kubestow.simulator.scenario.reading import Scenario, read
 from kubestow.simulator.simulation import Simulation
-from simulator.conftest import POD, Write, deployment
+from simulator.conftest import POD, Write, deployment, nodes, template
 
 
 def _built(scenario: Scenario) -> Simulation:
@@ -157,6 +158,33 @@ arrivals: [{{name: p, times: [1m, 1m, 1m, 1m, 1m, 1m], run: 10m, {POD}}}]
         assert simulation.pending_pods() == []
         simulation.run_for(3000)
         assert [node["metadata"]["name"] for node in simulation.objects("Node")] == ["g-2"]
+
+
+def test_without_a_duration_all_that_is_meant_to_end_ends(tmp_path: Path) -> None:
+    """A Job starts its last pods only when the first are done; Deployments run for ever and are not waited for."""
+    job = {"completions": 4, "parallelism": 2, "template": template(run=60.0, restartPolicy="Never")}
+    objects = [
+        *nodes(2),
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}, "spec": job},
+        deployment("web", 2),
+    ]
+    path = tmp_path / "objects.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    done = running.run(Prepared(read([str(path)])))
+    assert (done.results["pods"]["created"], done.results["pods"]["succeeded"]) == (6, 4)
+    assert 120 < done.results["seconds"] < 180
+
+
+def test_without_a_duration_node_groups_come_to_rest(write: Write) -> None:
+    """Pods wait for their nodes, run, and the nodes go again; nodes that arrive at a scan are not ordered twice."""
+    spec = f"""nodes: [{{count: 1, cpu: 1}}]
+nodeGroups: [{{name: burst, template: {{cpu: 100}}, min: 0, max: 2, delay: 2m, idle: 5m}}]
+arrivals: [{{name: batch, times: [0s, 1s], run: 3m, {POD.replace("cpu: 1", "cpu: 99")}}}]
+"""
+    done = running.run(Prepared(read([write(spec)])))
+    assert done.results["pods"]["succeeded"] == 2
+    assert (done.results["utilisation"]["nodes"]["max"], done.measures.samples[-1].nodes) == (3, 1)
+    assert 600 < done.results["seconds"] < 1200
 
 
 def test_a_fork_has_arrivals_of_its_own(write: Write) -> None:

@@ -189,7 +189,9 @@ def test_plugins_of_ones_own_are_swept(scenario: str, tmp_path: Path) -> None:
 def test_a_sweep_that_is_stopped_says_how_far_it_is(scenario: str, tmp_path: Path) -> None:
     """Ctrl-C reaches all its processes; the same command goes on."""
     out, vary = tmp_path / "out", ("--vary", f"{COUNT}=2,3,4,5,6,7,8,9", "--seeds", "9")
-    command = [sys.executable, "-m", "kubestow", "sweep", scenario, "--out", str(out), "--workers", "1", *vary]
+    # What the tests were started with may ignore Ctrl-C, as what runs in the background does.
+    heeding = ["env", "--default-signal=INT", sys.executable, "-m", "kubestow"]
+    command = [*heeding, "sweep", scenario, "--out", str(out), "--workers", "1", *vary]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as sweep:
         while sweep.poll() is None and not _results(out):
             time.sleep(0.05)

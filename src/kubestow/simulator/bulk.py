@@ -137,6 +137,11 @@ class BulkPods:
         self._call_later(lasts, self._end, key, old.metadata.uid)
         plane.publish((Pod, key), new, "Pending")
 
+    @property
+    def has_running(self) -> bool:
+        """Whether some have yet to end."""
+        return bool(self._on_node)
+
     def _end(self, key: str, uid: str) -> None:
         pod = self._plane.current.get((Pod, key))
         if key in self._pods and pod is not None and pod.metadata.uid == uid:

@@ -113,7 +113,7 @@ def _let_pass(
     last_plan = end - 3600.0
 
     def is_over() -> bool:
-        return settles and simulation.time > last_plan and simulation.is_settled
+        return settles and simulation.time > last_plan and simulation.is_over
 
     while end - simulation.time > _TICK:
         if simulation.run_until(is_over, min(turn, end - simulation.time)) and settles:

@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from kubestow.apiserver.resources import Resource
 from kubestow.cycle.outcome import Failed, Placed
@@ -35,6 +35,18 @@ from kubestow.wiring.core import Core, Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
 
 Action = Callable[["Simulation"], None]
+
+
+@runtime_checkable
+class Attendant(Protocol):
+    """An action that looks after something for ever, and may find nothing more to do."""
+
+    def __call__(self, simulation: "Simulation") -> None: ...
+
+    def is_busy(self, simulation: "Simulation") -> bool:
+        """Whether it will do something by itself."""
+
+
 Decided = Callable[[Pod, Placed | Failed], None]
 _SOON = 1.0
 """What controllers have to do within so many seconds is waited for when a cluster settles."""
@@ -204,6 +216,16 @@ class Simulation(Contents):
             or len(self.core.dispatcher)
             or self._feed.is_busy
             or (due is not None and due <= self.loop.clock.now() + _SOON)
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will happen by itself any more: pods that are meant to end have ended, too."""
+        return (
+            self.is_settled
+            and not self.plane.controllers.has_plans
+            and not self.bulk.has_running
+            and not any(one.is_busy(self) for one in self.timeline if isinstance(one, Attendant))
         )
 
     # What goes wrong

@@ -5,6 +5,7 @@ An action that goes on (a stream of arrivals) plans its next turn itself, so tha
 
 import copy
 import heapq
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -26,6 +27,10 @@ class Timeline(Generic[T]):
         self._count += 1
         heapq.heappush(self._heap, (seconds, self._count, action))
         return self._heap[0][1] == self._count
+
+    def __iter__(self) -> Iterator[T]:
+        """All actions, in no particular order."""
+        return (action for _, _, action in self._heap)
 
     @property
     def next_due(self) -> float | None:

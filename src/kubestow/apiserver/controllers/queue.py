@@ -86,6 +86,11 @@ class Controllers:
         """When the next visit is due; None if there is none."""
         return self._due[0][0] if self._due else None
 
+    @property
+    def has_plans(self) -> bool:
+        """Whether a visit will be made; what was planned for later may have been made earlier, and is due no more."""
+        return bool(self._planned)
+
     def visit_next(self) -> None:
         """Makes the visit that is due first."""
         at, _, controller, key = heapq.heappop(self._due)

@@ -55,15 +55,25 @@ class Autoscaler:
 
     def __call__(self, simulation: Simulation) -> None:
         nodes = self._nodes(simulation)
-        waiting = [pod for pod in simulation.core.intake.pending_pods() if _is_unschedulable(pod)]
-        room = self._group.max - len(nodes) - self._coming
-        if waiting and room > 0:
-            needed = min(self._needed(simulation.settings, waiting) - self._coming, room)
-            for _ in range(max(needed, 0)):
-                self._coming += 1
-                simulation.at(simulation.time + seconds(self._group.delay), self._arrive)
+        for _ in range(self._missing(simulation, nodes)):
+            self._coming += 1
+            simulation.at(simulation.time + seconds(self._group.delay), self._arrive)
         self._shrink(simulation, nodes)
         simulation.at(simulation.time + _SCAN_SECONDS, self)
+
+    def is_busy(self, simulation: Simulation) -> bool:
+        """Whether nodes will come or go."""
+        nodes = self._nodes(simulation)
+        has_spare = len(nodes) > self._group.min and bool(self._empty(simulation, nodes))
+        return self._coming > 0 or has_spare or self._missing(simulation, nodes) > 0
+
+    def _missing(self, simulation: Simulation, nodes: list[str]) -> int:
+        """How many nodes are to be ordered for pods that wait."""
+        waiting = [pod for pod in simulation.core.intake.pending_pods() if _is_unschedulable(pod)]
+        room = self._group.max - len(nodes) - self._coming
+        if not waiting or room <= 0:
+            return 0
+        return max(min(self._needed(simulation.settings, waiting) - self._coming, room), 0)
 
     def _nodes(self, simulation: Simulation) -> list[str]:
         nodes = simulation.core.cluster.nodes
@@ -75,8 +85,12 @@ class Autoscaler:
         ]
 
     def _arrive(self, simulation: Simulation) -> None:
-        self._coming -= 1
         self._add(simulation)
+        # Until the scheduler has heard of it, it would be missing among the nodes there are.
+        simulation.at(simulation.time + simulation.settings.latencies.watch + 1.0, self._arrived)
+
+    def _arrived(self, _simulation: Simulation) -> None:
+        self._coming -= 1
 
     def _node(self, number: int) -> dict[str, Any]:
         group: Group = replace(self._group.template, count=1, name=f"{self._group.name}-{number}")
@@ -113,8 +127,7 @@ class Autoscaler:
         return needed
 
     def _shrink(self, simulation: Simulation, names: list[str]) -> None:
-        nodes, now = simulation.core.cluster.nodes, simulation.time
-        empty = {name for name in names if not any(map(_counts, nodes.pods[nodes.row_of[name]].values()))}
+        now, empty = simulation.time, self._empty(simulation, names)
         self._empty_since = {name: self._empty_since.get(name, now) for name in names if name in empty}
         spare = len(names) - self._group.min
         for name, since in list(self._empty_since.items()):
@@ -122,6 +135,10 @@ class Autoscaler:
                 spare -= 1
                 del self._empty_since[name]
                 simulation.delete("Node", name)
+
+    def _empty(self, simulation: Simulation, names: list[str]) -> set[str]:
+        nodes = simulation.core.cluster.nodes
+        return {name for name in names if not any(map(_counts, nodes.pods[nodes.row_of[name]].values()))}
 
 
 def _scheduler(settings: Settings) -> SchedulerHarness:
