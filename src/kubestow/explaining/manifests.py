@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 
 from kubestow import objects
-from kubestow.apiserver.rules import devices
 from kubestow.apiserver.rules import pods as rules
 from kubestow.apiserver.rules.names import REQUIRED
-from kubestow.apiserver.schema.reader import openapi_name, structs
+from kubestow.apiserver.schema.reader import struct_of
 from kubestow.apiserver.schema.types import Report
 from kubestow.cluster.pods import PodInfo
 from kubestow.explaining.world import ExplainError, World
@@ -55,6 +54,9 @@ def _beside(manifest: Manifest) -> Manifest:
     objects.decode([manifest])
     tree = _tree(manifest)
     if (manifest.api_version, manifest.kind) == _CLAIM:
+        # Imported only now: who has no claims must not pay for CEL.
+        from kubestow.apiserver.rules import devices
+
         devices.default_claim(tree)
     return manifest._replace(data=msgspec.json.encode(tree))
 
@@ -62,7 +64,7 @@ def _beside(manifest: Manifest) -> Manifest:
 def _tree(manifest: Manifest) -> dict[str, Any]:
     """The object; raises ObjectsError for fields that its kind does not have, unless an API server has let it in."""
     tree: dict[str, Any] = without_nulls(msgspec.json.decode(manifest.data))
-    schema = structs().get(openapi_name(manifest.api_version, manifest.kind))
+    schema = struct_of(manifest.api_version, manifest.kind)
     if schema is not None and not tree["metadata"].get("uid"):
         report = Report()
         schema.check(tree, "", report)

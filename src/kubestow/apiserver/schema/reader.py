@@ -25,12 +25,14 @@ _API = "io.k8s.api."
 
 
 @cache
-def structs() -> MappingProxyType[str, Struct]:
-    """Every struct there is, by OpenAPI name."""
+def structs(*tables: str) -> MappingProxyType[str, Struct]:
+    """Every struct there is, or those in tables whose names begin with one of these, by OpenAPI name."""
     found: dict[str, Struct] = {}
     lines: list[tuple[Struct, str]] = []
     folder = resources.files("kubestow.apiserver.schema") / "tables"
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if tables and not file.name.startswith(tables):
+            continue
         for struct, field_line in _read(file.name, file.read_text(encoding="utf-8")):
             found[struct.openapi_name] = struct
             if field_line:
@@ -46,6 +48,12 @@ def structs() -> MappingProxyType[str, Struct]:
 def struct_named(group: str, name: str) -> Struct:
     """A struct by its OpenAPI group, such as `core.v1`, and its name."""
     return structs()[f"{_API}{group}.{name}"]
+
+
+def struct_of(api_version: str, kind: str) -> Struct | None:
+    """The type of a kind; for one of the core group, no other tables are read."""
+    found = structs("core", "meta") if api_version == "v1" else structs()
+    return found.get(openapi_name(api_version, kind))
 
 
 def openapi_name(api_version: str, kind: str) -> str:
