@@ -172,3 +172,16 @@ def test_a_configuration_that_is_wrong_is_named(folder: Path) -> None:
     ran = _compare(folder, "default", "bad.yaml")
     assert ran.exit_code == 1
     assert "bad.yaml: profiles[0]" in ran.output
+
+
+def test_a_comparison_that_is_stopped_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C leaves the runs that were made, and nothing that looks like a comparison."""
+
+    def stopped(*_args: object, **_more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kubestow.cli.compare_process.run", stopped)
+    out = str(folder / "out")
+    ran = CliRunner().invoke(main, ["compare", "default", "default", "--on", str(folder / "s.yaml"), "--out", out])
+    assert ran.exit_code == 130
+    assert ran.output == f"Stopped: nothing was compared; {out} has the runs that were made.\n"

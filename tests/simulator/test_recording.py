@@ -196,6 +196,8 @@ def test_a_replay_lasts_as_long_as_was_recorded(tmp_path: Path) -> None:
     assert told == f"{path}: has no end: its recorder was killed or still records, and what came last may be missing.\n"
     _write(path, (20.0, "start", None), (20.0, "put", node), (20.5, "synced", None), (26.0, "end", None))
     assert Replay(path).duration == 16.0
+    with Replay(path).simulation(seed=None) as simulation:
+        assert simulation.settings.seed == 0
     assert [entry.time for entry in files.read(path).changes] == [0.0, 3.0, 10.0]
 
 

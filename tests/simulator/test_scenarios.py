@@ -175,6 +175,17 @@ def test_without_a_duration_all_that_is_meant_to_end_ends(tmp_path: Path) -> Non
     assert 120 < done.results["seconds"] < 180
 
 
+def test_means_are_over_time(write: Write) -> None:
+    """A pod takes half of the node for half of the time; the first and the last look count for no time of their own."""
+    spec = f"""duration: 10m
+sample: 5m
+nodes: [{{count: 1, cpu: 2}}]
+arrivals: [{{name: p, times: [299s], run: 1h, {POD}}}]
+"""
+    means = running.run(Prepared(read([write(spec)]))).results["utilisation"]
+    assert means["cpu"]["mean"] == pytest.approx(0.25, abs=0.01)
+
+
 def test_without_a_duration_node_groups_come_to_rest(write: Write) -> None:
     """Pods wait for their nodes, run, and the nodes go again; nodes that arrive at a scan are not ordered twice."""
     spec = f"""nodes: [{{count: 1, cpu: 1}}]
@@ -185,6 +196,47 @@ arrivals: [{{name: batch, times: [0s, 1s], run: 3m, {POD.replace("cpu: 1", "cpu:
     assert done.results["pods"]["succeeded"] == 2
     assert (done.results["utilisation"]["nodes"]["max"], done.measures.samples[-1].nodes) == (3, 1)
     assert 600 < done.results["seconds"] < 1200
+
+
+def test_a_run_that_is_cut_off_says_so(write: Write) -> None:
+    """What lasts longer than an hour after the last event needs a duration."""
+    spec = f"nodes: [{{count: 1}}]\narrivals: [{{name: p, times: [0s], run: 3h, {POD}}}]\n"
+    done = running.run(Prepared(read([write(spec)])))
+    assert done.results["notes"] == ["Not all had come to its end an hour after the last event; set spec.duration."]
+    assert running.run(Prepared(read([write(spec + "duration: 4h\n")]))).results["notes"] == []
+
+
+def test_pods_that_never_get_a_node_have_waited_until_the_end(write: Write) -> None:
+    """Otherwise a cluster without room would be the one in which pods wait least."""
+    spec = f"duration: 10m\nnodes: [{{count: 1, cpu: 1}}]\narrivals: [{{name: p, times: [0s, 0s], run: 1h, {POD}}}]\n"
+    waits = running.run(Prepared(read([write(spec)]))).results["waits"]
+    assert waits["p50"] < 1 < 590 < waits["max"] <= 606
+
+
+@pytest.mark.parametrize("made", ["2025-11-16T12:00:00Z", "2031-11-16T12:00:00Z"])
+def test_objects_of_a_cluster_are_older_than_the_simulation(made: str, tmp_path: Path, write: Write) -> None:
+    """Time begins after the youngest was created: pods on a node that fails are replaced, however young they are."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r", "controller": True}
+    body = template(labels={"app": "web"})
+    lost = [{"key": f"node.kubernetes.io/{what}", "operator": "Exists"} for what in ("not-ready", "unreachable")]
+    lost = [{**one, "effect": "NoExecute", "tolerationSeconds": 300} for one in lost]
+    replicas = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": body}
+    items = [
+        *nodes(2),
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "uid": "r"}, "spec": replicas},
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**body["metadata"], "name": "web-1", "uid": "p", "ownerReferences": [owner]},
+            "spec": {**body["spec"], "nodeName": "node-0", "tolerations": lost},
+            "status": {"phase": "Running"},
+        },
+    ]
+    for one in items:
+        one["metadata"]["creationTimestamp"] = made
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    path = write("include: [cluster.json]\nduration: 20m\nevents: [{at: 5m, fail: {names: [node-0]}}]\n")
+    assert running.run(Prepared(read([path]))).results["pods"]["created"] == 1
 
 
 def test_a_fork_has_arrivals_of_its_own(write: Write) -> None:

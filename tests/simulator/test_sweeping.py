@@ -171,6 +171,14 @@ def test_what_a_point_finds_out_in_its_run_is_told(scenario: str, tmp_path: Path
     assert ran.output.count("spec.events[0].at: does not happen") == 1
 
 
+def test_the_results_of_something_else_are_not_overwritten(scenario: str, tmp_path: Path) -> None:
+    """A folder of `simulate` would be half of the one and half of the other."""
+    (tmp_path / "results.json").write_text("{}")
+    ran = _sweep(scenario, tmp_path, "--vary", f"{COUNT}=2,3")
+    assert (ran.exit_code, (tmp_path / "results.json").read_text()) == (1, "{}")
+    assert "has the results of something else than a sweep; name another folder" in ran.output
+
+
 def test_plugins_of_ones_own_are_swept(scenario: str, tmp_path: Path) -> None:
     """A configuration names them."""
     plugin, configuration = tmp_path / "p.py", tmp_path / "c.yaml"

@@ -64,3 +64,7 @@ def command(
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        kept = "" if out is None else f"; {out} has the runs that were made"
+        click.echo(f"Stopped: nothing was compared{kept}.", err=True)
+        sys.exit(130)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("replay", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.argument("file")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of every choice by chance.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of every choice by chance.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Write report, results and decisions here."
 )

@@ -19,7 +19,7 @@ _OBJECTIVES = ("wait", "wait95", "pending", "evictions", "fragmentation", "bound
 @click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--vary", metavar="FIELD=V,V,...", multiple=True, help=_VARY)
 @click.option("--list", "listed", type=click.Path(path_type=Path, dir_okay=False), help="CSV: a column for each field.")
-@click.option("--random", "draws", type=click.IntRange(0), default=0, help="Draw so many different combinations.")
+@click.option("--random", "draws", type=click.IntRange(1), default=None, help="Draw so many different combinations.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many, from 1 on.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler, to be varied.")
 @plugin_option
@@ -36,7 +36,7 @@ def command(
     scenario: tuple[str, ...],
     vary: tuple[str, ...],
     listed: Path | None,
-    draws: int,
+    draws: int | None,
     seeds: int,
     configuration: str | None,
     plugins: "PluginCollection",
@@ -58,7 +58,11 @@ def command(
     from kubestow.simulator.sweeping import SweepStopped
 
     try:
-        run(Request(scenario, vary, listed, draws, seeds, configuration, plugins, objective, out, workers, dask, ray))
+        run(
+            Request(
+                scenario, vary, listed, draws or 0, seeds, configuration, plugins, objective, out, workers, dask, ray
+            )
+        )
     except SimulateError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

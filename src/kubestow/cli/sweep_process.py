@@ -20,7 +20,7 @@ from kubestow.objects.sources import problem_of
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import sweep_report
 from kubestow.simulator.results import as_json, write_whole
-from kubestow.simulator.sweeping import SEED, Point, SweepError, demand_field, grid, local, parse_vary, sweep
+from kubestow.simulator.sweeping import POINTS, SEED, Point, SweepError, demand_field, grid, local, parse_vary, sweep
 
 _ANSWER_SECONDS = 10.0
 
@@ -46,6 +46,8 @@ class Request:
 def run(request: Request) -> None:
     """Sweep, write the folder, tell the best; raises SimulateError, SweepStopped."""
     with problems():
+        if (request.out / "results.json").exists() and not (request.out / POINTS).exists():
+            raise SimulateError(f"{request.out}: has the results of something else than a sweep; name another folder")
         scenario = read_scenario(request.scenario)
         configuration = config.dump(load_configuration(request.configuration, request.plugins))
         try:

@@ -19,9 +19,8 @@ from msgspec import Struct
 T = TypeVar("T")
 
 START = 1_767_225_600
-"""When virtual time begins, in seconds since the Unix epoch: 2026-01-01T00:00:00Z."""
+"""When virtual time begins unless it is said otherwise, in seconds since the Unix epoch: 2026-01-01T00:00:00Z."""
 _NANO = 10**9
-_START = START * _NANO
 _ORDER_BITS = 48
 """A timer is a number: its time, and in so many bits its place among those of the same time."""
 
@@ -60,10 +59,12 @@ class Handle(Struct, eq=False):
 class VirtualLoop(asyncio.BaseEventLoop):
     """Use it like any event loop, or drive it with `run_for`, `run_until` and `step`."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: int = START) -> None:
+        """`start` is what the clock shows at first."""
         self._is_running = self._is_stopping = False
         super().__init__()
         self.clock = VirtualClock()
+        self._start = start * _NANO
         self.set_time(0)
         self._soon: deque[Handle] = deque()
         self._timers: list[int] = []
@@ -76,7 +77,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def set_time(self, nanoseconds: int) -> None:
         """So much time has passed."""
         self.nanoseconds, self._seconds = nanoseconds, nanoseconds / _NANO
-        self.clock.seconds = (_START + nanoseconds) / _NANO
+        self.clock.seconds = (self._start + nanoseconds) / _NANO
 
     def time(self) -> float:
         return self._seconds

@@ -137,6 +137,14 @@ class Measures:
 
     def _bound(self, pod: Pod) -> None:
         self.counts["bound"] += 1
+        self._count_wait(pod)
+
+    def count_open_waits(self) -> None:
+        """At the end: pods that still wait have waited until now."""
+        for pod in self._simulation.pending_pods():
+            self._count_wait(pod)
+
+    def _count_wait(self, pod: Pod) -> None:
         uid, priority = pod.metadata.uid, pod_priority(pod)
         waited = self._simulation.time - self._since.pop(uid, self._simulation.time)
         group = (priority, self._reasons.pop(uid, FIRST_TRY))
@@ -156,7 +164,7 @@ class Measures:
             self._reasons[pod.metadata.uid] = ", ".join(sorted(outcome.plugins)) or "no nodes, or an error"
 
     def waits(self) -> Distribution:
-        """Of all pods that were bound, for a node."""
+        """Of all pods, for a node."""
         return Distribution.of(self._waits.values())
 
     def waits_by_priority(self) -> dict[int, Distribution]:

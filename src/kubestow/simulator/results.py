@@ -7,6 +7,8 @@ import csv
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
+from operator import mul
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,9 +57,11 @@ def _message(pod: Any) -> str:
 
 
 def _utilisation(samples: list[Sample]) -> dict[str, Any]:
-    """Means over the samples, and the highest."""
+    """Means over time, each sample being true until the next, and the highest."""
     if not samples:
         return {}
+    lasts = [after.time - one.time for one, after in pairwise(samples)]
+    lasts = [*lasts, 0.0] if sum(lasts) else [1.0] * len(samples)
     shares = {
         "cpu": [one.cpu_requested / one.cpu_allocatable if one.cpu_allocatable else 0.0 for one in samples],
         "memory": [one.memory_requested / one.memory_allocatable if one.memory_allocatable else 0.0 for one in samples],
@@ -66,7 +70,11 @@ def _utilisation(samples: list[Sample]) -> dict[str, Any]:
         "pending": [float(one.pending) for one in samples],
     }
     return {
-        name: {"mean": round(sum(values) / len(values), 4), "max": round(max(values), 4), "end": round(values[-1], 4)}
+        name: {
+            "mean": round(sum(map(mul, values, lasts)) / sum(lasts), 4),
+            "max": round(max(values), 4),
+            "end": round(values[-1], 4),
+        }
         for name, values in shares.items()
     }
 

@@ -99,16 +99,20 @@ def _run(source: Source, simulation: Simulation, progress: Progress | None) -> R
     end = source.duration
     try:
         complete = True
-        _let_pass(simulation, measures, source.longest if end is None else end, progress, settles=end is None)
+        is_over = _let_pass(simulation, measures, source.longest if end is None else end, progress, settles=end is None)
+        if end is None and not is_over:
+            simulation.notes.append("Not all had come to its end an hour after the last event; set spec.duration.")
     except KeyboardInterrupt:
         complete = False
     measures.take_sample()
+    measures.count_open_waits()
     return Run(results(simulation, measures, complete=complete), measures, _plugin_seconds(simulation))
 
 
 def _let_pass(
     simulation: Simulation, measures: Measures, end: float, progress: Progress | None, *, settles: bool
-) -> None:
+) -> bool:
+    """Whether it is over because nothing more happens by itself."""
     turn = max(end / _TURNS, 1.0)
     last_plan = end - 3600.0
 
@@ -117,9 +121,10 @@ def _let_pass(
 
     while end - simulation.time > _TICK:
         if simulation.run_until(is_over, min(turn, end - simulation.time)) and settles:
-            return
+            return True
         if progress is not None:
             progress(simulation.time, end, measures.counts["bound"])
+    return False
 
 
 def _plugin_seconds(simulation: Simulation) -> dict[str, float]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from kubestow.apiserver.kubelets.scripts import Pace
 from kubestow.config import Features, SchedulerConfiguration
+from kubestow.offline.virtual_loop import START
 
 CONTROLLERS = "*,-endpointslice-controller,-serviceaccount-controller,-root-ca-certificate-publisher-controller"
 """All that have to do with pods and nodes."""
@@ -32,6 +33,8 @@ class Settings:
     features: Features = field(default_factory=Features)
     seed: int = 0
     """Of every choice among equals, of names, uids and arrivals."""
+    start: int = START
+    """What the clock shows at time zero, in seconds since the Unix epoch."""
     latencies: Latencies = field(default_factory=Latencies)
     pace: Pace = field(default_factory=Pace)
     """How long pods take to start, run and stop where they do not say."""

@@ -66,7 +66,7 @@ class Simulation(Contents):
         """`changes` are fields of Settings; `of` is what this is a fork of. Raises what is wrong with them."""
         settings = replace(settings or Settings(), **changes)
         self.settings: Settings = settings
-        self.loop = loop = VirtualLoop()
+        self.loop = loop = VirtualLoop(settings.start)
         if of is not None:
             loop.set_time(of.loop.nanoseconds)
             of.bulk.put_in_store()
@@ -185,6 +185,8 @@ class Simulation(Contents):
 
     def run_until(self, condition: Callable[[], bool], limit: float) -> bool:
         """Let time pass until a condition holds when nothing more is to be done at that moment; whether it came to."""
+        if limit < 0:
+            raise ValueError(f"time does not pass backwards, by {limit:g} s")
         invariants = self._invariants
 
         def is_enough() -> bool:

@@ -82,7 +82,8 @@ class Replay:
 
     def simulation(self, **settings: Any) -> Simulation:
         """A simulation in which it happens again; `settings` are fields of Settings. Raises ObjectsError."""
-        simulation = Simulation(**{"controllers": "none", "kubelets": False, **settings})
+        given = {name: value for name, value in settings.items() if name != "seed" or value is not None}
+        simulation = Simulation(**{"controllers": "none", "kubelets": False, **given})
         simulation.plane.listeners.append(partial(self._changed, simulation))
         for entry in self._entries:
             if entry.time:

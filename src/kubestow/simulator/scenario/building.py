@@ -7,7 +7,9 @@ from typing import Any
 
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.kubelets.scripts import Pace
+from kubestow.model.timestamps import parse_time
 from kubestow.objects import ObjectsError
+from kubestow.offline.virtual_loop import START
 from kubestow.simulator.contents import ObjectError
 from kubestow.simulator.results import span
 from kubestow.simulator.scenario import happenings, traces
@@ -21,7 +23,7 @@ from kubestow.simulator.simulation import Simulation
 
 _LONGEST_TAIL = 3600.0
 _MINUTE, _SAMPLES = 60.0, 1440
-"""How often is looked if the scenario does not say, and how many times at most."""
+"""How often is looked where there is a duration and the scenario does not say, and how many times at most."""
 _DEVIATIONS = 6.0
 """What takes longer than the mean by so many standard deviations is not to be expected in a lifetime."""
 
@@ -33,6 +35,7 @@ def build(scenario: Scenario, *, seed: int | None = None, **settings: Any) -> Si
     seed = spec.seed if seed is None else seed
     simulation = Simulation(
         seed=seed,
+        start=max([START, *map(_created, scenario.objects)]),
         pace=Pace(seconds(pods.start), seconds(pods.run), seconds(pods.stop)),
         latencies=Latencies(seconds(latencies.request), seconds(latencies.watch)),
         **settings,
@@ -43,6 +46,16 @@ def build(scenario: Scenario, *, seed: int | None = None, **settings: Any) -> Si
         simulation.close()
         raise
     return simulation
+
+
+def _created(obj: dict[str, Any]) -> int:
+    """When an object was created: nothing must be younger than the time at which a simulation begins."""
+    text = obj.get("metadata", {}).get("creationTimestamp")
+    try:
+        return math.ceil(parse_time(text)) if isinstance(text, str) else 0
+    except ValueError:
+        # The API server will say what is wrong with it.
+        return 0
 
 
 def _fill(simulation: Simulation, scenario: Scenario, seed: int) -> None:
@@ -86,7 +99,9 @@ class Prepared:
         ends += [change.time for change in scenario.changes]
         self.longest = max(ends, default=0.0) + _LONGEST_TAIL
         length = self.longest if self.duration is None else self.duration
-        often = max(_MINUTE, length / _SAMPLES) if spec.sample is None else seconds(spec.sample)
+        # Who gives no duration may have a run of seconds.
+        least = 0.0 if self.duration is None else _MINUTE
+        often = max(least, length / _SAMPLES) if spec.sample is None else seconds(spec.sample)
         self.sample = max(often, 0.001)
         self._notes = [*scenario.notes, *_too_late(scenario, length)]
 
