@@ -118,6 +118,44 @@ def test_what_refers_to_a_name_is_hashed_like_it() -> None:
     assert found["status"]["addresses"] == [{"type": "Hostname", "address": word}]
 
 
+def test_a_status_tells_no_name_where_names_are_hashed() -> None:
+    """Messages go, whoever wrote them; addresses of pods and of their nodes are hashed as those of nodes are."""
+    hasher = Hasher(b"salt")
+    ended = {"exitCode": 1, "reason": "Error", "message": "web cannot reach db"}
+    status = {"phase": "Running", "message": "web was low", "hostIP": "10.0.0.1", "podIP": "10.1.0.1",
+              "hostIPs": [{"ip": "10.0.0.1"}], "podIPs": [{"ip": "10.1.0.1"}],
+              "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady",
+                              "message": "containers with unready status: [web]"}],
+              "containerStatuses": [{"name": "web", "imageID": "example.com/web@sha256:1",
+                                     "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "web failed"}},
+                                     "lastState": {"terminated": ended}}]}  # fmt: skip
+    host, own = hasher.word("10.0.0.1"), hasher.word("10.1.0.1")
+    assert hasher.hashed({"addresses": [{"address": "10.0.0.1"}]}) == {"addresses": [{"address": host}]}
+    assert hasher.hashed({"status": status})["status"] == {
+        "phase": "Running",
+        "hostIP": host,
+        "podIP": own,
+        "hostIPs": [{"ip": host}],
+        "podIPs": [{"ip": own}],
+        "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}],
+        "containerStatuses": [
+            {
+                "name": hasher.word("web"),
+                "imageID": hasher.word("example.com/web@sha256:1"),
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
+            }
+        ],
+    }
+
+
+def test_what_is_no_status_keeps_its_addresses_and_messages() -> None:
+    """Whether host ports collide depends on the address, and labels may have any key."""
+    tree = {"metadata": {"labels": {"message": "web", "ip": "no"}},
+            "spec": {"containers": [{"ports": [{"hostPort": 80, "hostIP": "127.0.0.1"}]}]}}  # fmt: skip
+    assert Hasher(b"salt").hashed(tree) == tree
+
+
 def test_a_recording_with_hashed_names_is_not_continued(tmp_path: Path) -> None:
     """Its names would be other ones from then on."""
     (tmp_path / "rec.gz").write_bytes(b"anything")

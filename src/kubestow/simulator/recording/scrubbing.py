@@ -1,7 +1,8 @@
 """What of an object goes into a recording: nothing that could be a secret, and, if so wished, no name.
 
 Environment, commands and arguments of containers are left out wholesale, as are managed fields and what kubectl keeps
-of the manifest. Secrets and ConfigMaps are not watched to begin with. Hashed names stay equal where they were equal.
+of the manifest. Secrets and ConfigMaps are not watched to begin with. Hashed names stay equal where they were equal;
+messages in statuses, which may tell any name, are left out with them.
 """
 
 import hashlib
@@ -16,6 +17,8 @@ _NAMES = frozenset(
         *("resourceClaimName", "resourceClaimTemplateName", "volumesAttached", "attachedVolume"),
     }
 )
+_NAMES_IN_STATUS = _NAMES | {"hostIP", "podIP", "ip", "imageID"}
+"""Elsewhere, an address can mean something: that of a host port is compared with 0.0.0.0."""
 _HOSTNAME = "kubernetes.io/hostname"
 _DIGITS = 10
 
@@ -39,16 +42,23 @@ class Hasher:
             return name
         return "h" + hashlib.blake2b(name.encode(), key=self._salt, digest_size=_DIGITS // 2).hexdigest()
 
-    def hashed(self, tree: Any, key: str = "") -> Any:
+    def hashed(self, tree: Any) -> Any:
         """A copy with all names hashed: of objects, containers, images, and of what refers to them."""
+        return self._hashed(tree, "", _NAMES)
+
+    def _hashed(self, tree: Any, key: str, names: frozenset[str]) -> Any:
+        """`names` are the keys of what is hashed: there are more of them in a status."""
         if isinstance(tree, dict):
             is_host = tree.get("key") in (_HOSTNAME, "metadata.name")
             return {
                 name: [self.word(one) for one in value]
                 if is_host and name == "values"
-                else self.hashed(value, "name" if name == _HOSTNAME else name)
+                else self._hashed(
+                    value, "name" if name == _HOSTNAME else name, _NAMES_IN_STATUS if name == "status" else names
+                )
                 for name, value in tree.items()
+                if name != "message" or names is not _NAMES_IN_STATUS
             }
         if isinstance(tree, list):
-            return [self.hashed(one, "image" if key == "names" else key) for one in tree]
-        return self.word(tree) if isinstance(tree, str) and key in _NAMES else tree
+            return [self._hashed(one, "image" if key == "names" else key, names) for one in tree]
+        return self.word(tree) if isinstance(tree, str) and key in names else tree
