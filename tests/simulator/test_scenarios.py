@@ -218,8 +218,10 @@ def test_objects_of_a_cluster_are_older_than_the_simulation(made: str, tmp_path:
     """Time begins after the youngest was created: pods on a node that fails are replaced, however young they are."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r", "controller": True}
     body = template(labels={"app": "web"})
-    lost = [{"key": f"node.kubernetes.io/{what}", "operator": "Exists"} for what in ("not-ready", "unreachable")]
-    lost = [{**one, "effect": "NoExecute", "tolerationSeconds": 300} for one in lost]
+    lost = [
+        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for what in ("not-ready", "unreachable")
+    ]
     replicas = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": body}
     items = [
         *nodes(2),
