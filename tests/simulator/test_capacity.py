@@ -227,6 +227,37 @@ def test_a_scenario_is_a_cluster_as_it_begins(scenario: str, tmp_path: Path) -> 
     assert (decision["nodeCount"], decision["feasible"], decision["priority"]) == (3, 2, 7)
 
 
+def _maker(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    if kind == "Job":
+        template["spec"]["restartPolicy"] = "Never"
+    else:
+        spec["selector"] = {"matchLabels": labels}
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": {**spec, "template": template}}
+
+
+@pytest.mark.parametrize("has_scenario", [True, False])
+def test_what_would_have_pods_and_has_none_is_told(has_scenario: bool, scenario: str, tmp_path: Path) -> None:
+    """Nobody makes the pods of a Deployment in a file, so it takes no room, which people may not expect."""
+    there = pod("there-1", "1")
+    there["metadata"]["labels"] = {"app": "there"}
+    seen = _maker("Deployment", "seen")
+    seen["metadata"]["uid"] = "u"
+    objects = [
+        *(_maker("Deployment", "a"), _maker("Deployment", "b", replicas=2), _maker("Deployment", "none", replicas=0)),
+        *(_maker("Job", "c"), _maker("Job", "later", suspend=True), _maker("DaemonSet", "d")),
+        *(_maker("StatefulSet", "there"), there, seen),
+    ]
+    path = Path(scenario) if has_scenario else tmp_path / "objects.yaml"
+    path.write_text(yaml.safe_dump_all([*(yaml.safe_load_all(_SCENARIO) if has_scenario else nodes(1)), *objects]))
+    ran = _run("--cluster", str(path))
+    told = f"Warning: {path}: no room is taken by {{}}, whose pods are not there: give the pods, too"
+    counts = ["1 of kind DaemonSet", "2 of kind Deployment", "1 of kind Job"]
+    assert ran.stderr.splitlines() == [told.format(count) for count in counts]
+
+
 @pytest.mark.parametrize("command", [["capacity"], ["explain", "-f", "{spec}"]])
 def test_a_wrong_scenario_is_told_as_in_a_simulation(command: list[str], scenario: str, tmp_path: Path) -> None:
     """With file, line and field; one that is not in a file, by what to do."""

@@ -66,7 +66,7 @@ def tell(request: Request) -> None:
     with problems():
         asked = _asked(request.podspec)
         pods, gang = _pods(request.podspec, asked), _gang(asked)
-        objects = cluster_in(request.cluster) if request.cluster else asyncio.run(_live(request.kubeconfig))
+        objects = cluster_in(request.cluster, _warning) if request.cluster else asyncio.run(_live(request.kubeconfig))
         _warn(objects, request)
         if not pods:
             _tell_headroom(headroom(objects, request.exclude), request)
@@ -113,7 +113,7 @@ def _asked(files: tuple[str, ...]) -> list[Any]:
     found = decode(map(_made, read(files))) if files else Decoded([], Counter())
     left_out = found.skipped + Counter(type(one).__name__ for one in found.objects if not isinstance(one, _FITTED))
     for kind, count in sorted(left_out.items()):
-        click.echo(f"Warning: --podspec: {count} of kind {kind} left out; only pods and pod groups count", err=True)
+        _warning(f"--podspec: {count} of kind {kind} left out; only pods and pod groups count")
     return found.objects
 
 
@@ -149,11 +149,15 @@ def _warn(objects: list[Any], request: Request) -> None:
     """Tell people what they cannot have meant."""
     nodes = {obj.metadata.name for obj in objects if isinstance(obj, Node)}
     if not nodes:
-        click.echo(f"Warning: {', '.join(request.cluster) or 'the cluster'}: has no nodes", err=True)
+        _warning(f"{', '.join(request.cluster) or 'the cluster'}: has no nodes")
         return
     for name in request.exclude:
         if name not in nodes:
-            click.echo(f"Warning: --exclude-nodes: there is no node {name}", err=True)
+            _warning(f"--exclude-nodes: there is no node {name}")
+
+
+def _warning(told: str) -> None:
+    click.echo(f"Warning: {told}", err=True)
 
 
 async def _live(kubeconfig: str) -> list[Any]:

@@ -1,5 +1,7 @@
 """Objects in files that stand for a live cluster: manifests, or a scenario as it is when it begins."""
 
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -7,11 +9,17 @@ import msgspec
 from kubestow.apiserver.rules import cluster, pods
 from kubestow.config import Features
 from kubestow.model.codec import convert
+from kubestow.model.pod import Pod
 from kubestow.model.workloads import PriorityClass
 from kubestow.objects import Manifest, ObjectsError, decode, read
 
 _OURS = "kubestow.dev/"
 _DEFAULTS = {("v1", "Pod"): pods.default, ("v1", "Node"): cluster.default_node}
+_MAKERS = {
+    *(("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet")),
+    *(("batch/v1", "Job"), ("v1", "ReplicationController")),
+}
+"""What controllers make pods of."""
 
 
 class _Metadata(msgspec.Struct):
@@ -22,17 +30,70 @@ class _Head(msgspec.Struct):
     metadata: _Metadata
 
 
-def cluster_in(files: tuple[str, ...]) -> list[Any]:
-    """The objects, each once; nodes and pods that no API server has seen get its defaults. Raises ObjectsError."""
+class _MakerMetadata(_Metadata):
+    namespace: str | None = None
+    labels: dict[str, str] | None = None
+
+
+class _Template(msgspec.Struct):
+    metadata: _MakerMetadata = msgspec.field(default_factory=_MakerMetadata)
+
+
+class _MakerSpec(msgspec.Struct):
+    template: _Template = msgspec.field(default_factory=_Template)
+    replicas: int | None = None
+    parallelism: int | None = None
+    suspend: bool | None = None
+
+
+class _Maker(msgspec.Struct):
+    kind: str
+    metadata: _MakerMetadata
+    spec: _MakerSpec
+
+
+def cluster_in(files: tuple[str, ...], warn: Callable[[str], None] | None = None) -> list[Any]:
+    """The objects, each once; nodes and pods that no API server has seen get its defaults. Raises ObjectsError.
+
+    `warn` is told of Deployments and the like that no API server has seen and whose pods are not there.
+    """
     manifests = read(files, unnamed=_OURS)
     if any(one.api_version.startswith(_OURS) for one in manifests):
-        return _beginning(files)
-    # `kubectl get pods,all` lists pods twice.
-    return list({(type(one), one.metadata.uid): one for one in decode(map(_defaulted, manifests)).objects}.values())
+        objects, makers = _beginning(files)
+    else:
+        # `kubectl get pods,all` lists pods twice.
+        found = decode(map(_defaulted, manifests)).objects
+        objects = list({(type(one), one.metadata.uid): one for one in found}.values())
+        makers = (msgspec.json.decode(one.data) for one in manifests if (one.api_version, one.kind) in _MAKERS)
+    if warn is not None:
+        for kind, count in sorted(_without_pods(makers, objects).items()):
+            told = f"no room is taken by {count} of kind {kind}, whose pods are not there: give the pods, too"
+            warn(f"{', '.join(files)}: {told}")
+    return objects
 
 
-def _beginning(files: tuple[str, ...]) -> list[Any]:
-    """The nodes and objects of a scenario before anything has happened."""
+def _without_pods(makers: Iterable[Any], objects: list[Any]) -> Counter[str]:
+    """How many there are of each kind; those with a uid have the pods that their cluster gave them."""
+    found = Counter[str]()
+    metas = [obj.metadata for obj in objects if isinstance(obj, Pod)]
+    there = {(meta.namespace, frozenset(meta.labels.items())) for meta in metas}
+    for tree in makers:
+        try:
+            maker = msgspec.convert(tree, _Maker)
+        except msgspec.ValidationError:
+            # Nothing that a cluster would take, and schedulers do not look at it.
+            continue
+        spec, namespace = maker.spec, maker.metadata.namespace or "default"
+        labels = (spec.template.metadata.labels or {}).items()
+        if maker.metadata.uid or 0 in (spec.replicas, spec.parallelism) or spec.suspend:
+            continue
+        if not any(labels and place == namespace and labels <= own for place, own in there):
+            found[maker.kind] += 1
+    return found
+
+
+def _beginning(files: tuple[str, ...]) -> tuple[list[Any], Iterable[Any]]:
+    """The nodes and objects of a scenario before anything has happened, and what pods would be made of."""
     # Imported only now: who has no scenario must not pay for a simulator.
     from kubestow.simulator.scenario.building import build
     from kubestow.simulator.scenario.reading import read as read_scenario
@@ -40,9 +101,11 @@ def _beginning(files: tuple[str, ...]) -> list[Any]:
     if "-" in files:
         raise ObjectsError(["standard input: has a Scenario, which is read from a file here: name the file"])
     known = Features.parse("GenericWorkload=true")
-    with build(read_scenario(files), controllers="none", kubelets=False, features=known) as simulation:
+    scenario = read_scenario(files)
+    makers = [one for one in scenario.objects if (one.get("apiVersion"), one.get("kind")) in _MAKERS]
+    with build(scenario, controllers="none", kubelets=False, features=known) as simulation:
         classes = [convert(PriorityClass, one) for one in simulation.objects("PriorityClass")]
-        return [*simulation.plane.current.values(), *classes]
+        return [*simulation.plane.current.values(), *classes], makers
 
 
 def _defaulted(manifest: Manifest) -> Manifest:
