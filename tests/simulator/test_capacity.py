@@ -229,7 +229,7 @@ def test_a_scenario_is_a_cluster_as_it_begins(scenario: str, tmp_path: Path) -> 
 
 def _maker(kind: str, name: str, **spec: Any) -> dict[str, Any]:
     labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    template: dict[str, Any] = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     if kind == "Job":
         template["spec"]["restartPolicy"] = "Never"
     else:
