@@ -131,6 +131,8 @@ def test_a_status_tells_no_name_where_names_are_hashed() -> None:
                                      "lastState": {"terminated": ended}}]}  # fmt: skip
     host, own = hasher.word("10.0.0.1"), hasher.word("10.1.0.1")
     assert hasher.hashed({"addresses": [{"address": "10.0.0.1"}]}) == {"addresses": [{"address": host}]}
+    assert hasher.hashed({"spec": {"providerID": "10.0.0.1"}}) == {"spec": {"providerID": host}}
+    assert hasher.hashed({"status": {"networkData": {"ips": ["10.1.0.1"]}}})["status"]["networkData"] == {"ips": [own]}
     assert hasher.hashed({"status": status})["status"] == {
         "phase": "Running",
         "hostIP": host,

@@ -14,10 +14,10 @@ _NAMES = frozenset(
     {
         *("name", "generateName", "namespace", "nodeName", "nominatedNodeName", "claimName", "volumeName", "image"),
         *("address", "hostname", "serviceAccount", "serviceAccountName", "storageClassName", "deviceClassName", "pool"),
-        *("resourceClaimName", "resourceClaimTemplateName", "volumesAttached", "attachedVolume"),
+        *("resourceClaimName", "resourceClaimTemplateName", "volumesAttached", "attachedVolume", "providerID"),
     }
 )
-_NAMES_IN_STATUS = _NAMES | {"hostIP", "podIP", "ip", "imageID"}
+_NAMES_IN_STATUS = _NAMES | {"hostIP", "podIP", "ip", "ips", "imageID"}
 """Elsewhere, an address can mean something: that of a host port is compared with 0.0.0.0."""
 _HOSTNAME = "kubernetes.io/hostname"
 _DIGITS = 10
