@@ -1,7 +1,7 @@
 // Decision: one pod. What happened, why, and what would change it.
-import { html } from "../lib/ui.js";
+import { html, useRef } from "../lib/ui.js";
 import { path, useAnswer } from "../lib/api.js";
-import { about, now, queue, when } from "../lib/data.js";
+import { about, now, queue, seconds, when } from "../lib/data.js";
 import { moment, route, setOptions } from "../lib/route.js";
 import { clock, count, duration, plural } from "../lib/format.js";
 import { Body, WouldFit } from "../parts/decision.js";
@@ -13,7 +13,7 @@ function Attempts({ attempts, shown }) {
 	if (attempts.length < 2) return null;
 	const recent = attempts.slice(-12);
 	return html`<div class="row"><span class="hint" id="attempts">Attempts</span><div class="segments" role="group" aria-labelledby="attempts">
-		${recent.map(({ id, time, outcome }) => html`<button key=${id} aria-pressed=${id === shown} title=${`${outcome}, ${clock(time)}`} onClick=${() => setOptions({ id, why: null })}>${clock(time)}</button>`)}</div></div>`;
+		${recent.map(({ id, time, outcome }) => html`<button key=${id} aria-pressed=${id === shown} title="${outcome}, ${clock(time)}" onClick=${() => setOptions({ id, why: null })}>${clock(time)}</button>`)}</div></div>`;
 }
 
 function Facts({ decision, waits }) {
@@ -32,7 +32,7 @@ function Facts({ decision, waits }) {
 		${queued?.history?.length > 0 && html`<details><summary>${plural(queued.history.length, "move")} through the queue</summary><${Moves} history=${queued.history} /></details>`}</section>`;
 }
 
-/** Changes that would help, tried in a copy of the cluster: it may take seconds. */
+/** Changes that would help, tried in a copy of the cluster; takes seconds. */
 function Help({ names, decided }) {
 	const explained = useAnswer(path("explain", ...names), { run: when().run }, decided);
 	if (explained.data) return html`<${WouldFit} changes=${explained.data.wouldFitIf || []} stuck=${explained.data.stuck} />`;
@@ -44,21 +44,23 @@ export function PodDecision() {
 	const { parts, options } = route.value;
 	const pod = parts.join("/");
 	const row = queue.value?.rows.find((waiting) => waiting.pod === pod);
-	const waits = moment() == null ? row : null;
-	const live = moment() == null && options.id == null;
-	const answer = useAnswer(path("decisions", ...parts), { id: options.id, ...when() }, live ? `${row?.attempts} ${row?.state}` : 0);
+	const waits = moment() == null && row, live = moment() == null && options.id == null;
+	// It leaves the queue sooner.
+	const last = useRef();
+	const answer = useAnswer(path("decisions", ...parts), { id: options.id, ...when() }, live ? `${row?.attempts} ${row?.state} ${last.current === "binding" && seconds.value}` : 0);
+	last.current = answer.data?.decision.binding?.state;
 	if (answer.error?.status === 404 && !answer.data) {
 		return html`<h1><${Name}>${pod}<//></h1>
-			${waits ? html`<p class="row"><${State} of=${waits.state} /> ${waits.reason}</p>` : null}
+			${waits && html`<p class="row"><${State} of=${waits.state} /> ${waits.reason}</p>`}
 			<${Empty} title="No decision about this pod" icon="decisions">${answer.error.message}. It was not tried yet, or it was decided longer ago than records reach.<//>`;
 	}
 	return html`<${Answer} of=${answer} what="Reading the decision">${({ decision, attempts, matrix, runnerUp }) => {
-		const pending = !decision.chosen && moment() == null && options.id == null;
+		const pending = !decision.chosen && live;
 		return html`
 			<div class="title"><div><h1><${Name}>${decision.pod}<//></h1>
 				<p class="row" aria-live="polite"><${Outcome} of=${decision.outcome} />
-					${decision.chosen ? html`<span>${decision.binding?.state === "bound" || !decision.binding ? "on" : "is to go to"} <${Node} name=${decision.chosen} /></span>` : null}
-					${decision.nominatedNode && !decision.chosen ? html`<span>nominated for <${Node} name=${decision.nominatedNode} /></span>` : null}</p></div>
+					${decision.chosen && html`<span>${(decision.binding?.state || "bound") === "bound" ? "on" : "is to go to"} <${Node} name=${decision.chosen} /></span>`}
+					${decision.nominatedNode && !decision.chosen && html`<span>nominated for <${Node} name=${decision.nominatedNode} /></span>`}</p></div>
 				<${Attempts} attempts=${attempts} shown=${decision.id} /></div>
 			${decision.message && html`<p class="notice bad">${decision.message}</p>`}
 			<div class="columns">
