@@ -359,7 +359,6 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
         (("web", "-f", "pod.yaml"), "name a pod, or give one with -f, not both\n"),
         (("-f", "-", "--cluster", "-"), "standard input (-) can be read only once; name a file instead\n"),
         (("web", "--cluster", "c.json", "--context", "c"), "--context is about a live cluster, --cluster about files"),
-        (("web", "--server", "localhost:10259"), "'localhost:10259' is not a secure port; write it as https://HOST"),
     ],
 )
 def test_options_that_contradict_each_other_are_errors_of_usage(arguments: tuple[str, ...], said: str) -> None:

@@ -87,8 +87,6 @@ def command(
     for option, value in (("--server", server), ("--kubeconfig", kubeconfig), ("--context", context)):
         if cluster and value:
             raise click.UsageError(f"{option} is about a live cluster, --cluster about files; give one of them")
-    if server and not server.startswith("https://"):
-        raise click.UsageError(f"--server: {server!r} is not a secure port; write it as https://HOST:10259")
     scheduler = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
     request = Request(
         pod or "", files, cluster, configuration, plugins, features, namespace, output, node, against, kubeconfig,

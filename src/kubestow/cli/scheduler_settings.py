@@ -145,11 +145,9 @@ def has_server(flags: Flags) -> bool:
     for name in _HEADERS:
         if not all(header.strip() for header in flags[name]):
             raise SettingsError(f"--{name}: a header must have a name")
-    for path in flags["authorization-always-allow-paths"]:
+    for path in flags[_OPEN]:
         if "*" in path[:-1]:
-            raise SettingsError(
-                f"--authorization-always-allow-paths: a * may stand only at the end, not as in {path!r}"
-            )
+            raise SettingsError(f"--{_OPEN}: a * may stand only at the end, not as in {path!r}")
     if flags[_UIDS] and _STANDARD_UID not in (header.lower() for header in flags[_UIDS]):
         raise SettingsError(f"--{_UIDS}: must name {_STANDARD_UID}, too, which the API server sends")
     return bool(port)
