@@ -1,7 +1,6 @@
 """Who may look, and what is shown while the scheduler is away."""
 
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,18 +13,11 @@ from apiserver.running import TOKEN, Running
 from browser.conftest import address_of
 from browser.looking import Browser, expect, go, tab
 from cli.up_running import Up
+from free_ports import free_port
 from integration.cluster import node
 from kubestow.apiserver import Options
 
 pytestmark = pytest.mark.browser
-
-
-def free_port() -> int:
-    """One that nobody listens on."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 def test_the_page_goes_on_after_a_restart(browser: Browser, tmp_path: Path) -> None:

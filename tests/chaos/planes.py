@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import yaml
 
 from chaos.nursery import Birth, Forked, nursery
-from integration.real_control_plane import RealControlPlane, free_port, token_of, until
+from free_ports import free_port
+from integration.real_control_plane import RealControlPlane, token_of, until
 
 SCHEDULERS = ("s1", "s2", "s3")
 AUDITED = """\

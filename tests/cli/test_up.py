@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from cli.up_running import COMMAND, Up
+from free_ports import free_port
 
 WORKLOAD = """
 apiVersion: apps/v1
@@ -126,11 +127,13 @@ def test_the_page_has_an_address(start: Callable[..., Up], tmp_path: Path) -> No
             return found
 
     folder = str(tmp_path / "data")
-    first = start("--nodes", "2", "--data-dir", folder)
+    port = free_port()
+    first = start("--nodes", "2", "--data-dir", folder, "--page-port", str(port))
     assert names(first) == ["node-0", "node-1"]
     assert first.stop()[0] == 0
-    second = start("--data-dir", folder, "--page-port", str(page(first)[0]))
+    second = start("--data-dir", folder, "--page-port", str(port))
     assert page(second) == page(first)
+    assert page(second)[0] == port
     assert names(second) == ["node-0", "node-1"]
 
 

@@ -8,7 +8,6 @@ plugins that count on that are off.
 import http.client
 import json
 import os
-import socket
 import ssl
 import subprocess
 import time
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from client.authority import Authority
+from free_ports import free_port
 
 PATIENCE = 90.0
 USERS = {
@@ -35,13 +35,6 @@ USERS = {
 
 def token_of(user: str) -> str:
     return f"token-{user.replace(':', '-')}"
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 def until(holds: Callable[[], Any], explain: Callable[[], str] = str, seconds: float = PATIENCE) -> Any:

@@ -1,7 +1,6 @@
 """Whatever the server does, no pod is lost, none is bound twice, and the scheduler knows the truth in the end."""
 
 import asyncio
-import dataclasses
 import logging
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from client.doubles import SkewedClock
 from client.virtualtime import run
+from free_ports import free_port
 from integration.cluster import (
     TOKEN,
     Application,
@@ -130,7 +130,7 @@ def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
     """The API server goes away and comes back: pods of before, meanwhile and after are bound."""
 
     async def main() -> None:
-        options = Options(token=TOKEN, data_dir=tmp_path, controllers=False, kubelets=False)
+        options = Options(token=TOKEN, port=free_port(), data_dir=tmp_path, controllers=False, kubelets=False)
         plane = ControlPlane(options)
         await plane.start()
         cluster = Cluster(plane)
@@ -141,7 +141,7 @@ def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
         running = asyncio.create_task(live.run())
         await eventually(cluster.all_bound)
         await plane.stop()
-        again = ControlPlane(dataclasses.replace(options, port=plane.port))
+        again = ControlPlane(options)
         await again.start()
         await cluster.add(pod("after"))
         await eventually(lambda: cluster.all_bound("before", "after"))

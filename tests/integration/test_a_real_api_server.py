@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from free_ports import free_port
 from integration.cluster import node, pod, priority_class
-from integration.real_control_plane import PATIENCE, RealControlPlane, free_port, token_of, until
+from integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
 
 pytestmark = pytest.mark.real
 

@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from apiserver.running import TOKEN, Client, Running
+from free_ports import free_port
 from integration.cluster import PODS, node, pod, priority_class
 from integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, claiming, device_class, device_slice
-from integration.test_the_process import Process, _get, _hanging_binding, free_port, until
+from integration.test_the_process import Process, _get, _hanging_binding, until
 from kubestow.apiserver import Options
 
 ROLE = Path(__file__).parents[2] / "deploy/helm/kubestow/files/rules.yaml"

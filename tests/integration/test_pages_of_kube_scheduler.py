@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from free_ports import free_port
 from integration.cluster import node, pod
-from integration.real_control_plane import RealControlPlane, free_port, token_of, until
+from integration.real_control_plane import RealControlPlane, token_of, until
 
 pytestmark = pytest.mark.real
 

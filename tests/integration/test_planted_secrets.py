@@ -18,8 +18,9 @@ import pytest
 import yaml
 
 from apiserver.running import TOKEN, Running
+from free_ports import free_port
 from integration.cluster import PODS, node, pod
-from integration.test_the_process import Process, free_port, until
+from integration.test_the_process import Process, until
 from kubestow.apiserver import Options
 
 SCHEDULERS_TOKEN = "planted-token-of-the-scheduler"

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from apiserver.running import TOKEN, Client, Running
+from free_ports import free_port
 from integration.cluster import LEASE, PODS, node, pod
 from kubestow.apiserver import Options
 
@@ -34,13 +35,6 @@ def until(holds: Callable[[], Any], process: "Process | None" = None) -> Any:
         assert time.monotonic() < end, f"waited in vain; the scheduler said:\n{said}"
         time.sleep(0.005)
     return answer
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 class Process:
