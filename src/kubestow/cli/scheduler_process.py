@@ -182,10 +182,10 @@ class _Process:
 
     async def run(self, settings: Settings, metrics: Metrics) -> int:
         """Until it is stopped or fails; returns the exit code."""
-        log.info("Starting Kubernetes Scheduler", version=BuildInfo().git_version)
         flushing = asyncio.create_task(self._flush(), name="flush logs")
         running = asyncio.create_task(self._schedule(settings, metrics), name="scheduler")
         self._stop_on_signals(running)
+        log.info("Starting Kubernetes Scheduler", version=BuildInfo().git_version)
         try:
             await running
         except asyncio.CancelledError:
