@@ -4,9 +4,14 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from apiserver.running import Client, Running
 from integration.cluster import PODS, node, pod
 from integration.test_the_process import Process, plane, start, until
+from kubestow.apiserver.rest.application import Application
+from kubestow.http.connection import Connection
+from kubestow.http.messages import Request
 from scenarios.gangs import GATES
 
 __all__ = ["plane", "start"]
@@ -50,17 +55,30 @@ def test_a_group_waits_for_room_and_says_so(plane: Running, start: Callable[...,
     assert placed["lastTransitionTime"] >= refused["lastTransitionTime"]
 
 
-def test_killed_in_the_middle_of_binding_a_group(plane: Running, start: Callable[..., Process]) -> None:
+def test_killed_in_the_middle_of_binding_a_group(
+    plane: Running, start: Callable[..., Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The next scheduler finishes what the killed one has begun."""
     client = plane.client()
     for number in range(WORKERS):
         client.create("/api/v1/nodes", node(f"n{number}", cpu="1"))
-    first = start(*FLAGS, "--kube-api-qps=5", "--kube-api-burst=1")
-    add_gang(client, "a", WORKERS)
-    until(lambda: bound(client), first)
-    first.send(signal.SIGKILL)
-    first.ended()
-    assert 0 < bound(client) < WORKERS
+    arrived: list[str] = []
+    serve = Application.__call__
+
+    def serve_the_first_half(application: Application, request: Request, connection: Connection) -> None:
+        if request.path.endswith("/binding"):
+            arrived.append(request.path)
+        if len(arrived) <= WORKERS // 2 or request.path not in arrived:
+            serve(application, request, connection)
+
+    with monkeypatch.context() as halfway:
+        halfway.setattr(Application, "__call__", serve_the_first_half)
+        first = start(*FLAGS)
+        add_gang(client, "a", WORKERS)
+        until(lambda: len(arrived) > WORKERS // 2, first)
+        first.send(signal.SIGKILL)
+        first.ended()
+    assert bound(client) == WORKERS // 2
     second = start(*FLAGS)
     until(lambda: bound(client) == WORKERS, second)
     until(lambda: [one["status"] for one in conditions(client, "a")] == ["True"], second)
