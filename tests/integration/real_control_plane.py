@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from client.authority import Authority
 from free_ports import free_port
 
-PATIENCE = 90.0
+PATIENCE = 300.0
 USERS = {
     "admin": "system:masters",
     "system:kube-scheduler": "",

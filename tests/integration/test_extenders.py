@@ -144,6 +144,7 @@ def test_a_hanging_extender_keeps_nobody_from_the_lease() -> None:
                 await eventually(lambda: bool(extender.requests))
                 await cluster.add(pod("lucky"))
                 await eventually(lambda: cluster.all_bound("lucky"))
+                await eventually(lambda: cluster.events("FailedScheduling"))
                 [event, *_] = await cluster.events("FailedScheduling")
                 assert "context deadline exceeded" in event["note"]
                 assert scheduler.live.leads

@@ -81,10 +81,11 @@ def test_each_pod_is_told_and_no_other_one_harmed(
                     return {event["regarding"]["name"]: event["note"].replace(url, URL) for event in events}
 
                 async def all_told() -> bool:
-                    return len(await notes()) == len(WORDS)
+                    conditions = [one for one in (await cluster.pods()).values() if one["status"].get("conditions")]
+                    return len(await notes()) == len(WORDS) == len(conditions) - 1
 
+                await eventually(lambda: cluster.all_bound("fine"))
                 await eventually(all_told)
-                assert await cluster.all_bound("fine")
                 pods, told = await cluster.pods(), await notes()
             for name, words in WORDS.items():
                 assert told[name].startswith(words)

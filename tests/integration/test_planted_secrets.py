@@ -20,7 +20,7 @@ import yaml
 from apiserver.running import TOKEN, Running
 from free_ports import free_port
 from integration.cluster import PODS, node, pod
-from integration.test_the_process import Process, until
+from integration.test_the_process import PATIENCE, Process, until
 from kubestow.apiserver import Options
 
 SCHEDULERS_TOKEN = "planted-token-of-the-scheduler"
@@ -70,7 +70,7 @@ def _read(port: int, path: str) -> str:
     request = urllib.request.Request(
         f"https://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {READERS_TOKEN}"}
     )
-    with urllib.request.urlopen(request, context=context, timeout=20) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, context=context, timeout=PATIENCE) as answer:  # noqa: S310
         text: str = answer.read().decode()
         return text
 
@@ -87,7 +87,11 @@ def _found(port: int, path: str) -> str:
 
 
 def _unpacked(recording: Path) -> str:
-    return gzip.decompress(recording.read_bytes()).decode()
+    """Empty while a part is being written."""
+    try:
+        return gzip.decompress(recording.read_bytes()).decode()
+    except EOFError:
+        return ""
 
 
 def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
@@ -120,7 +124,7 @@ def test_nothing_is_told(plane: Running, tmp_path: Path) -> None:
     finally:
         scheduler.close()
         recorder.send_signal(signal.SIGINT)
-        told, _ = recorder.communicate(timeout=20)
+        told, _ = recorder.communicate(timeout=PATIENCE)
     explained = subprocess.run(
         [sys.executable, "-m", "kubestow", "explain", "default/p", f"--kubeconfig={config}", "-o", "json"],
         capture_output=True,

@@ -30,12 +30,12 @@ LASTING = (
     "--leader-elect-renew-deadline=200s",
     "--leader-elect-retry-period=500ms",
 )
-_PATIENCE = 300.0
+PATIENCE = 300.0
 
 
 def until(holds: Callable[[], Any], process: "Process | None" = None) -> Any:
     """What `holds` says once it is true."""
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + PATIENCE
     while not (answer := holds()):
         said = process.said() if process is not None else ""
         assert time.monotonic() < end, f"waited in vain; the scheduler said:\n{said}"
@@ -59,7 +59,7 @@ class Process:
         self.process.send_signal(number)
 
     def ended(self) -> int:
-        return self.process.wait(_PATIENCE)
+        return self.process.wait(PATIENCE)
 
     def close(self) -> None:
         if self.process.poll() is None:

@@ -25,7 +25,7 @@ def test_one_leads_and_the_other_knows_everything() -> None:
                 async with running_scheduler(cluster, settings(elects=True), name="two") as two:
                     await eventually(cluster.all_bound)
                     await eventually(two.live.synced.is_set)
-                    assert two.live.core.cluster.pod_count == 5
+                    await eventually(lambda: two.live.core.cluster.pod_count == 5)
                     assert not two.live.leads
             assert {binding.sender for binding in cluster.bindings} == {"one"}
             _only_leaders_bound(cluster)
