@@ -6,13 +6,16 @@ import signal
 import subprocess
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from shutil import which
 
 import pytest
 
+from kubestow.http.errors import ApiError
+from kubestow.http.messages import Request, Response
 from kubestow.server.pprof import Line, Measure, Profile
+from kubestow.server.profiling import Profiling
 from server.serving import Answer, Setting, served
 
 
@@ -24,14 +27,14 @@ def burn(seconds: float) -> int:
     return count
 
 
-def _asked(path: str, *, works: bool = False, readers: int = 1) -> list[Answer]:
-    async def main() -> list[Answer]:
+def _asked(path: str, *, works: bool = False) -> Answer:
+    async def main() -> Answer:
         async with served(Setting(open_paths=("/*",))) as reader:
-            asking = [asyncio.create_task(reader.get(path)) for _ in range(readers)]
-            while works and not all(task.done() for task in asking):
+            asking = asyncio.create_task(reader.get(path))
+            while works and not asking.done():
                 burn(0.01)
                 await asyncio.sleep(0)
-            return list(await asyncio.gather(*asking))
+            return await asking
 
     return asyncio.run(main())
 
@@ -67,7 +70,7 @@ def _strings(profile: bytes) -> list[str]:
 
 def test_processor_time() -> None:
     """The function that takes it is in the profile; afterwards nothing is measured any more."""
-    (answer,) = _asked("/debug/pprof/profile?seconds=3", works=True)
+    answer = _asked("/debug/pprof/profile?seconds=3", works=True)
     assert (answer.status, answer.content_type) == (200, "application/octet-stream")
     strings = _strings(answer.raw)
     assert {"cpu", "nanoseconds", "burn", __file__} <= set(strings)
@@ -77,7 +80,7 @@ def test_processor_time() -> None:
 
 def test_memory() -> None:
     """By the line that allocated it; the tracing ends with the answer."""
-    (answer,) = _asked("/debug/pprof/heap?seconds=0.3")
+    answer = _asked("/debug/pprof/heap?seconds=0.3")
     strings = _strings(answer.raw)
     assert {"inuse_objects", "inuse_space", "bytes"} <= set(strings)
     assert any("within 0.3 s" in text for text in strings)
@@ -88,7 +91,7 @@ def test_memory_since_the_start() -> None:
     """Where tracing is on already, it stays on."""
     tracemalloc.start(4)
     try:
-        (answer,) = _asked("/debug/pprof/heap")
+        answer = _asked("/debug/pprof/heap")
         assert any("since the start" in text for text in _strings(answer.raw))
         assert tracemalloc.is_tracing()
     finally:
@@ -97,33 +100,49 @@ def test_memory_since_the_start() -> None:
 
 def test_tasks() -> None:
     """As a profile, and as text with the name of each."""
-    (answer,) = _asked("/debug/pprof/goroutine")
+    answer = _asked("/debug/pprof/goroutine")
     assert "SecureServer._refresh" in _strings(answer.raw)
-    (answer,) = _asked("/debug/pprof/goroutine?debug=1")
+    answer = _asked("/debug/pprof/goroutine?debug=1")
     assert answer.text.startswith("goroutine profile: total ")
     assert "SecureServer._refresh\t" in answer.text
     assert "thread " in answer.text
 
 
 def test_one_at_a_time() -> None:
-    """Who comes second is told."""
-    answers = _asked("/debug/pprof/profile?seconds=0.5", readers=2)
-    assert sorted(answer.status for answer in answers) == [200, 409]
+    """Who comes second is told; when the first is done, the next one may."""
+
+    async def main() -> None:
+        profiling = Profiling()
+
+        def ask() -> Awaitable[Response]:
+            answer = profiling.answer(Request("GET", b"/debug/pprof/profile?seconds=0.5", {}, b""))
+            assert not isinstance(answer, Response)
+            return answer
+
+        first = asyncio.ensure_future(ask())
+        await asyncio.sleep(0)
+        with pytest.raises(ApiError, match="being taken for somebody else") as refused:
+            ask()
+        assert refused.value.code == 409
+        await first
+        assert (await ask()).status == 200
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("seconds", ["much", "-1", "56", "nan"])
 def test_senseless_times(seconds: str) -> None:
     """The parameter is named."""
-    (answer,) = _asked(f"/debug/pprof/profile?seconds={seconds}")
+    answer = _asked(f"/debug/pprof/profile?seconds={seconds}")
     assert answer.status == 400
     assert "seconds must be" in answer.text
 
 
 def test_the_index() -> None:
     """Lists what there is; others are told so."""
-    (answer,) = _asked("/debug/pprof/")
+    answer = _asked("/debug/pprof/")
     assert all(f"/debug/pprof/{name}" in answer.text for name in ("profile", "heap", "goroutine"))
-    (answer,) = _asked("/debug/pprof/mutex")
+    answer = _asked("/debug/pprof/mutex")
     assert (answer.status, "goroutine" in answer.text) == (404, True)
 
 
