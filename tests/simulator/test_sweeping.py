@@ -196,7 +196,7 @@ def test_plugins_of_ones_own_are_swept(scenario: str, tmp_path: Path) -> None:
 
 def test_a_sweep_that_is_stopped_says_how_far_it_is(scenario: str, tmp_path: Path) -> None:
     """Ctrl-C reaches all its processes; the same command goes on."""
-    out, vary = tmp_path / "out", ("--vary", f"{COUNT}=2,3,4,5,6,7,8,9", "--seeds", "9")
+    out, vary = tmp_path / "out", ("--vary", f"{COUNT}=2,3,4,5,6,7,8,9", "--seeds", "99")
     # What the tests were started with may ignore Ctrl-C, as what runs in the background does.
     heeding = ["env", "--default-signal=INT", sys.executable, "-m", "kubestow"]
     command = [*heeding, "sweep", scenario, "--out", str(out), "--workers", "1", *vary]
@@ -204,9 +204,9 @@ def test_a_sweep_that_is_stopped_says_how_far_it_is(scenario: str, tmp_path: Pat
         while sweep.poll() is None and not _results(out):
             time.sleep(0.05)
         os.killpg(sweep.pid, signal.SIGINT)
-        _, said = sweep.communicate(timeout=120)
+        _, said = sweep.communicate(timeout=600)
     assert sweep.returncode == 130
-    told = re.fullmatch(r"Stopped: (\d+) of 72 simulations are done and kept in .*/out\. The same command .*\n", said)
+    told = re.fullmatch(r"Stopped: (\d+) of 792 simulations are done and kept in .*/out\. The same command .*\n", said)
     assert told is not None, said
     assert 0 < int(told[1]) == len((out / POINTS).read_text().strip().splitlines())
 
@@ -249,7 +249,7 @@ def test_a_dask_cluster_that_loses_a_worker(scenario: str, tmp_path: Path) -> No
                 while sweep.poll() is None and not _results(there):
                     time.sleep(0.05)
                 os.kill(first.pid, signal.SIGKILL)
-                output, _ = sweep.communicate(timeout=120)
+                output, _ = sweep.communicate(timeout=600)
     assert sweep.returncode == 0, output.decode()
     assert _sweep(scenario, here, *vary).exit_code == 0
     assert (there / "results.json").read_bytes() == (here / "results.json").read_bytes()

@@ -219,7 +219,10 @@ def sweep(
                     raise
                 pool = executor()
             except KeyboardInterrupt:
-                raise SweepStopped(f"{len(done)} of {len(wanted)} simulations are done and kept in {out}") from None
+                # It may have come between a result and its line.
+                file.flush()
+                kept = {one for one, _ in _done(out / POINTS)} & wanted.keys()
+                raise SweepStopped(f"{len(kept)} of {len(wanted)} simulations are done and kept in {out}") from None
     return [done[one] for one in wanted]
 
 
