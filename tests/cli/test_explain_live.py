@@ -18,6 +18,7 @@ from cli.explain_files import node, pod, refused, run
 from cli.test_explain_groups import gang
 from cli.up_running import Up
 from client.authority import Authority
+from integration.real_control_plane import until
 from kubestow.cli import explain_process
 
 
@@ -28,6 +29,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     started.create_pod("small")
     started.create_pod("large", "9")
     started.pods_when("Running", 1)
+    until(lambda: started.get("/api/v1/namespaces/default/pods/large")["status"].get("conditions"))
     yield started
     started.stop()
 

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 import yaml
 
 COMMAND = (sys.executable, "-m", "kubestow", "up")
+PATIENCE = 300
+"""Seconds."""
 
 
 class Up:
@@ -40,7 +42,7 @@ class Up:
     def stop(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str, str]:
         """Send a signal; returns exit code, output and errors."""
         self.process.send_signal(number)
-        out, errors = self.process.communicate(timeout=60)
+        out, errors = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out, errors
 
     @contextmanager
@@ -52,7 +54,7 @@ class Up:
         assert server.hostname is not None
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
         context = ssl.create_default_context(cadata=authority)
-        connection = http.client.HTTPSConnection(server.hostname, server.port, context=context, timeout=60)
+        connection = http.client.HTTPSConnection(server.hostname, server.port, context=context, timeout=PATIENCE)
         token = written["users"][0]["user"]["token"]
         data = None if body is None else json.dumps(body).encode()
         connection.request(method, path, data, {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
@@ -90,13 +92,13 @@ class Up:
     def pods_when(self, phase: str, count: int) -> dict[str, Any]:
         """Wait until so many pods are in a phase; returns those, by name."""
         found: dict[str, Any] = {}
-        for event in self._watch("/api/v1/pods?watch=true&timeoutSeconds=60"):
+        for event in self._watch(f"/api/v1/pods?watch=true&timeoutSeconds={PATIENCE}"):
             pod = event["object"]
             if pod["status"].get("phase") == phase:
                 found[pod["metadata"]["name"]] = pod
                 if len(found) == count:
                     return found
-        raise AssertionError(f"{len(found)} pods are {phase} after a minute")
+        raise AssertionError(f"{len(found)} pods are {phase} after {PATIENCE} s")
 
     def _watch(self, path: str) -> Iterator[Any]:
         with self._asking("GET", path) as response:
@@ -106,7 +108,7 @@ class Up:
 
 def fails(*arguments: str) -> list[str]:
     """Run a cluster that cannot start; returns what it says, line by line."""
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stdout == ""
     return done.stderr.splitlines()
