@@ -9,10 +9,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("same", deadline=None, derandomize=True, database=None, print_blob=True)
-settings.register_profile("explore", deadline=None)
+SLOW = [HealthCheck.too_slow]
+"""Machines may be."""
+settings.register_profile(
+    "same", deadline=None, derandomize=True, database=None, print_blob=True, suppress_health_check=SLOW
+)
+settings.register_profile("explore", deadline=None, suppress_health_check=SLOW)
 settings.load_profile("explore" if os.environ.get("EXPLORE") else "same")
 
 

@@ -147,7 +147,7 @@ def searched(objects: list[Any], pod: Pod) -> tuple[World, list[Found]]:
     return world, Search(world, pod).ranked()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(worlds(), pods_to_place())
 def test_every_suggestion_really_makes_it_fit(objects: list[Any], pod: Pod) -> None:
     """Made in a new world from the beginning, it opens the very nodes that are told."""
@@ -157,7 +157,7 @@ def test_every_suggestion_really_makes_it_fit(objects: list[Any], pod: Pod) -> N
         assert fitting(after(objects, one.change), one.change.pod or pod) == one.nodes, one.change.words
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(worlds(), pods_to_place())
 def test_where_a_single_change_helps_one_is_suggested(objects: list[Any], pod: Pod) -> None:
     """Exhaustive search over single changes finds nothing that was overlooked."""
@@ -166,7 +166,7 @@ def test_where_a_single_change_helps_one_is_suggested(objects: list[Any], pod: P
         assert not [change for change in single_changes(objects, pod) if opened(world, pod, change)]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(worlds(), pods_to_place())
 def test_the_world_is_as_before(objects: list[Any], pod: Pod) -> None:
     """Whatever was tried was taken back: the pod is decided as in a new world."""

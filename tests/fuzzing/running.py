@@ -12,8 +12,8 @@ from fuzzing.mutating import mutated
 from fuzzing.targets import TARGETS
 
 CORPUS = Path(__file__).parent / "corpus"
-PATIENCE = 10
-"""Seconds that one input may take, on a busy machine."""
+PATIENCE = 30
+"""Seconds of processor time that one input may take, on a slow machine."""
 ROOM = 4 << 30
 """Bytes of address space more than at the start."""
 
@@ -36,15 +36,15 @@ def _hung(*_: object) -> None:
 
 def attempt(target: str, data: bytes) -> Found | None:
     """Give a target an input; what it raises is a find."""
-    before = signal.signal(signal.SIGALRM, _hung)
-    signal.alarm(PATIENCE)
+    before = signal.signal(signal.SIGPROF, _hung)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         TARGETS[target].run(data)
     except Exception:
         return Found(target, data, traceback.format_exc())
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
     return None
 
 
