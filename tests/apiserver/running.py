@@ -12,6 +12,7 @@ from kubestow.apiserver import ControlPlane, Options
 
 T = TypeVar("T")
 TOKEN = "secret-admin-token"
+PATIENCE = 300.0
 
 
 class Client:
@@ -21,7 +22,7 @@ class Client:
         self.token = token
         self._plane = plane
         context = ssl.create_default_context(cafile=str(plane.control_plane.ca))
-        self._connection = http.client.HTTPSConnection("127.0.0.1", plane.port, context=context, timeout=30)
+        self._connection = http.client.HTTPSConnection("127.0.0.1", plane.port, context=context, timeout=PATIENCE)
 
     def close(self) -> None:
         """Closes the connection."""
@@ -117,7 +118,7 @@ class Running:
         self.control_plane = ControlPlane(options)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._ready.wait(30)
+        assert self._ready.wait(PATIENCE)
         if self.failure is not None:
             raise self.failure
 
@@ -163,7 +164,7 @@ class Running:
                 done.set()
 
         self._loop.call_soon_threadsafe(run)
-        assert done.wait(30)
+        assert done.wait(PATIENCE)
         value: T = result[0]
         return value
 
@@ -173,7 +174,7 @@ class Running:
             client.close()
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(30)
+            self._thread.join(PATIENCE)
 
 
 def pod(name: str = "a", **spec: Any) -> dict[str, Any]:

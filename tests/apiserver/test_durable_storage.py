@@ -42,7 +42,7 @@ class Process:
 
     def connect(self) -> http.client.HTTPSConnection:
         """Another connection."""
-        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._context, timeout=30)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._context, timeout=300)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """A request that must succeed."""

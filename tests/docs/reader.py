@@ -24,7 +24,7 @@ from docs.pages import ROOT, File, Typed
 
 KUBECONFIG = "kubestow.kubeconfig"
 _END = "-- end of what a command said: "
-_SECONDS = 60.0
+_SECONDS = 300.0
 _MADE_UP = r"\b[a-z]+-(?:[a-z0-9]{10}|extended-resources)-[a-z0-9]{5}\b(?:-[a-z]+-[a-z0-9]{5}\b)?"
 _VARYING = ((_MADE_UP, "*"), (r"\b(\d+m)?\d+s\b", "*"), (r"\b10\.[\d.]+", "*"), (r" +", " "))
 _NODE = (r"\bnode-\d+", "*")

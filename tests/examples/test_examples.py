@@ -184,7 +184,7 @@ def test_ask_a_service(service: str) -> None:
     plugin = plugin_of("07")
 
     async def until_both_are_decided() -> SchedulerHarness:
-        configuration = configured(plugin.name, f'{{url: "{service}"}}')
+        configuration = configured(plugin.name, f'{{url: "{service}", timeout: 300}}')
         async with SchedulerHarness(configuration, plugins=[plugin], loop=asyncio.get_running_loop()) as harness:
             harness.cluster.add(make_node("n0"))
             for name in ("good", "bad"):
@@ -193,7 +193,7 @@ def test_ask_a_service(service: str) -> None:
                 await asyncio.sleep(0.01)
         return harness
 
-    harness = asyncio.run(asyncio.wait_for(until_both_are_decided(), 30))
+    harness = asyncio.run(asyncio.wait_for(until_both_are_decided(), 300))
     assert harness.bindings == {"default/good": "n0"}
     (note,) = set(harness.events.notes("FailedScheduling"))
     assert note == f"the service at {service} says no: Forbidden"

@@ -162,7 +162,7 @@ async def serving(
     port = server.start(listen(address, 0, "--port"), tls.server if tls else None)
     served = Served(server, port, tls.client if tls else None)
     try:
-        async with asyncio.timeout(2000.0 if isinstance(asyncio.get_running_loop(), VirtualTimeLoop) else 60.0):
+        async with asyncio.timeout(2000.0 if isinstance(asyncio.get_running_loop(), VirtualTimeLoop) else 600.0):
             yield served
     finally:
         served.leave()

@@ -187,7 +187,7 @@ class RealControlPlane:
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(str(self._file("ca.crt")))
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=30)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=PATIENCE)
         headers = {"Authorization": f"Bearer {token_of('admin')}", "Content-Type": content_type}
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)

@@ -84,7 +84,7 @@ class Scheduler:
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=30)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=PATIENCE)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             response = connection.getresponse()

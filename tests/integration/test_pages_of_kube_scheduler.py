@@ -15,7 +15,7 @@ import pytest
 
 from free_ports import free_port
 from integration.cluster import node, pod
-from integration.real_control_plane import RealControlPlane, token_of, until
+from integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
 
 pytestmark = pytest.mark.real
 
@@ -33,7 +33,7 @@ class Pages:
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=context, timeout=30)
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=context, timeout=PATIENCE)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {token_of('admin')}", "Accept": accept})
             response = connection.getresponse()

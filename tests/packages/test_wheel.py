@@ -85,7 +85,7 @@ def _run(programs: Path, *arguments: str, folder: Path) -> str:
     command = [str(programs / "kubestow"), *arguments]
     environment = {"HOME": str(folder), "PATH": "/nowhere"}
     done = subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        command, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -96,7 +96,7 @@ class Reader:
         context.verify_mode = ssl.CERT_NONE
         if shown is not None:
             context.load_cert_chain(shown)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.server.port, context=context, timeout=20)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.server.port, context=context, timeout=300)
         try:
             connection.request(method, path, body or None, headers)
             response = connection.getresponse()

@@ -142,7 +142,7 @@ class Following:
 
     async def until(self, start: bytes) -> bytes:
         """The next line that starts so."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while not (line := await self.reader.readline()).startswith(start):
                 assert line, "the stream has ended"
         return line
@@ -177,7 +177,7 @@ def test_a_stream_of_decisions(recorder: Recorder, setting: Setting) -> None:
             assert json.loads(data.removeprefix(b"data: "))["outcome"] == "unschedulable"
             assert await following.until(b"id: ") == b"id: 4\n"
             following.writer.transport.abort()
-            await eventually(lambda: not recorder.listeners, 20.0)
+            await eventually(lambda: not recorder.listeners, 300.0)
 
     asyncio.run(main())
 

@@ -83,6 +83,6 @@ def test_a_stream_of_groups(recorder: Recorder, setting: Setting) -> None:
             assert await pods.until(b"id: ") == b"id: %d\n" % newest.id
             for one in (groups, pods):
                 one.writer.transport.abort()
-            await eventually(lambda: not recorder.groups.listeners and not recorder.listeners, 20.0)
+            await eventually(lambda: not recorder.groups.listeners and not recorder.listeners, 300.0)
 
     asyncio.run(main())

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from apiserver.running import TOKEN, Running
 from kubestow.apiserver import Options
 from kubestow.cli import main
+from kubestow.objects import ObjectsError
 from kubestow.simulator.recording.files import entries
 from simulator.conftest import pod
 
@@ -86,13 +87,15 @@ def _recorder(plane: Running, file: Path) -> "subprocess.Popen[bytes]":
 
 
 def _pods(file: Path) -> set[str]:
-    if not file.exists() or not file.stat().st_size:
+    """Nothing while the first part is being written."""
+    try:
+        return {one.object["metadata"]["name"] for one in entries(file) if one.object.get("kind") == "Pod"}
+    except (FileNotFoundError, ObjectsError):
         return set()
-    return {one.object["metadata"]["name"] for one in entries(file) if one.object.get("kind") == "Pod"}
 
 
 def _wait_for(pod_name: str, file: Path) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while pod_name not in _pods(file):
         assert time.monotonic() < until, f"{pod_name} was not recorded"
         time.sleep(0.1)

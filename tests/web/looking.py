@@ -82,7 +82,7 @@ class Reader:
     def read(self, path: str, method: str = "GET", body: str | None = None) -> Answer:
         """The same, where nothing else goes on meanwhile."""
         headers = {**self.headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=30)
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=300)
         try:
             connection.request(method, path, None if body is None else body.encode(), headers)
             response = connection.getresponse()

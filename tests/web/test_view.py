@@ -172,7 +172,7 @@ def test_a_recording_is_run_again_and_shown(tmp_path: Path) -> None:
         assert about["name"] == str(tmp_path / "r.gz")
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert "Running" in errors
 
