@@ -15,6 +15,15 @@ from kubestow.http.messages import Request, Response
 from kubestow.http.server import Server
 
 TEXT = b"text/plain"
+PATIENT = Limits(
+    handshake_seconds=600.0,
+    head_seconds=600.0,
+    body_seconds=600.0,
+    answer_seconds=600.0,
+    taking_seconds=600.0,
+    closing_seconds=600.0,
+)
+"""Where time is real, a machine that stands still for a while is nobody's fault."""
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -157,12 +166,13 @@ class Tls(NamedTuple):
 async def serving(
     application: Application, limits: Limits | None = None, tls: Tls | None = None, address: str = "127.0.0.1"
 ) -> AsyncIterator[Served]:
-    """A server until the end of the block, which must come; without limits given, those everybody has."""
-    server = Server(application, limits or Limits())
+    """A server until the end of the block, which must come; in virtual time with the limits that everybody has."""
+    virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
+    server = Server(application, limits or (Limits() if virtual else PATIENT))
     port = server.start(listen(address, 0, "--port"), tls.server if tls else None)
     served = Served(server, port, tls.client if tls else None)
     try:
-        async with asyncio.timeout(2000.0 if isinstance(asyncio.get_running_loop(), VirtualTimeLoop) else 600.0):
+        async with asyncio.timeout(2000.0 if virtual else 600.0):
             yield served
     finally:
         served.leave()
