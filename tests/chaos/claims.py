@@ -8,6 +8,7 @@ from typing import Any
 from chaos.planes import Api, Plane
 from chaos.world import Planes, Row, World, a_world
 from integration.device_manifests import CLAIMS, CLASSES, SLICES, claim, device_class, device_slice
+from integration.real_control_plane import PATIENCE
 
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -66,7 +67,7 @@ class _VolumeController(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
-        self.join(60)
+        self.join(PATIENCE)
         self._api.close()
 
     def run(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from chaos.planes import Api, Embedded, Plane
 from chaos.world import Planes, Row, a_world
 from integration.cluster import PODS, pod
+from integration.real_control_plane import PATIENCE
 
 _WRITERS = 4
 
@@ -32,6 +33,7 @@ def little_memory(row: Row, folder: Path, planes: Planes, times: int) -> None:
                 scheduler = world.schedule()
 
         for number in range(times):
+            keep_running()
             now = resource.RLIM_INFINITY
             room = scheduler.data_bytes() + world.chance.choice((0, 1 << 20, 4 << 20))
             resource.prlimit(scheduler.process.pid, resource.RLIMIT_DATA, (room, now))
@@ -64,7 +66,7 @@ def killed_while_writing(row: Row, folder: Path, _: Planes, times: int) -> None:
             world.plane.kill()
             row.faults["killed while writing"] += 1
             for writer in writers:
-                writer.join(60)
+                writer.join(PATIENCE)
                 acknowledged |= writer.acknowledged
             world.plane.start()
             there = {name: found["metadata"]["resourceVersion"] for name, found in world.pods().items()}

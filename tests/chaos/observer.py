@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.planes import SCHEDULERS, Api, Plane
+from integration.real_control_plane import PATIENCE
 
 KINDS = {
     "pods": "/api/v1/pods",
@@ -63,7 +64,7 @@ class Observer:
         """Looks once more at everything, and at the audit log."""
         self._stopped.set()
         for thread in self._threads:
-            thread.join(120)
+            thread.join(PATIENCE)
         for kind in KINDS:
             self._list(kind)
         self._api.close()

@@ -14,7 +14,7 @@ import yaml
 
 from chaos.nursery import Birth, Forked, nursery
 from free_ports import free_port
-from integration.real_control_plane import RealControlPlane, token_of, until
+from integration.real_control_plane import PATIENCE, RealControlPlane, token_of, until
 
 SCHEDULERS = ("s1", "s2", "s3")
 AUDITED = """\
@@ -131,7 +131,7 @@ class Api:
         self._connection: http.client.HTTPSConnection | None = None
         self._lock = threading.Lock()
 
-    def connect(self, timeout: float = 30.0) -> http.client.HTTPSConnection:
+    def connect(self, timeout: float = PATIENCE) -> http.client.HTTPSConnection:
         context = ssl.create_default_context(cafile=str(self._plane.ca))
         return http.client.HTTPSConnection("127.0.0.1", self._plane.port, context=context, timeout=timeout)
 
@@ -159,7 +159,7 @@ class Api:
             if self._connection is not None:
                 self._connection.close()
 
-    def insist(self, method: str, path: str, body: Any = None, seconds: float = 60.0) -> tuple[int, Any]:
+    def insist(self, method: str, path: str, body: Any = None, seconds: float = PATIENCE) -> tuple[int, Any]:
         """Asks again while the server is away or too busy."""
         end = time.monotonic() + seconds
         while True:

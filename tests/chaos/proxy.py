@@ -19,6 +19,7 @@ import aiohttp
 from aiohttp import web
 
 from chaos.planes import Plane
+from integration.real_control_plane import PATIENCE
 
 BEFORE, AFTER = "before", "after"
 Hook = Callable[[str, str, str], None]
@@ -60,7 +61,7 @@ class Proxy:
 
     def start(self) -> "Proxy":
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(PATIENCE)
         return self
 
     async def _open(self) -> None:
@@ -90,9 +91,9 @@ class Proxy:
             await self._session.close()
             await self._runner.cleanup()
 
-        asyncio.run_coroutine_threadsafe(shut(), self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(shut(), self._loop).result(PATIENCE)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         self._loop.close()
 
     def cut_all(self) -> int:
@@ -105,7 +106,7 @@ class Proxy:
             self._connections.clear()
             return len(transports)
 
-        count = asyncio.run_coroutine_threadsafe(cut(), self._loop).result(30)
+        count = asyncio.run_coroutine_threadsafe(cut(), self._loop).result(PATIENCE)
         self.happened["cut"] += count
         return count
 

@@ -15,6 +15,7 @@ from chaos.planes import Embedded, Scheduler
 from chaos.proxy import AFTER, BEFORE
 from chaos.world import ALONE, ELECTION, Planes, Row, World, a_world
 from integration.cluster import PODS, pod
+from integration.real_control_plane import PATIENCE
 
 Story = Callable[[Row, Path, Planes, int], None]
 """Fills the row; the number says how much of it."""
@@ -145,7 +146,7 @@ def _leader(world: World) -> str:
 
 
 def _another_leader(world: World, before: str) -> str:
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         found = _leader(world)
         if found and found != before:
@@ -179,7 +180,7 @@ def _recovered(world: World, name: str) -> None:
     scheduler.send(signal.SIGCONT)
     if name in world.proxies:
         world.proxies[name].unreachable = False
-    end = time.monotonic() + 15.0
+    end = time.monotonic() + PATIENCE
     while scheduler.runs and time.monotonic() < end:
         time.sleep(0.05)
     if scheduler.runs:

@@ -17,8 +17,9 @@ from integration.cluster import PODS, node, pod
 NODES = "/api/v1/nodes"
 EVENTS = "/api/v1/namespaces/default/events"
 TOO_BIG = "too-big"
-SETTLE = 90.0
-"""Within this many seconds after the last fault every pod is bound, or waits with a true reason."""
+SETTLE = 240.0
+"""Within this many seconds after the last fault every pod is bound, or waits with a true reason; a pod that was
+forgotten is tried again after 300."""
 ELECTION = (
     "--leader-elect-lease-duration=3s",
     "--leader-elect-renew-deadline=2s",
