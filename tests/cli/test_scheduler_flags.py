@@ -223,7 +223,15 @@ def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], 
             "--ui: the page is served at the secure port; --secure-port must not be 0",
         ),
         (
-            ("--decision-log-max-size=-1", "--master=http://127.0.0.1:1"),
+            ("--decision-log-nodes", "--master=http://127.0.0.1:1"),
+            "--decision-log-nodes: has no effect without --decision-log, which names the file to write",
+        ),
+        (
+            ("--decision-log-max-backups=2", "--master=http://127.0.0.1:1"),
+            "--decision-log-max-backups: has no effect without --decision-log, which names the file to write",
+        ),
+        (
+            ("--decision-log=-", "--decision-log-max-size=-1", "--master=http://127.0.0.1:1"),
             "--decision-log-max-size: must not be negative",
         ),
     ],

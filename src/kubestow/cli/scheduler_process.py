@@ -112,6 +112,9 @@ def _decision_options(flags: Flags) -> DecisionOptions:
     for name in ("decision-log", "annotate-decisions", "ui"):
         if flags[name] and not room:
             raise SettingsError(f"--{name}: needs records; --decision-records-bytes must not be 0")
+    for name in sorted(flags.given):
+        if name.startswith("decision-log-") and not path:
+            raise SettingsError(f"--{name}: has no effect without --decision-log, which names the file to write")
     for name in ("decision-records-bytes", "decision-log-max-size", "decision-log-max-backups"):
         if flags[name] < 0:
             raise SettingsError(f"--{name}: must not be negative")
