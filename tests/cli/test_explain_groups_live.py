@@ -93,7 +93,7 @@ def test_a_group_that_was_not_tried_yet(up: Up) -> None:
     """The scheduler knows nothing of it, so it is tried here."""
     told = explain(up, "podgroup/late")
     assert (told["source"], told["message"]) == ("dry run", "the gang waits for 2 more pods to be created")
-    assert "knows nothing about it" in told["notes"][0]
+    assert "has no record of it: nothing is known about a pod group default/late" in told["notes"][0]
 
 
 def test_against_a_rack_it_is_a_dry_run(up: Up) -> None:

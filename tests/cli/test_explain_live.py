@@ -217,6 +217,17 @@ def test_a_record_is_told_to_those_who_may_not_see_nodes(forbidding: str, monkey
     assert refused(*asked, "--against", "a") == ["Error: nodes cannot be listed: cannot list /api/v1/nodes"]
 
 
+def test_a_scheduler_without_a_record_says_why(forbidding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its own words, whether or not it was asked for; then it is a dry run."""
+    objects = {"/api/v1/namespaces/shop/pods/web": pod("web", namespace="shop"), "/api/v1/nodes": [node("a")]}
+    monkeypatch.setattr(_Forbidding, "objects", objects)
+    monkeypatch.setattr(_Forbidding, "lacks", "/debug/decisions/")
+    url = json.loads(Path(forbidding).read_text())["clusters"][0]["cluster"]["server"]
+    said = f"the scheduler at {url} has no record of it: cannot list /debug/decisions/shop/web; this is a dry run."
+    for more in ((), ("--server", url)):
+        assert said in " ".join(run("web", "--kubeconfig", forbidding, *more).output.split())
+
+
 def test_what_the_server_lacks_is_said(forbidding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pod that needs it is told that, and not that a claim is missing."""
     monkeypatch.setattr(_Forbidding, "objects", {"/api/v1/nodes": [node("a")]})

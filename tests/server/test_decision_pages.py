@@ -9,7 +9,8 @@ import pytest
 
 from integration.cluster import eventually
 from kubestow.decisions.recorder import Recorder
-from kubestow.server.decision_pages import MOST_FOLLOWERS, PATH, DecisionPages
+from kubestow.server.decision_pages import MOST_FOLLOWERS, DecisionPages
+from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from server.serving import Reader, Reviews, Setting, served
 
@@ -115,6 +116,14 @@ def test_wrong_questions_are_refused(setting: Setting) -> None:
     assert [status for status, _ in answers] == [400] * len(WRONG)
     for (_, body), words in zip(answers, WRONG.values(), strict=True):
         assert words in body["message"]
+
+
+def test_records_that_are_off() -> None:
+    """What was asked for is not there, and the answer says which flag changes that."""
+    off = Setting(open_paths=("/*",))
+    for status, body in ask(off, PATH, f"{PATH}/default/big", f"{PATH}/podgroups/default/train"):
+        assert (status, body["reason"]) == (404, "NotFound")
+        assert body["message"].startswith("records of decisions are off; --decision-records-bytes ")
 
 
 def test_who_may_read(recorder: Recorder) -> None:

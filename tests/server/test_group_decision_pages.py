@@ -7,7 +7,8 @@ import pytest
 
 from integration.cluster import eventually
 from kubestow.decisions.recorder import Recorder
-from kubestow.server.decision_pages import GROUPS, PATH, DecisionPages
+from kubestow.server.decision_pages import GROUPS, DecisionPages
+from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node
 from scenarios.gangs import add_gang, features
 from server.serving import Setting, served

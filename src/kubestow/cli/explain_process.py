@@ -41,7 +41,7 @@ from kubestow.explaining.reading import (
 )
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
-from kubestow.model.failures import CallError
+from kubestow.model.failures import CallError, NotFoundError
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key, group_name
 from kubestow.objects import Manifest, ObjectsError
@@ -353,6 +353,8 @@ async def _record(
         return None, ("no scheduler was asked (--server says where it is); this is a dry run.",)
     try:
         decision = await ask(access, address)
+    except NotFoundError as error:
+        return None, (f"the scheduler at {address.url} has no record of it: {error}; this is a dry run.",)
     except CallError as error:
         if request.server.url:
             raise ExplainError(f"the scheduler at {address.url} does not say: {_told(error)}") from None

@@ -115,17 +115,15 @@ class SchedulerAddress(NamedTuple):
 
 
 async def recorded(access: Access, scheduler: SchedulerAddress, pod: Pod) -> Decision | None:
-    """The last decision that a scheduler has recorded about a pod; raises CallError if it does not answer."""
+    """The last decision that a scheduler has recorded about a pod; raises CallError if it has none, with its reason."""
     found = await _recorded(access, scheduler, _path_of(pod.metadata), DecisionList)
-    items = [] if found is None else found.items
-    return next((item for item in items if item.uid in ("", pod.metadata.uid)), None)
+    return next((item for item in found.items if item.uid in ("", pod.metadata.uid)), None)
 
 
 async def recorded_group(access: Access, scheduler: SchedulerAddress, group: PodGroup) -> GroupDecision | None:
     """The same about a pod group."""
     found = await _recorded(access, scheduler, f"podgroups/{_path_of(group.metadata)}", GroupDecisionList)
-    items = [] if found is None else found.items
-    return next((item for item in items if item.uid in ("", group.metadata.uid)), None)
+    return next((item for item in found.items if item.uid in ("", group.metadata.uid)), None)
 
 
 def _path_of(meta: ObjectMeta) -> str:
@@ -147,14 +145,12 @@ def pages_of(access: Access, scheduler: SchedulerAddress) -> Access:
     return replace(access, server=url, server_field="--server", tls=replace(tls, server_name=""), proxy_url="")
 
 
-async def _recorded(access: Access, scheduler: SchedulerAddress, path: str, kind: type[Answer]) -> Answer | None:
+async def _recorded(access: Access, scheduler: SchedulerAddress, path: str, kind: type[Answer]) -> Answer:
     channel = open_channel(pages_of(access, scheduler), most_requests=1, clock=WallClock())
     try:
         client = ApiClient(channel, user_agent=user_agent("explain"), seconds=_SECONDS)
         answer = await client.request("GET", f"/debug/decisions/{path}?limit=1")
         return msgspec.json.decode(answer.body, type=kind)
-    except NotFoundError:
-        return None
     except msgspec.DecodeError as error:
         raise ExplainError(f"{scheduler.url}: the answer is not a list of decisions: {error}") from None
     finally:

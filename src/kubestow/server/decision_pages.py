@@ -14,10 +14,9 @@ from kubestow.decisions.telling import tell
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError, bad_request
 from kubestow.http.messages import Request, Response, chunk
-from kubestow.server.pages import Stream
+from kubestow.server.pages import DECISIONS, Stream
 from kubestow.server.serving import SAFE
 
-PATH = "/debug/decisions"
 GROUPS = "podgroups"
 MOST_FOLLOWERS = 16
 _EVENTS = b"text/event-stream"
@@ -38,7 +37,7 @@ class DecisionPages:
 
     def answer(self, request: Request) -> Response | Stream:
         """The list, or the decisions about one pod or group, or a stream; raises ApiError."""
-        parts = [part for part in request.path.removeprefix(PATH).split("/") if part]
+        parts = [part for part in request.path.removeprefix(DECISIONS).split("/") if part]
         parameters = dict(request.query)
         watch = parameters.pop("watch", "false")
         try:
@@ -57,7 +56,7 @@ class DecisionPages:
                 return self._groups.follow(groups.matches)
             return _found(read_groups(self._recorder.groups, groups), "a pod group", parts[1:])
         if len(parts) not in (0, 2):
-            known = f"{PATH}/NAMESPACE/POD or {PATH}/{GROUPS}/NAMESPACE/NAME"
+            known = f"{DECISIONS}/NAMESPACE/POD or {DECISIONS}/{GROUPS}/NAMESPACE/NAME"
             raise ApiError(404, "NotFound", f"there is no page {path}; it is {known}")
         pods = parse_query(parameters, nodes=bool(parts))
         if parts:

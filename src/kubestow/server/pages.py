@@ -25,6 +25,7 @@ from kubestow.server.resource_metrics import ResourceMetrics
 
 Stream = Callable[[Connection], None]
 """An answer that goes on; is told where to."""
+DECISIONS = "/debug/decisions"
 PROFILING = "/debug/pprof"
 Answer = Response | Stream | Awaitable[Response]
 Page = Callable[[Request], Answer]
@@ -60,7 +61,7 @@ class Pages:
         self._now = now
         self._started = now()
         resources = ResourceMetrics(subject.pods, subject.leads)
-        self._below_paths: dict[str, Page] = dict(subject.below)
+        self._below_paths: dict[str, Page] = {DECISIONS: _no_decisions, **subject.below}
         self._pages: dict[str, Page] = {
             "/configz": lambda _: Response(200, self._configz()),
             "/metrics": lambda request: _metrics(subject.metrics, request),
@@ -139,6 +140,12 @@ class Pages:
             raise ApiError(400, "BadRequest", f"the body must be a number such as 4, not {text[:20]!r}")
         self._subject.set_verbosity(int(text))
         return Response(200, f"successfully set the verbosity of logs to {text}".encode(), content_type=TEXT)
+
+
+def _no_decisions(_: Request) -> Response:
+    raise ApiError(
+        404, "NotFound", "records of decisions are off; --decision-records-bytes of kubestow scheduler turns them on"
+    )
 
 
 def _version() -> bytes:

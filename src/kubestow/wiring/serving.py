@@ -18,7 +18,7 @@ from kubestow.server.authorities import find_authorities
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check, lease_check, sync_check
 from kubestow.server.options import ServingOptions
-from kubestow.server.pages import Answer, Page, Pages, Subject
+from kubestow.server.pages import DECISIONS, Answer, Page, Pages, Subject
 from kubestow.server.serving import SecureServer
 from kubestow.server.tls import ServerContexts
 from kubestow.wiring.clients import user_agent
@@ -32,9 +32,9 @@ log = get_logger(__name__)
 
 def _decision_pages(recorder: "Recorder") -> dict[str, Page]:
     # Imported only now: where nothing is kept, nothing is loaded.
-    from kubestow.server.decision_pages import PATH, DecisionPages
+    from kubestow.server.decision_pages import DecisionPages
 
-    return {PATH: DecisionPages(recorder).answer}
+    return {DECISIONS: DecisionPages(recorder).answer}
 
 
 class More(Protocol):
