@@ -9,7 +9,13 @@ from kubestow.decisions.telling import tell
 from kubestow.framework.results import Rejection
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
-PLUGINS = Plugins(["NodeAffinity", "NodeResourcesFit"], ["TaintToleration", "NodeAffinity", "NodeResourcesFit"])
+PLUGINS = Plugins(
+    ["NodeAffinity", "NodeResourcesFit"],
+    ["TaintToleration", "NodeAffinity", "NodeResourcesFit"],
+    ["NodeResourcesFit"],
+    ["VolumeBinding", "DynamicResources"],
+    ["Quota", "Gang"],
+)
 SCORES = {"NodeResourcesFit": 40, "TaintToleration": 300}
 
 
@@ -39,8 +45,7 @@ def test_a_decision_of_the_scheduler() -> None:
         world.cluster.add(make_pod("p", cpu="1", memory="1Gi"))
         world.run_until_idle()
         assert world.decisions is not None
-        profile = world.core.profiles["default-scheduler"]
-        plugins = Plugins([hook.name for hook in profile.pre_filter], profile.filter_names)
+        plugins = Plugins.of(world.core.profiles["default-scheduler"])
         found = annotations(tell(next(iter(world.decisions)), world.decisions), plugins)
     assert found[PREFIX + "selected-node"] == "large"
     assert read(found, "bind-result") == {"DefaultBinder": "success"}
@@ -52,7 +57,22 @@ def test_a_decision_of_the_scheduler() -> None:
     raw, final = read(found, "score-result"), read(found, "finalscore-result")
     assert set(raw) == set(final) == {"small", "large"}
     assert (raw["large"]["TaintToleration"], final["large"]["TaintToleration"]) == ("0", "300")
+    scoring = ("TaintToleration", "NodeResourcesFit", "NodeResourcesBalancedAllocation")
+    assert read(found, "prescore-result") == dict.fromkeys(scoring, "success")
+    assert PREFIX + "reserve-result" not in found
     assert CUT not in found
+
+
+def test_reserve_and_permit() -> None:
+    """Of a pod that was given a node: who reserved something for it, who let it pass, and who had it wait how long."""
+    skipped = schema.PreFilter(skipped=("VolumeBinding",))
+    binding = schema.Binding("bound", permits={"Gang": 90.0})
+    found = annotations(decision({}, preFilter=skipped, binding=binding), PLUGINS)
+    assert read(found, "reserve-result") == {"DynamicResources": "success"}
+    assert read(found, "permit-result") == {"Quota": "success", "Gang": "wait"}
+    assert read(found, "permit-result-timeout") == {"Quota": "0s", "Gang": "1m30s"}
+    none = annotations(decision({}, preFilter=skipped), PLUGINS)
+    assert not any(name in key for name in ("reserve", "permit") for key in none)
 
 
 def test_preemption_and_pre_filter() -> None:

@@ -280,10 +280,10 @@ def test_waiting_for_permission() -> None:
         (waiting,) = decisions(world, "p")
         world.run_for(60.0)
         failed, *_ = decisions(world, "p")
-    assert waiting.binding == schema.Binding("waiting", (), ("Permits",))
+    assert waiting.binding == schema.Binding("waiting", (), ("Permits",), permits={"Permits": 60.0})
     assert (waiting.outcome, failed.outcome, failed.chosen) == ("scheduled", "unschedulable", "n")
     assert failed.binding is not None
-    assert failed.binding.state == "failed"
+    assert (failed.binding.state, failed.binding.waitsFor) == ("failed", ())
     (step,) = failed.binding.steps
     assert (step.step, step.plugin, step.seconds) == ("WaitOnPermit", "Permits", 60.0)
     assert "rejected due to timeout after waiting 1m0s at plugin Permits" in step.error

@@ -5,11 +5,13 @@ were refused last, which are the nearest to fitting; an annotation of our own sa
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
+from kubestow.config.durations import Duration
 from kubestow.decisions import schema
+from kubestow.framework.profile import Profile
 
 PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
 CUT = "kubestow.io/decision-cut"
@@ -18,6 +20,7 @@ _SPARE_BYTES = 2 * 1024
 _BY_NODE = ("filter-result", "score-result", "finalscore-result")
 _PASSED = "passed"
 _SUCCESS = "success"
+_WAIT = "wait"
 _VICTIM = "preemption victim"
 
 
@@ -26,6 +29,13 @@ class Plugins(NamedTuple):
 
     pre_filter: Sequence[str]
     filter: Sequence[str]
+    pre_score: Sequence[str]
+    reserve: Sequence[str]
+    permit: Sequence[str]
+
+    @classmethod
+    def of(cls, profile: Profile) -> Self:
+        return cls(*([hook.name for hook in getattr(profile, point)] for point in cls._fields))
 
 
 def annotations(decision: schema.Decision, plugins: Plugins, room: int = MOST_BYTES) -> dict[str, str]:
@@ -64,6 +74,9 @@ def _results(decision: schema.Decision, plugins: Plugins) -> dict[str, object]:
     for step in () if binding is None else binding.steps:
         if step.plugin and step.step in steps:
             steps[step.step][step.plugin] = step.error or _SUCCESS
+    # Who refused at Reserve or Permit is not recorded: nothing is said of them unless all agreed.
+    placed = binding is not None
+    permits = {} if binding is None else binding.permits
     return {
         "prefilter-result-status": status,
         "prefilter-result": {plugin: list(pre.narrowedTo or ()) for plugin in pre.narrowedBy},
@@ -72,6 +85,12 @@ def _results(decision: schema.Decision, plugins: Plugins) -> dict[str, object]:
             if preemption is not None and preemption.victims
             else {}
         ),
+        "prescore-result": {name: _SUCCESS for name in plugins.pre_score if name in decision.weights},
+        "reserve-result": {name: _SUCCESS for name in plugins.reserve if placed and name not in pre.skipped},
+        "permit-result": {name: _WAIT if name in permits else _SUCCESS for name in plugins.permit if placed},
+        "permit-result-timeout": {
+            name: str(Duration(permits.get(name, 0) * 10**9)) for name in plugins.permit if placed
+        },
         "prebind-result": steps["PreBind"],
         "bind-result": steps["Bind"],
     }

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, Protocol
@@ -105,8 +105,8 @@ class Record(Struct, gc=False):
     evaluated: int = 0
     feasible: int = 0
     binding: Binding | None = None
-    waits: Sequence[str] = ()
-    """The plugins whose permission was missing."""
+    waits: Mapping[str, float] | None = None
+    """The plugins whose permission was missing, and for how many seconds at most they let it wait."""
     node_count: int = 0
     names: Names | None = None
     """None: what is about nodes had to go."""

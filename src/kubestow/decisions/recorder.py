@@ -229,7 +229,7 @@ class Recorder:
                     evaluated,
                     evaluated,
                     placed.binding,
-                    tuple(placed.waits) if placed.waits else (),
+                    placed.waits or None,
                     node_count,
                     names,
                     skipped,
@@ -271,7 +271,7 @@ class Recorder:
         )
         if isinstance(outcome, Placed):
             record.node, record.evaluated, record.feasible = outcome.node, outcome.evaluated, outcome.feasible
-            record.binding, record.waits = outcome.binding, tuple(outcome.waits)
+            record.binding, record.waits = outcome.binding, outcome.waits or None
         else:
             self._note_failure(record, outcome)
         return record

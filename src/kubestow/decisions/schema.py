@@ -165,6 +165,8 @@ class Binding(Struct, frozen=True, omit_defaults=True):
     waitsFor: tuple[str, ...] = ()
     """The plugins whose permission is missing."""
     error: str = ""
+    permits: dict[str, float] = {}
+    """The plugins that had it wait, with the seconds after which they refuse."""
 
 
 class Placement(Struct, frozen=True):

@@ -12,7 +12,7 @@ from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.ranking import NOT_STARTED
 from kubestow.cycle.trace import Trace
 from kubestow.decisions import schema
-from kubestow.decisions.record import FAILED, Record
+from kubestow.decisions.record import FAILED, WAITING, Record
 from kubestow.decisions.recorder import Recorder
 from kubestow.framework.results import PostFilterResult, Rejection, Weighed
 from kubestow.model.timestamps import format_micro_time, format_time
@@ -299,4 +299,6 @@ def _binding(record: Record, offset: float) -> schema.Binding | None:
     ]
     if steps:
         steps[-1] = replace(steps[-1], error=error)
-    return schema.Binding(binding.state, tuple(steps), tuple(record.waits), error)
+    permits = dict(record.waits or {})
+    waits_for = tuple(permits) if binding.state == WAITING else ()
+    return schema.Binding(binding.state, tuple(steps), waits_for, error, permits)

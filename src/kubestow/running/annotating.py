@@ -76,8 +76,7 @@ class Annotator:
     def _changes(self, record: Record, profile: Profile, present: Mapping[str, str]) -> dict[str, str | None]:
         ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT}
         others = sum(len(key) + len(value.encode()) for key, value in present.items() if key not in ours)
-        plugins = Plugins([hook.name for hook in profile.pre_filter], profile.filter_names)
-        wanted = annotations(tell(record, self._recorder), plugins, MOST_BYTES - others)
+        wanted = annotations(tell(record, self._recorder), Plugins.of(profile), MOST_BYTES - others)
         changes: dict[str, str | None] = {key: None for key in ours if key not in wanted}
         changes |= {key: value for key, value in wanted.items() if ours.get(key) != value}
         return changes
