@@ -27,6 +27,7 @@ Some numbers have another meaning in a scheduler that is no Go program:
 - `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` tell how often, and
   how fast, what was found for one pod served the next pod that is the same to the scheduler.
 - `kubernetes_build_info` has the interpreter's version as `go_version`.
+- `cardinality_enforcement_unexpected_categorizations_total` counts a label value of a gauge once, not at each change.
 - `rest_client_transport_cert_rotation_gc_calls_total` stays 0, and there are no `go_...` metrics.
 
 At `/metrics/slis` are the results of health checks: `kubernetes_healthcheck` (gauge: 1 if it passed last; labels

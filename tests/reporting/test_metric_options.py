@@ -42,6 +42,26 @@ def test_label_values_that_are_not_allowed() -> None:
     assert 'scheduling_attempt_duration_seconds_count{profile="c",result="error"} 1\n' in text
 
 
+def test_label_values_of_gauges() -> None:
+    """Each counts once and for good, for each label; numbers of counters count wherever they are read."""
+    allowed = {
+        "scheduler_unschedulable_pods,plugin": "A",
+        "scheduler_unschedulable_pods,profile": "a",
+        "scheduler_cache_size,type": "nodes",
+        "scheduler_plugin_evaluation_total,plugin": "A",
+    }
+    metrics = Metrics(options=metric_options(allowed=allowed))
+    waiting: dict[tuple[str, ...], float] = {("A", "a"): 1, ("B", "a"): 2, ("B", "b"): 3}
+    metrics.scheduler.unschedulable_pods.watch(lambda: waiting)
+    metrics.scheduler.cache_size.track(lambda: 5, "pods")
+    metrics.scheduler.plugin_evaluations.watch(lambda: {("Filter", "B", "a"): 10})
+    for _ in range(2):
+        text = metrics.render()[0].decode()
+        assert "\ncardinality_enforcement_unexpected_categorizations_total 14\n" in text
+        waiting.clear()
+    assert 'scheduler_cache_size{type="unexpected"} 5\n' in text
+
+
 def test_allowed_values_from_a_manifest(tmp_path: Path) -> None:
     """A file says the same as the flag; an empty one allows everything."""
     manifest = tmp_path / "allowed.yaml"

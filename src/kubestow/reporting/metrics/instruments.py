@@ -6,7 +6,7 @@ number appended to a list, which is counted now and then: 0.2 microseconds, labe
 their values given, in alphabetical order, the order in which they are written.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -69,9 +69,13 @@ class Family:
             for label, value in zip(self.labels, key, strict=True)
         )
 
+    def replaced(self, key: Key) -> int:
+        """How many of the label values may not be shown."""
+        return sum(value != shown for value, shown in zip(key, self.shown(key), strict=True))
+
     def unexpected(self) -> float:
         """How often a label value was not allowed."""
-        return 0
+        raise NotImplementedError
 
 
 class Numbers(Family):
@@ -89,11 +93,14 @@ class Numbers(Family):
     def read(self) -> dict[Key, float]:
         """The numbers, by label values."""
         merged: dict[Key, float] = {}
-        for values in (self._values, *(source() for source in self._sources)):
-            for key, value in values.items():
-                shown = self.shown(key)
-                merged[shown] = merged.get(shown, 0) + value
+        for key, value in self._numbers():
+            shown = self.shown(key)
+            merged[shown] = merged.get(shown, 0) + value
         return merged
+
+    def _numbers(self) -> Iterator[tuple[Key, float]]:
+        for values in (self._values, *(source() for source in self._sources)):
+            yield from values.items()
 
 
 class Counter(Numbers):
@@ -111,7 +118,7 @@ class Counter(Numbers):
         self._values[key] = self._values.get(key, 0) + count
 
     def unexpected(self) -> float:
-        return sum(value for key, value in self._values.items() if self.shown(key) != key)
+        return sum(value * self.replaced(key) for key, value in self._numbers()) if self.allowed else 0
 
 
 class Gauge(Numbers):
@@ -122,6 +129,8 @@ class Gauge(Numbers):
     def __init__(self, name: str, level: str, text: str, labels: str = "") -> None:
         super().__init__(name, level, text, labels)
         self._tracked: dict[Key, Callable[[], float]] = {}
+        self._replaced: set[Key] = set()
+        """Label values that were ever there and may not be shown."""
         self.watch(lambda: {key: read() for key, read in self._tracked.items()})
 
     def set(self, value: float, *key: str) -> None:
@@ -131,6 +140,12 @@ class Gauge(Numbers):
         """From now on the number is read from here."""
         self._values.pop(key, None)
         self._tracked[key] = read
+
+    def unexpected(self) -> float:
+        # Once each: nobody counts how often a number changes that is read where it is.
+        if self.allowed:
+            self._replaced.update(key for key, _ in self._numbers() if self.shown(key) != key)
+        return sum(map(self.replaced, self._replaced))
 
 
 _MOST_RECENT = 256
@@ -203,6 +218,6 @@ class Histogram(Family):
         return merged
 
     def unexpected(self) -> float:
-        return sum(
-            int(found.count().counts.sum()) for key, found in self._observations.items() if self.shown(key) != key
-        )
+        if not self.allowed:
+            return 0
+        return sum(int(found.count().counts.sum()) * self.replaced(key) for key, found in self._observations.items())
