@@ -199,7 +199,10 @@ def test_a_reload_is_told(start: Callable[..., Up], tmp_path: Path) -> None:
     up = start("--config", str(path), "--nodes", "1")
     path.write_text(f"{text}percentageOfNodesToScore: 50\n")
     assert up.process.stderr is not None
-    assert '"Configuration reloaded" changed=[]' in up.process.stderr.readline()
+    assert (
+        '"Configuration reloaded" changed=[] fields=["percentageOfNodesToScore: 0 -> 50"]'
+        in up.process.stderr.readline()
+    )
 
 
 def test_nodes_have_the_devices_asked_for(start: Callable[..., Up], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubestow.framework.profile import Profile
+from kubestow.reporting.log_messages import Message
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.reloads import MINE, Reloadable, plugin
 
@@ -176,6 +177,23 @@ def test_other_backoffs_and_percentage(reloadable: Reloadable) -> None:
     assert reloadable.reload(configuration="percentageOfNodesToScore: 100\n" + MINE)
     harness.run_for(3.0)
     assert cluster.node_of("large") == "v1-large"
+
+
+def test_what_changed_is_told_field_by_field(reloadable: Reloadable, caplog: pytest.LogCaptureFixture) -> None:
+    """In the log; where no profile has changed, in the event, too."""
+    caplog.set_level("INFO", "kubestow")
+    assert reloadable.reload(configuration="podMaxBackoffSeconds: 20\n" + MINE)
+    assert reloadable.reload(configuration="podMaxBackoffSeconds: 20\n" + MINE.replace("Mine", "Mine, weight: 3"))
+    assert reloadable.reload()
+    messages: list[Message] = [record.msg for record in caplog.records if isinstance(record.msg, Message)]
+    fields = [message.values["fields"] for message in messages if message.text == "Configuration reloaded"]
+    weight = "profiles[default-scheduler].plugins.multiPoint.enabled[Mine].weight: 0 -> 3"
+    assert fields == [["podMaxBackoffSeconds: 10 -> 20"], [weight], []]
+    assert [event.note.partition("; ")[2] for event in reloadable.events] == [
+        "changed: podMaxBackoffSeconds: 10 -> 20",
+        "changed: profile default-scheduler",
+        "nothing has changed",
+    ]
 
 
 # What is refused

@@ -64,12 +64,12 @@ _TYPED_ARGS = tuple(ARGS_OF_PLUGIN.values())
 
 def dump(configuration: SchedulerConfiguration) -> str:
     """The configuration as YAML text."""
-    return yaml_text({"apiVersion": API_VERSION, "kind": KIND, **_tree(configuration)})
+    return yaml_text({"apiVersion": API_VERSION, "kind": KIND, **tree_of(configuration)})
 
 
 def dump_briefly(configuration: SchedulerConfiguration, default: SchedulerConfiguration, features: Features) -> str:
     """The same for people to read: in the usual order, without what is the default anyway."""
-    tree, common = _tree(configuration), _tree(default)
+    tree, common = tree_of(configuration), tree_of(default)
     tree = {name: value for name, value in tree.items() if name not in common or value != common[name]}
     if "profiles" in tree:
         tree["profiles"] = [_brief(profile, features) for profile in configuration.profiles]
@@ -77,7 +77,7 @@ def dump_briefly(configuration: SchedulerConfiguration, default: SchedulerConfig
 
 
 def _brief(profile: Profile, features: Features) -> dict[str, Any]:
-    tree = {name: value for name, value in _tree(profile).items() if name not in ("plugins", "pluginConfig")}
+    tree = {name: value for name, value in tree_of(profile).items() if name not in ("plugins", "pluginConfig")}
     points: dict[str, Any] = {}
     for point in Plugins.__struct_fields__:
         kinds = {"enabled": profile.plugins.at(point).enabled, "disabled": profile.plugins.at(point).disabled}
@@ -91,7 +91,7 @@ def _brief(profile: Profile, features: Features) -> dict[str, Any]:
     for entry in profile.pluginConfig:
         kind = ARGS_OF_PLUGIN.get(entry.name)
         if kind is None or entry.args != complete_args(kind(), features):
-            given = {name: value for name, value in _tree(entry.args).items() if name not in ("apiVersion", "kind")}
+            given = {name: value for name, value in tree_of(entry.args).items() if name not in ("apiVersion", "kind")}
             args.append({"name": entry.name, "args": given})
     return tree | {"plugins": points} | ({"pluginConfig": args} if args else {})
 
@@ -101,17 +101,18 @@ def yaml_text(tree: Any, *, sort_keys: bool = True) -> str:
     return str(yaml.dump(tree, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=sort_keys))
 
 
-def _tree(value: Any) -> Any:
+def tree_of(value: Any) -> Any:
+    """A configuration, or a part of it, as dicts, lists and scalars, as it is written."""
     if isinstance(value, msgspec.Struct):
         always = _ALWAYS_WRITTEN.get(type(value), frozenset())
         pairs = ((name, getattr(value, name)) for name in value.__struct_fields__)
-        fields = {name: _tree(field) for name, field in pairs if field or name in always}
+        fields = {name: tree_of(field) for name, field in pairs if field or name in always}
         kind = {"apiVersion": API_VERSION, "kind": type(value).__name__} if isinstance(value, _TYPED_ARGS) else {}
         return kind | fields
     if isinstance(value, Duration):
         return str(value)
     if isinstance(value, tuple):
-        return [_tree(item) for item in value]
+        return [tree_of(item) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, float) and value.is_integer():

@@ -11,7 +11,7 @@ most of them, the profiles that were proven last come back.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kubestow.cluster.gate import Gate
 from kubestow.cluster.state import Cluster
 from kubestow.config import SchedulerConfiguration, configuration
+from kubestow.config.differences import differences
 from kubestow.config.expansion import enabled_names
 from kubestow.cycle.outcome import Failed
 from kubestow.cycle.scheduling import SchedulingCycles
@@ -137,6 +138,7 @@ class Reloader:
             try:
                 async with asyncio.timeout(LOADING_SECONDS):
                     setup = await self._load()
+                before = self._current.setup.configuration
                 changed = await self._between_cycles(self._take, setup)
             except Exception as error:
                 late = f"loading takes longer than {LOADING_SECONDS:g} seconds"
@@ -145,8 +147,9 @@ class Reloader:
                 self._went_wrong("failure", "ReloadFailed", words)
                 forget_modules((self._current.setup.plugins, self._proven.setup.plugins))
                 return False
-        words = f"changed: {', '.join(changed)}" if changed else "no profile has changed"
-        log.info("Configuration reloaded", changed=changed)
+        fields = list(map(str, differences(before, setup.configuration)))
+        words = f"changed: {', '.join(changed or fields)}" if changed or fields else "nothing has changed"
+        log.info("Configuration reloaded", changed=changed, fields=fields)
         for loaded in setup.plugins.loaded:
             log.info("Loaded plugin", plugin=loaded.name, source=loaded.source, sha256=loaded.digest)
         self._metrics.reloads.inc("success")
@@ -175,9 +178,9 @@ class Reloader:
         """Put a setup in the place of the current one; returns what came, changed or went."""
         core, current = self._core, self._current
         refused = [
-            f"{field} cannot change while running: restart the scheduler"
-            for field in _differences(current.setup.configuration, setup.configuration)
-            if field not in _MAY_CHANGE
+            f"{found.path} cannot change while running: restart the scheduler"
+            for found in differences(current.setup.configuration, setup.configuration)
+            if found.section not in _MAY_CHANGE
         ]
         for kind, whole in whole_kinds(setup.configuration.extenders).items():
             if self._whole.get(kind) not in (whole, WholePod):
@@ -277,12 +280,3 @@ def _is_same(profile: configuration.Profile, setup: Setup, before: Setup) -> boo
     return profile in before.configuration.profiles and all(
         setup.plugins.plugin(name) is before.plugins.plugin(name) for name in enabled_names(profile.plugins)
     )
-
-
-def _differences(old: configuration.Section, new: configuration.Section, path: str = "") -> Iterator[str]:
-    for field in old.__struct_fields__:
-        before, now = getattr(old, field), getattr(new, field)
-        if isinstance(before, configuration.Section):
-            yield from _differences(before, now, f"{path}{field}.")
-        elif before != now:
-            yield f"{path}{field}"
