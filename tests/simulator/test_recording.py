@@ -4,6 +4,7 @@ import asyncio
 import csv
 import gc
 import gzip
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,58 @@ def test_what_is_no_status_keeps_its_addresses_and_messages() -> None:
     tree = {"metadata": {"labels": {"message": "web", "ip": "no"}},
             "spec": {"containers": [{"ports": [{"hostPort": 80, "hostIP": "127.0.0.1"}]}]}}  # fmt: skip
     assert Hasher(b"salt").hashed(tree) == tree
+
+
+def test_budgets_tell_no_pods() -> None:
+    """The pods that are about to be evicted are known by name."""
+    hasher, when = Hasher(b"salt"), "2026-11-16T12:00:00Z"
+    found = hasher.hashed({"kind": "PodDisruptionBudget", "status": {"disruptedPods": {"web": when}}})
+    assert found["status"] == {"disruptedPods": {hasher.word("web"): when}}
+
+
+@pytest.mark.parametrize(
+    ("named", "referring"),
+    [
+        ({"metadata": {"name": "X"}}, {"podAffinityTerm": {"namespaces": ["X"]}}),
+        ({"metadata": {"name": "X"}}, {"matchLabels": {"kubernetes.io/metadata.name": "X"}}),
+        ({"metadata": {"name": "X"}}, {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "values": ["X"]}]}),
+        ({"metadata": {"name": "X"}}, {"source": {"persistentVolumeName": "X"}}),
+        ({"devices": [{"name": "X"}]}, {"allocation": {"devices": {"results": [{"device": "X"}]}}}),
+        ({"sharedCounters": [{"name": "X"}]}, {"consumesCounters": [{"counterSet": "X"}]}),
+        ({"requests": [{"name": "X"}]}, {"constraints": [{"requests": ["X"], "matchAttribute": "a"}]}),
+        ({"requests": [{"name": "X"}]}, {"results": [{"request": "X"}]}),
+        ({"requests": [{"name": "X"}]}, {"containers": [{"resources": {"claims": [{"request": "X"}]}}]}),
+    ],
+)
+def test_names_and_what_refers_to_them_stay_equal(named: Object, referring: Object) -> None:
+    """Or a replay would decide otherwise."""
+    hasher = Hasher(b"salt")
+    for tree in (named, referring):
+        assert hasher.hashed(tree) == json.loads(json.dumps(tree).replace('"X"', f'"{hasher.word("X")}"'))
+
+
+def test_parts_of_requests_are_hashed_one_by_one() -> None:
+    """They are named together where devices are allocated for them."""
+    hasher = Hasher(b"salt")
+    assert hasher.hashed({"request": "gpu/large"}) == {"request": f"{hasher.word('gpu')}/{hasher.word('large')}"}
+
+
+def test_claims_of_ephemeral_volumes_are_still_found() -> None:
+    """By name: that of pod and volume together is another one than those of both."""
+    hasher = Hasher(b"salt")
+    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"volumes": [{"name": "v", "ephemeral": {}}]}}
+    claim = {"claimName": hasher.word("p-v")}
+    assert hasher.hashed(pod)["spec"] == {"volumes": [{"name": hasher.word("v"), "persistentVolumeClaim": claim}]}
+
+
+def test_what_is_known_by_other_names_keeps_them() -> None:
+    """Drivers of volumes are found through provisioners, and labels through selectors of every form."""
+    hasher = Hasher(b"salt")
+    driver = {"kind": "CSIDriver", "metadata": {"name": "ebs.csi.aws.com"}}
+    labelled = {"labels": {"name": "web"}, "selector": {"name": "web"}, "annotations": {"image": "web"}}
+    assert hasher.hashed(driver | labelled) == driver | labelled
+    node = {"kind": "CSINode", "spec": {"drivers": [{"name": "ebs.csi.aws.com", "nodeID": "i-1"}]}}
+    assert hasher.hashed(node)["spec"]["drivers"] == [{"name": "ebs.csi.aws.com", "nodeID": hasher.word("i-1")}]
 
 
 def test_a_recording_with_hashed_names_is_not_continued(tmp_path: Path) -> None:
