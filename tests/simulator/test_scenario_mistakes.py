@@ -73,7 +73,7 @@ def test_a_list_that_is_not_a_list_of_kubectl_is_told_as_such(write: Write) -> N
     ("text", "problem"),
     [
         (b"", r"s\.yaml: there is nothing to simulate: no Scenario and no objects$"),
-        (b"apiVersion: v1\nkind: Pdo\nmetadata: {name: p}", r"s\.yaml: .* but of kinds that have no part here: Pdo"),
+        (b"apiVersion: x/v1\nkind: Pdo\nmetadata: {name: p}", r"s\.yaml: .* but of kinds that have no part here: Pdo"),
         (b"apiVersion: kubestow.dev/v1\nkind: Scenario", r"s\.yaml: line 1: object missing required field `spec`"),
         (gzip.compress(b'{"kubestow":"recording","version":1}\n', mtime=0), r"s\.yaml: is a recording"),
         (b"\xff", r"s\.yaml: is not UTF-8 text"),
@@ -173,7 +173,7 @@ events:
         ("pod: {metadata: {namespace: b}}", r"\.pod\.metadata\.namespace: is 'b', and that of the arrival"),
         ("pod: {spec: {priorityClassName: x}}", r'\[0\]\.pod: pods "batch" is forbidden: no PriorityClass with name x'),
         ("pod: {spec: 7}", r"line 6: spec\.arrivals\[0\]\.pod\.spec: expected `object`"),
-        ("object: {apiVersion: v1, kind: Podd}", r"spec\.arrivals\[0\]\.object\.kind: 'Podd' \('v1'\) has no part"),
+        ("object: {apiVersion: v1, kind: Podd}", r"\.object\.kind: 'Podd' \('v1'\) has no part .*; did you mean Pod\?"),
         (f"{POD}\n  namespace: No_Name", r"line 7: spec\.arrivals\[0\]\.namespace: 'No_Name': a lowercase RFC"),
     ],
 )  # fmt: skip
@@ -213,6 +213,30 @@ def test_what_is_wrong_with_a_trace_is_told_with_its_line(
     (tmp_path / "t.csv").write_text(rows)
     with pytest.raises(ObjectsError, match=r"line 7: spec\.arrivals\[0\]\.trace: .*" + problem):
         read([write(f"arrivals:\n- name: a\n  {POD}\n  trace: t.csv")])
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "meant"),
+    [
+        ("apps/v1", "Deploymnt", "Deployment"),
+        ("apps/v1", "deployment", "Deployment"),
+        ("v1", "Pdo", "Pod"),
+        ("batch/v1", "Jobs", "Job"),
+        ("v1", "ComponentStatus", ""),
+        ("apps/v1beta1", "Deployment", ""),
+        ("resource.k8s.io/v1beta2", "ResourceClaim", ""),
+        ("argoproj.io/v1alpha1", "Deploymnt", ""),
+    ],
+)
+def test_a_misspelt_kind_is_a_mistake(write: Write, version: str, kind: str, meant: str) -> None:
+    """Where one of that API version is near; what may be somebody else's kind, or another version's, is left out."""
+    path = write(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}", head="# objects\n---\n")
+    if meant:
+        words = rf"s\.yaml: line 3: there is no kind '{kind}' in {version}; did you mean {meant}\?$"
+        with pytest.raises(ObjectsError, match=words):
+            read([path, write("nodes: [{count: 1}]", "other.yaml")])
+    else:
+        assert read([path, write("nodes: [{count: 1}]", "other.yaml")]).skipped == {f"{kind} ({version})": 1}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The objects of a simulation: put in, changed, deleted and read as through the API, as plain dicts."""
 
 from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
 from typing import Any
 
 from kubestow.apiserver.errors import ApiError, invalid
@@ -177,6 +178,16 @@ def is_taken(obj: Object) -> bool:
     """Whether an object is of a kind that has a part in a simulation."""
     resource = _resource(obj)
     return resource is not None and resource.kind not in _LEFT_OUT
+
+
+def meant_kind(version: str, kind: str) -> str:
+    """The kind that is probably meant by one that is not known; empty if it may well be somebody else's."""
+    group = version.rpartition("/")[0]
+    known = {one.kind.lower(): one.kind for one in BY_KIND.values() if one.group == group}
+    if kind in known.values() or version not in {known_version for known_version, _ in BY_KIND}:
+        return ""
+    nearest = get_close_matches(kind.lower(), known, 1)
+    return known[nearest[0]] if nearest else ""
 
 
 def _kind(kind: str) -> Resource:

@@ -14,6 +14,7 @@ from kubestow.apiserver.resources import BY_KIND
 from kubestow.objects import ObjectsError
 from kubestow.objects.manifests import documents
 from kubestow.objects.sources import Source, problem_of, sources, text_of
+from kubestow.simulator.contents import meant_kind
 from kubestow.simulator.recording.files import is_recording
 from kubestow.simulator.scenario import foreign, rules, traces
 from kubestow.simulator.scenario.foreign import Planned
@@ -157,6 +158,9 @@ def _take_object(place: str, tree: Object, scenario: Scenario, problems: list[st
         problems.append(f"{place}: apiVersion and kind must be text, such as v1 and Pod")
         return
     if (version, kind) not in BY_KIND:
+        if meant := meant_kind(version, kind):
+            problems.append(f"{place}: there is no kind {kind!r} in {version}; did you mean {meant}?")
+            return
         kind = f"{kind} ({version})"
         scenario.skipped[kind] = scenario.skipped.get(kind, 0) + 1
         return

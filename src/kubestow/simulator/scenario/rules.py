@@ -9,7 +9,7 @@ import msgspec
 from kubestow.apiserver.kubelets import description
 from kubestow.apiserver.rules.names import Wrong, dns_label, dns_subdomain
 from kubestow.model import quantity
-from kubestow.simulator.contents import KINDS, Object, is_taken
+from kubestow.simulator.contents import KINDS, Object, is_taken, meant_kind
 from kubestow.simulator.scenario.format import (
     API_VERSION,
     Arrival,
@@ -209,7 +209,9 @@ def _wrong_event(event: Event, path: str) -> Iterator[Problem]:
 def _wrong_object(obj: Object, path: str, *, named: bool = False) -> Iterator[Problem]:
     metadata = obj.get("metadata", {})
     if not is_taken(obj):
-        told = f"{obj.get('kind')!r} ({obj.get('apiVersion')!r})"
-        yield f"{path}.kind", f"{told} has no part in a simulation; write apiVersion and kind as in manifests"
+        kind, version = obj.get("kind"), obj.get("apiVersion")
+        meant = meant_kind(str(version), str(kind))
+        advice = f"did you mean {meant}?" if meant else "write apiVersion and kind as in manifests"
+        yield f"{path}.kind", f"{kind!r} ({version!r}) has no part in a simulation; {advice}"
     if not isinstance(metadata, dict) or (named and not isinstance(metadata.get("name"), str)):
         yield f"{path}.metadata", "needs a name" if isinstance(metadata, dict) else "expected `object`"
