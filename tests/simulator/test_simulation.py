@@ -273,9 +273,3 @@ def test_a_notebook_can_simulate(simulate: Simulate) -> None:
         return simulation.node_of("p")
 
     assert asyncio.run(cell()) == "node-0"
-
-
-def test_time_does_not_pass_backwards(simulate: Callable[..., Simulation]) -> None:
-    """Not even when asked to."""
-    with pytest.raises(ValueError, match="time does not pass backwards, by -100 s"):
-        simulate().run_for(-100)

@@ -10,7 +10,8 @@ Promise: no rule of scheduling is here. What happens depends on the objects, the
 the wall clock, on the machine or on the order of a set.
 """
 
-from kubestow.simulator.settings import Latencies, Settings
+from kubestow.simulator.contents import ObjectError
+from kubestow.simulator.settings import ArgumentError, Latencies, Settings
 from kubestow.simulator.simulation import Simulation
 
-__all__ = ["Latencies", "Settings", "Simulation"]
+__all__ = ["ArgumentError", "Latencies", "ObjectError", "Settings", "Simulation"]

@@ -9,8 +9,10 @@ from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.removal import DeleteOptions
 from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.resources import BY_KIND, BY_STORAGE, Resource
+from kubestow.apiserver.rules import causes
 from kubestow.model.pod import Pod
 from kubestow.simulator.plane import Plane
+from kubestow.simulator.settings import MOST_PODS, demand, demand_callable
 
 Object = dict[str, Any]
 _FIRST = ("Namespace", "PriorityClass", "ResourceQuota", "LimitRange")
@@ -30,7 +32,7 @@ class ObjectError(ValueError):
 
 def name_of(obj: Object) -> str:
     """Kind, namespace and name, as errors tell."""
-    metadata = obj.get("metadata") or {}
+    metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
     namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
     return f"{obj.get('kind')} {namespace}{metadata.get('name') or metadata.get('generateName', '')}"
 
@@ -43,15 +45,17 @@ class Contents:
 
     def add(self, *objects: Object) -> None:
         """Create objects; those that come from a cluster, with a uid, stay what they are. Raises ObjectError."""
+        for obj in objects:
+            _demand_manifest(obj)
         ordered = sorted(objects, key=lambda obj: obj.get("kind") not in _FIRST)
         _demand_no_cycle(objects)
-        known = {obj.get("metadata", {}).get("uid") for obj in objects} | self._plane.store.by_uid.keys()
+        known = {obj["metadata"].get("uid") for obj in objects} | self._plane.store.by_uid.keys()
         for obj in ordered:
             resource = _resource(obj)
             if resource is None or resource.kind in _LEFT_OUT:
                 continue
             try:
-                if obj.get("metadata", {}).get("uid"):
+                if obj["metadata"].get("uid"):
                     self._restore(resource, obj, known)
                 else:
                     self._create(resource, obj)
@@ -59,6 +63,7 @@ class Contents:
                 raise ObjectError(f"{name_of(obj)}: {error.message}", obj, error) from None
 
     def _create(self, resource: Resource, obj: Object) -> None:
+        _demand_room(resource, obj)
         namespace = self._namespace(resource, obj)
         status = obj.get("status")
         record = self._plane.writer.create(resource, namespace, _copied(obj), Intent(validation="Strict"))
@@ -69,7 +74,7 @@ class Contents:
         """The namespace of an object, which is made if it is not there."""
         if not resource.namespaced:
             return ""
-        namespace: str = obj.get("metadata", {}).get("namespace") or "default"
+        namespace: str = obj["metadata"].get("namespace") or "default"
         self.ensure_namespace(namespace)
         return namespace
 
@@ -81,6 +86,7 @@ class Contents:
     def _restore(self, resource: Resource, obj: Object, known: Any) -> None:
         """Put in an object of another cluster as it is: status, owners and all."""
         obj = _copied(obj)
+        _demand_room(resource, obj)
         check(resource, obj, Intent(validation="Ignore"))
         if resource.conversion is not None:
             obj = resource.conversion.to_stored(obj)
@@ -111,6 +117,7 @@ class Contents:
 
     def put(self, obj: Object) -> None:
         """Have an object be as it is in another cluster, whatever it was before; raises ObjectError."""
+        _demand_manifest(obj)
         resource = _resource(obj)
         if resource is not None and resource.kind not in _LEFT_OUT:
             try:
@@ -130,9 +137,11 @@ class Contents:
     ) -> None:
         """Have `alter` change an object; raises ObjectError if it is not there or may not be changed so."""
         resource, where = self._where(kind, name, namespace)
+        demand_callable("alter", alter)
 
         def change(current: Object) -> Object:
             alter(current)
+            _demand_room(resource, current)
             return current
 
         try:
@@ -156,7 +165,8 @@ class Contents:
 
     def _where(self, kind: str, name: str, namespace: str) -> tuple[Resource, str]:
         """The resource and the namespace in which an object is stored, if there is one of that name."""
-        del name
+        demand("name", name, str, "text")
+        demand("namespace", namespace, str, "text")
         resource = _kind(kind)
         return resource, namespace if resource.namespaced else ""
 
@@ -200,6 +210,34 @@ def _copied(obj: Any) -> Any:
     if isinstance(obj, dict):
         return {key: _copied(value) for key, value in obj.items() if value is not None}
     return [_copied(one) for one in obj] if isinstance(obj, list) else obj
+
+
+def _demand_manifest(obj: Any) -> None:
+    """Raise ObjectError for what is no object at all."""
+    if not isinstance(obj, dict):
+        raise ObjectError(f"objects: must be dicts, as manifests are, not {obj!r:.60}")
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        raise ObjectError(f"objects: {obj!r:.60}: needs apiVersion and kind, such as v1 and Pod", obj)
+    if not isinstance(obj.get("metadata"), dict):
+        raise ObjectError(f"{kind}: metadata: must be an object, not {obj.get('metadata')!r:.60}", obj)
+    if (version, kind) not in BY_KIND:
+        meant = meant_kind(version, kind)
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise ObjectError(f"{name_of(obj)}: there is no kind {kind!r} in {version}{hint}", obj)
+
+
+def _demand_room(resource: Resource, obj: Object) -> None:
+    """Raise ApiError for objects that ask for more pods than a simulation has room for."""
+    wrong = [
+        causes.invalid(f"spec.{field}", obj["spec"][field], f"a simulation has room for {MOST_PODS} pods of one object")
+        for field in ("replicas", "parallelism")
+        if isinstance(obj.get("spec"), dict)
+        and isinstance(obj["spec"].get(field), int)
+        and obj["spec"][field] > MOST_PODS
+    ]
+    if wrong:
+        raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), wrong)
 
 
 def _demand_no_cycle(objects: Iterable[Object]) -> None:

@@ -12,7 +12,6 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, Protocol, Self, runtime_checkable
 
 from kubestow.apiserver.resources import Resource
@@ -29,7 +28,7 @@ from kubestow.simulator.checking import Invariants
 from kubestow.simulator.contents import Contents
 from kubestow.simulator.plane import Plane
 from kubestow.simulator.port import SimulatedApi
-from kubestow.simulator.settings import Settings
+from kubestow.simulator.settings import Settings, changed, demand_callable, demand_seconds
 from kubestow.simulator.timeline import Timeline
 from kubestow.wiring.core import Core, Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
@@ -63,8 +62,10 @@ class Simulation(Contents):
     """A running cluster whose time passes when you say so."""
 
     def __init__(self, settings: Settings | None = None, *, of: "Simulation | None" = None, **changes: Any) -> None:
-        """`changes` are fields of Settings; `of` is what this is a fork of. Raises what is wrong with them."""
-        settings = replace(settings or Settings(), **changes)
+        """`changes` are fields of Settings; `of` is what this is a fork of. Raises ArgumentError for those that
+        cannot be used, and what is wrong with a configuration or a plugin.
+        """
+        settings = changed(settings, changes)
         self.settings: Settings = settings
         self.loop = loop = VirtualLoop(settings.start)
         if of is not None:
@@ -154,6 +155,8 @@ class Simulation(Contents):
 
     def at(self, seconds: float, action: Action) -> None:
         """Have something done, to this simulation or to the fork in which the moment comes."""
+        demand_seconds("seconds", seconds)
+        demand_callable("action", action)
         # In whole nanoseconds, as the loop counts: a timer would ring before a moment between two of them.
         if self.timeline.add(max(round(seconds, 9), self.time), action) and not self._acting:
             self._set_timer()
@@ -181,12 +184,13 @@ class Simulation(Contents):
 
     def run_for(self, seconds: float) -> None:
         """Let so much time pass."""
+        demand_seconds("seconds", seconds)
         self.run_until(lambda: False, seconds)
 
     def run_until(self, condition: Callable[[], bool], limit: float) -> bool:
         """Let time pass until a condition holds when nothing more is to be done at that moment; whether it came to."""
-        if limit < 0:
-            raise ValueError(f"time does not pass backwards, by {limit:g} s")
+        demand_seconds("limit", limit)
+        demand_callable("condition", condition)
         invariants = self._invariants
 
         def is_enough() -> bool:
@@ -252,7 +256,10 @@ class Simulation(Contents):
 
     def node_of(self, name: str, namespace: str = "default") -> str:
         """Where a pod is bound, "" if it is not; raises KeyError for one that is not there, or has ended."""
-        node: str = self.plane.current[Pod, f"{namespace}/{name}"].spec.nodeName
+        found = self.plane.current.get((Pod, f"{namespace}/{name}"))
+        if found is None:
+            raise KeyError(f"there is no pod {namespace}/{name}, or it has ended")
+        node: str = found.spec.nodeName
         return node
 
     def scheduled_pods(self) -> Iterator[Pod]:

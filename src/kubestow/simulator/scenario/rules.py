@@ -20,6 +20,7 @@ from kubestow.simulator.scenario.format import (
     Spec,
     seconds,
 )
+from kubestow.simulator.settings import MOST_NODES
 
 Problem = tuple[str, str]
 """The path of a field, and what is wrong with it."""
@@ -122,6 +123,8 @@ def _no_span(value: Any, path: str) -> Iterator[Problem]:
 
 
 def _wrong_group(group: description.Group, path: str) -> Iterator[Problem]:
+    if group.count > MOST_NODES:
+        yield f"{path}.count", f"{group.count} nodes are more than a simulation has room for, {MOST_NODES}"
     if group.count > 1 and "{}" not in group.name:
         yield f"{path}.name", "needs {} for the number, as in small-{}"
     amounts = {name: getattr(group, name) for name in ("count", "cpu", "memory", "pods", "storage")}
