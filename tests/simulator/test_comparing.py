@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from kubestow import __version__
 from kubestow.cli import main
+from kubestow.simulator.moved import paired
 
 SCENARIO = """apiVersion: kubestow.dev/v1
 kind: Scenario
@@ -108,6 +109,75 @@ def test_every_pod_that_moved_is_explained(folder: Path) -> None:
         assert said["totals"].keys() == nodes
         assert said["totals"][node] == max(said["totals"].values()) == sum(said["plugins"][node].values())
     assert {one["margin"] is not None for one in found["figures"]} == {True}
+
+
+REPLACED = """apiVersion: kubestow.dev/v1
+kind: Scenario
+spec:
+  duration: 30m
+  nodes: [{count: 6, cpu: 8, memory: 32Gi}]
+  events:
+  - {at: 2m, remove: {names: [node-0]}}
+  - {at: 9m, remove: {names: [node-1]}}
+  - {at: 20m, remove: {names: [node-2]}}
+"""
+DEPLOYMENT = """---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  replicas: 7
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1, memory: 2Gi}}}]}
+"""
+
+
+def test_replacements_are_matched_though_their_names_differ(folder: Path) -> None:
+    """Each side loses other pods of two Deployments, so that those that come for them have other names."""
+    (folder / "s.yaml").write_text(REPLACED + "".join(DEPLOYMENT.replace("NAME", name) for name in ("web", "db")))
+    spreading = "  plugins: {score: {disabled: [{name: PodTopologySpread}]}}\n"
+    (folder / "packing.yaml").write_text(PACKING + spreading)
+    ran = _compare(folder, "default", "packing.yaml", "-o", "json", "--out", str(folder / "out"))
+    found = msgspec.json.decode(ran.output)
+    for seed, moved in found["moved"].items():
+        pods = [_pods_by_owner(folder / f"out/seed-{seed}/{side}/decisions.jsonl") for side in "ab"]
+        sizes = [[len(side[owner]) for side in pods] for owner in pods[0]]
+        assert found["pods"][seed] == sum(map(max, sizes))
+        assert sum("no such pod" in one["why"] for one in moved) == sum(abs(a - b) for a, b in sizes)
+    renamed = [one for moved in found["moved"].values() for one in moved if one["renamed"]]
+    assert renamed
+    assert all(one["a"] and one["b"] for one in renamed)
+    assert f"{renamed[0]['pod']} ({renamed[0]['renamed']} under B)" in (folder / "out/report.html").read_text()
+
+
+def _pods_by_owner(path: Path) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for line in map(msgspec.json.decode, path.read_text().splitlines()):
+        found.setdefault(line["owner"], set()).add(line["pod"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "pairs"),
+    [
+        ({"d/x": ""}, {"d/x": ""}, [("d/x", "d/x")]),
+        ({"d/x": ""}, {"d/y": ""}, [("d/x", ""), ("", "d/y")]),
+        (
+            {"d/w-aaaaa": "ReplicaSet/w", "d/w-bbbbb": "ReplicaSet/w", "d/w-ccccc": "ReplicaSet/w"},
+            {"d/w-bbbbb": "ReplicaSet/w", "d/w-ddddd": "ReplicaSet/w"},
+            [("d/w-aaaaa", "d/w-ddddd"), ("d/w-bbbbb", "d/w-bbbbb"), ("d/w-ccccc", "")],
+        ),
+        ({"d/w-0-aaaaa": "Job/w"}, {"d/w-1-bbbbb": "Job/w"}, [("d/w-0-aaaaa", ""), ("", "d/w-1-bbbbb")]),
+        ({"d/w-aaaaa": "ReplicaSet/w"}, {"e/w-bbbbb": "ReplicaSet/w"}, [("d/w-aaaaa", ""), ("", "e/w-bbbbb")]),
+        ({"d/w-aaaaa": "DaemonSet/w"}, {"d/w-bbbbb": "DaemonSet/w"}, [("d/w-aaaaa", ""), ("", "d/w-bbbbb")]),
+        ({"d/w-10": "StatefulSet/w"}, {"d/w-11": "StatefulSet/w"}, [("d/w-10", ""), ("", "d/w-11")]),
+    ],
+)
+def test_which_pods_are_the_same(a: dict[str, str], b: dict[str, str], pairs: list[tuple[str, str]]) -> None:
+    """By name; where that is made up, by owner and order; every pod once."""
+    assert paired(a, b) == pairs
 
 
 def test_a_weight_is_visible_as_the_decisions_it_moved(folder: Path) -> None:

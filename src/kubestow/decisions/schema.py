@@ -199,6 +199,8 @@ class Decision(Struct, frozen=True, omit_defaults=True, kw_only=True):
     seconds: float = 0.0
     """How long deciding took."""
     priority: int = 0
+    owner: str = ""
+    """Kind and name of the controller that made the pod, in decisions of simulations."""
     podGroup: str = ""
     """The pod group that the pod was tried with."""
     placement: Placement | None = None

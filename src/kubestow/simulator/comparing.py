@@ -17,7 +17,7 @@ import msgspec
 
 from kubestow.decisions import schema
 from kubestow.simulator import results
-from kubestow.simulator.moved import Moved, Scores, scores, why
+from kubestow.simulator.moved import Moved, Scores, paired, scores, why
 from kubestow.simulator.running import DECISIONS
 
 RunSeed = Callable[[int, Path], None]
@@ -92,6 +92,7 @@ class _Line(msgspec.Struct):
     pod: str
     id: int
     chosen: str | None
+    owner: str = ""
 
 
 class _Run:
@@ -105,6 +106,8 @@ class _Run:
         self._path = folder / DECISIONS
         self.places: dict[str, str] = {}
         """Where each pod went first, in the order of decisions; nowhere, if it never went anywhere."""
+        self.owners: dict[str, str] = {}
+        """Who made each pod, in the order in which pods were first tried."""
         self._offsets: dict[str, int] = {}
         """Where in the file the decision begins."""
         decoder, offset = msgspec.json.Decoder(_Line), 0
@@ -117,6 +120,7 @@ class _Run:
             wanted = f"results of version {results.VERSION} and decisions of version {schema.VERSION} are"
             raise CompareError(f"{folder}: only {wanted} understood; compare with a version that is closer")
         for line, offset in sorted(found, key=lambda one: one[0].id):
+            self.owners[line.pod] = self.owners.get(line.pod) or line.owner
             if not self.places.get(line.pod):
                 self.places[line.pod], self._offsets[line.pod] = line.chosen or "", offset
 
@@ -148,19 +152,24 @@ def compare(
         # Another version of the program may write none.
         noted = (note for run in runs for note in run.results.get("notes", ()))
         found.notes = list(dict.fromkeys([*found.notes, *noted]))
-        pods = list(dict.fromkeys([*a.places, *b.places]))
+        pods = paired(a.owners, b.owners)
         found.pods[seed] = len(pods)
         found.moved[seed] = [
-            _explain(pod, a, b, seed, causes) for pod in pods if a.places.get(pod, "") != b.places.get(pod, "")
+            _explain(one, two, a, b, seed, causes)
+            for one, two in pods
+            if a.places.get(one, "") != b.places.get(two, "")
         ]
     found.causes = sorted(causes.values(), key=lambda cause: -cause.pods)
     found.figures = [_figure(name, read, trees) for name, read in FIGURES.items()]
     return found
 
 
-def _explain(pod: str, a: _Run, b: _Run, seed: int, causes: dict[str, Cause]) -> Moved:
-    one, two = a.decision(pod), b.decision(pod)
-    moved = Moved(pod, a.places.get(pod, ""), b.places.get(pod, ""), why(one, two).words)
+def _explain(under_a: str, under_b: str, a: _Run, b: _Run, seed: int, causes: dict[str, Cause]) -> Moved:
+    """A pod, by what it is called under both."""
+    one, two = a.decision(under_a), b.decision(under_b)
+    places = a.places.get(under_a, ""), b.places.get(under_b, "")
+    other = under_b if under_a and under_b != under_a else ""
+    moved = Moved(under_a or under_b, *places, why(one, two).words, other)
     cause = causes.get(moved.why)
     if cause is None:
         nodes = (moved.a, moved.b)

@@ -53,7 +53,7 @@ def _moved(found: Comparison, seed: int) -> str:
 
 def example(cause: Cause) -> list[str]:
     """The first of the pods that moved for a reason."""
-    pod, a, b = cause.first.pod, cause.first.a or "no node", cause.first.b or "no node"
+    pod, a, b = cause.first.called, cause.first.a or "no node", cause.first.b or "no node"
     told = [f"Such as {pod} with seed {cause.seed}: A chose {a}, B chose {b}."]
     for name, said in (("A", cause.a), ("B", cause.b)):
         told += [f"{name} {line}" for line in _said(said)]
@@ -92,7 +92,7 @@ def page_of(found: Comparison, title: str) -> str:
         moved = found.moved[seed]
         parts.append(f"<h2>{_moved(found, seed)}</h2>")
         if moved:
-            listed = [(one.pod, one.a or "-", one.b or "-", one.why) for one in moved[:_LISTED]]
+            listed = [(one.called, one.a or "-", one.b or "-", one.why) for one in moved[:_LISTED]]
             parts.append(table(("pod", "A", "B", "why"), listed))
         if len(moved) > _LISTED:
             parts.append(f'<p class="note">... and {len(moved) - _LISTED} more</p>')

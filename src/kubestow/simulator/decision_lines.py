@@ -8,10 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.telling import tell
+from kubestow.model.meta import controller_of
+from kubestow.model.pod import Pod
 
 RECORD_BYTES = 16 * 1024 * 1024
 """Room for decisions that wait to be written: those whose pods are being bound."""
@@ -22,8 +25,12 @@ NODES = 10
 class DecisionLines:
     """Writes what a recorder hears of."""
 
-    def __init__(self, recorder: Recorder, write: Callable[[bytes], Any], nodes: int) -> None:
+    def __init__(
+        self, recorder: Recorder, write: Callable[[bytes], Any], nodes: int, pod_of: Callable[[str], Pod | None]
+    ) -> None:
+        """`pod_of` has the pods that there are, by namespace/name."""
         self._recorder = recorder
+        self._pod_of = pod_of
         self._write = write
         self._nodes = nodes
         self._encode = msgspec.json.Encoder().encode
@@ -41,4 +48,8 @@ class DecisionLines:
 
     def _tell(self, record: Record) -> None:
         decision = tell(record, self._recorder, nodes=self._nodes > 0, most=self._nodes)
+        pod = self._pod_of(decision.pod)
+        owner = None if pod is None else controller_of(pod.metadata)
+        if owner is not None:
+            decision = replace(decision, owner=f"{owner.kind}/{owner.name}")
         self._write(self._encode(decision) + b"\n")

@@ -3,10 +3,16 @@
 Both decisions are those of decisions.jsonl, so both may have been made by other versions of the program.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kubestow.decisions.schema import Decision, NodeResult
 
+_NAMING = ("ReplicaSet", "ReplicationController", "Job")
+"""Kinds whose pods may be any of their kind; a DaemonSet's are each for a node, a StatefulSet's have names to keep."""
+_MADE_UP = 5
+"""So many letters the API server puts behind a name that is to be generated."""
 SCORE, REFUSED, PLACED, UNPLACED, TIE, UNKNOWN = "score", "refused", "placed", "unplaced", "tie", "unknown"
 
 
@@ -25,6 +31,13 @@ class Moved(NamedTuple):
     a: str
     b: str
     why: str
+    renamed: str = ""
+    """What the pod is called under B, if that is another name."""
+
+    @property
+    def called(self) -> str:
+        """The pod by its names."""
+        return f"{self.pod} ({self.renamed} under B)" if self.renamed else self.pod
 
 
 class Scores(NamedTuple):
@@ -39,10 +52,30 @@ class Scores(NamedTuple):
     message: str
 
 
+def paired(a: Mapping[str, str], b: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The pods of two runs, each with what it is called in both; an empty name: it is only in the other.
+
+    `a` and `b` tell the owner of each pod, in the order in which pods were first tried. Pods are the same if they have
+    the same name. Of those left, which a controller gave made-up names, the first of one run is the first of the other.
+    """
+    left: dict[str, list[str]] = defaultdict(list)
+    for pod, owner in b.items():
+        if pod not in a:
+            left[_stem(pod, owner)].append(pod)
+    waiting = {stem: iter(pods) for stem, pods in left.items()}
+    pairs = [(pod, pod if pod in b else next(waiting.get(_stem(pod, owner), iter(())), "")) for pod, owner in a.items()]
+    return pairs + [("", pod) for pods in waiting.values() for pod in pods]
+
+
+def _stem(pod: str, owner: str) -> str:
+    """What the pods of one owner have in common whose names are made up; else all of the name."""
+    return f"{owner} {pod[:-_MADE_UP]}" if owner.partition("/")[0] in _NAMING else pod
+
+
 def scores(decision: Decision | None, nodes: tuple[str, str]) -> Scores:
     """What a decision says of two nodes."""
     if decision is None:
-        return Scores("", {}, {}, {}, "the pod was never tried")
+        return Scores("", {}, {}, {}, "no such pod was tried")
     found = {name: result for name in nodes if (result := _of(decision, name)) is not None}
     return Scores(
         decision.chosen or "",
@@ -65,7 +98,7 @@ def why(a: Decision | None, b: Decision | None) -> Why:
     """The reason, the same for all pods that moved for it."""
     for side, decision, kind in (("A", a, PLACED), ("B", b, UNPLACED)):
         if decision is None:
-            return Why(f"the pod is never tried under {side}", kind)
+            return Why(f"no such pod is tried under {side}", kind)
         if not decision.chosen:
             by = ", ".join(decision.rejectedBy)
             return Why(f"no node under {side}: {by or decision.message}", kind, next(iter(decision.rejectedBy), ""))

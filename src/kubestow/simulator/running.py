@@ -72,7 +72,7 @@ def run(
         assert simulation.decisions is not None
         with made(out):
             with whole(out / DECISIONS) as file, nullcontext() if watching is None else watching(simulation):
-                decisions = DecisionLines(simulation.decisions, file.write, decision_nodes)
+                decisions = DecisionLines(simulation.decisions, file.write, decision_nodes, simulation.pod)
                 done = _run(source, simulation, progress)
                 decisions.finish()
             write(done, out, name)

@@ -256,11 +256,15 @@ class Simulation(Contents):
 
     def node_of(self, name: str, namespace: str = "default") -> str:
         """Where a pod is bound, "" if it is not; raises KeyError for one that is not there, or has ended."""
-        found = self.plane.current.get((Pod, f"{namespace}/{name}"))
+        found = self.pod(f"{namespace}/{name}")
         if found is None:
             raise KeyError(f"there is no pod {namespace}/{name}, or it has ended")
-        node: str = found.spec.nodeName
-        return node
+        return found.spec.nodeName
+
+    def pod(self, key: str) -> Pod | None:
+        """A pod that has not ended, by namespace/name."""
+        found: Pod | None = self.plane.current.get((Pod, key))
+        return found
 
     def scheduled_pods(self) -> Iterator[Pod]:
         """Pods that have a node and have not ended."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from kubestow.decisions.reading import Query
 from kubestow.decisions.schema import Decision
-from kubestow.simulator.moved import Why, leads, why
+from kubestow.simulator.moved import Why, leads, paired, why
 from kubestow.web.decisions import Attempt
 from kubestow.web.run import Run
 
@@ -49,8 +49,8 @@ def told_of_runs(a: Run, b: Run) -> dict[str, Any]:
     from kubestow.simulator.comparing import FIGURES
 
     first, second = _firsts(a), _firsts(b)
-    pods, moved = dict.fromkeys([*first, *second]), []
-    for one, two in ((first.get(pod), second.get(pod)) for pod in pods):
+    pods, moved = paired(*({pod: one.owner for pod, one in run.items()} for run in (first, second))), []
+    for one, two in ((first.get(under_a), second.get(under_b)) for under_a, under_b in pods):
         if (one and one.chosen) != (two and two.chosen):
             moved.append((one and a.decisions.tell(one), two and b.decisions.tell(two)))
     figures = [{"name": name, "a": read(a.results), "b": read(b.results)} for name, read in FIGURES.items()]
@@ -58,9 +58,9 @@ def told_of_runs(a: Run, b: Run) -> dict[str, Any]:
 
 
 def _firsts(run: Run) -> dict[str, Attempt]:
-    """By pod, the decision that gave it its first node; or the last one, if none did."""
+    """By pod, the decision that gave it its first node; or the last one, if none did. Those tried first come first."""
     found: dict[str, Attempt] = {}
-    for attempt in run.decisions.find(Query()):
-        if attempt.chosen or attempt.pod not in found:
+    for attempt in reversed(list(run.decisions.find(Query()))):
+        if attempt.pod not in found or not found[attempt.pod].chosen:
             found[attempt.pod] = attempt
     return found

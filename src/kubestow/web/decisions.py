@@ -35,6 +35,8 @@ class Attempt(NamedTuple):
     chosen: str | None
     pod: str
     source: Any
+    owner: str = ""
+    """The controller that made the pod, where that was written down."""
 
     def told(self) -> dict[str, Any]:
         return {

@@ -184,6 +184,7 @@ class Line(msgspec.Struct, gc=False):
     uid: str = ""
     rejectedBy: tuple[str, ...] = ()
     nominatedNode: str = ""
+    owner: str = ""
     offset: int = 0
 
     @property
@@ -223,7 +224,9 @@ class FromFile:
                 and query.since <= line.seconds <= query.until
                 and (not query.before or line.id < query.before)
             ):
-                attempt = Attempt(line.id, line.seconds, line.outcome, line.message, line.chosen, line.pod, line)
+                attempt = Attempt(
+                    line.id, line.seconds, line.outcome, line.message, line.chosen, line.pod, line, line.owner
+                )
                 if not query.refusedNode or self._is_refused(attempt, query.refusedNode):
                     yield attempt
 
