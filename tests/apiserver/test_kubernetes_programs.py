@@ -144,7 +144,7 @@ def test_a_quota_and_a_budget_are_kept(plane: Running, client: Client) -> None:
 
 
 def test_a_pod_gets_its_device(plane: Running, client: Client) -> None:
-    """A claim is made from a template, allocated by the scheduler and reserved for the pod."""
+    """A claim is made from a template, allocated by the scheduler and reserved for the pod, until it is tainted."""
     client.create(f"{DEVICES}/deviceclasses", {"metadata": {"name": "c"}, "spec": {}})
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     devices = {"driver": "d.example.com", "nodeName": "node-1", "pool": pool, "devices": [{"name": "d0"}]}
@@ -158,3 +158,8 @@ def test_a_pod_gets_its_device(plane: Running, client: Client) -> None:
     client.create(f"{CORE}/pods", {"metadata": {"name": "p"}, "spec": spec})
     bound = until(plane, f"{CORE}/pods/p", lambda one: one.get("status", {}).get("phase") == "Running")
     assert bound["spec"]["nodeName"] == "node-1"
+    watch = plane.watch(f"{CORE}/pods/p?watch=1&timeoutSeconds=60")
+    taint = {"key": "broken", "effect": "NoExecute"}
+    told = {"spec": {"devices": [{"name": "d0", "taints": [taint]}]}}
+    client.patch(f"{DEVICES}/resourceslices/s", told, "merge-patch+json")
+    watch.until(lambda event: "DeletionByDeviceTaintManager" in str(event["object"]["status"]))

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli import main
+from kubestow.config import Features
 from kubestow.simulator import running
 from kubestow.simulator.measuring import Distribution
 from kubestow.simulator.results import as_json, whole
@@ -18,7 +19,7 @@ from kubestow.simulator.scenario.building import Prepared, build
 from kubestow.simulator.scenario.example import EXAMPLE
 from kubestow.simulator.scenario.reading import Scenario, read
 from kubestow.simulator.simulation import Simulation
-from simulator.conftest import POD, Write, deployment, nodes, template
+from simulator.conftest import POD, Write, deployment, nodes, pod, template
 
 
 def _built(scenario: Scenario) -> Simulation:
@@ -142,6 +143,48 @@ events:
         simulation.run_for(400)
         assert simulation.pod_names() == []
         assert simulation.get("Node", "n0") is None
+
+
+def test_pods_leave_devices_that_are_tainted(write: Write) -> None:
+    """As their claims tolerate it; rules that taint devices are heeded behind their gate."""
+    spec = """nodes: [{name: one, cpu: 4}]
+events:
+- at: 0
+  apply:
+  - {apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: c}, spec: {}}
+  - apiVersion: resource.k8s.io/v1
+    kind: ResourceSlice
+    metadata: {name: s}
+    spec:
+      driver: d.example.com
+      nodeName: one
+      pool: {name: one, generation: 1, resourceSliceCount: 1}
+      devices: [{name: d0}]
+  - apiVersion: resource.k8s.io/v1
+    kind: ResourceClaim
+    metadata: {name: c}
+    spec:
+      devices:
+        requests:
+        - name: r
+          exactly:
+            deviceClassName: c
+            tolerations: [{operator: Exists, effect: NoExecute, tolerationSeconds: 60}]
+- at: 100
+  apply:
+  - apiVersion: resource.k8s.io/v1beta2
+    kind: DeviceTaintRule
+    metadata: {name: r}
+    spec: {deviceSelector: {pool: one}, taint: {key: broken, effect: NoExecute}}
+"""
+    uses = [{"name": "c", "resourceClaimName": "c"}]
+    for gates, left in (("DRADeviceTaintRules=true", []), ("", ["default/p"])):
+        with build(read([write(spec)]), features=Features.parse(gates), checked=True) as simulation:
+            simulation.add(pod("p", resourceClaims=uses))
+            simulation.run_for(155)
+            assert simulation.pod_names() == ["default/p"]
+            simulation.run_for(60)
+            assert simulation.pod_names() == left
 
 
 def test_a_node_group_grows_and_shrinks(write: Write) -> None:

@@ -1,8 +1,9 @@
-"""Taints and tolerations: a taint keeps pods off a node unless they tolerate it."""
+"""Taints and tolerations: a taint keeps pods off a node, or a device, unless they tolerate it."""
 
 import re
 from collections.abc import Iterable, Sequence
 
+from kubestow.model.devices import DeviceTaint, DeviceToleration
 from kubestow.model.label_syntax import parse_int64
 from kubestow.model.node import Taint
 from kubestow.model.pod import Toleration
@@ -30,6 +31,15 @@ def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool) 
             return False
         return number < bound if operator == "Lt" else number > bound
     return False
+
+
+def tolerates_device(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """Whether a toleration of a claim covers a taint of a device; empty effect and key cover all."""
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
 
 
 def untolerated(

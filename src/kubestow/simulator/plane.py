@@ -101,7 +101,9 @@ class Plane:
     async def start(self) -> None:
         """Have controllers and kubelets look at what is there, and act from now on."""
         self.pods = Pods(self.api)
-        acting: list[Controller] = standard.controllers(self.pods, "", self._settings.controllers)
+        acting: list[Controller] = standard.controllers(
+            self.pods, "", self._settings.controllers, self._settings.features
+        )
         if self._settings.kubelets:
             acting.append(Fleet(self.pods, self._settings.pace, heartbeats=False))
         self.controllers = Controllers(self.store, acting)

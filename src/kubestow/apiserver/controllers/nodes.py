@@ -188,16 +188,10 @@ class TaintEviction:
         left = min(ends) - self._api.now()
         if left > 0:
             return left
-
-        def mark(current: Object) -> None:
-            message, now = "Taint manager: deleting due to NoExecute taint", self._api.store.now()
-            reason = "DeletionByTaintManager"
-            pod_rules.set_condition(current, "DisruptionTarget", "True", now, reason=reason, message=message)
-
         name = f"{record.namespace}/{record.name}"
         self._api.event("taint-eviction-controller", pod, "TaintManagerEviction", f"Marking for deletion Pod {name}")
-        self._api.update("pods", record.namespace, record.name, mark, sub="status")
-        self._api.delete("pods", record.namespace, record.name, uid=record.uid)
+        message = "Taint manager: deleting due to NoExecute taint"
+        self._pods.disrupt(record, "DeletionByTaintManager", message)
         return float("inf")
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 from kubestow.model.timestamps import parse_time
@@ -158,6 +159,15 @@ class Pods:
             raise
         self.api.event(component, owner, "SuccessfulCreate", f"Created pod: {made.name}")
         return made
+
+    def disrupt(self, record: Record, reason: str, message: str) -> None:
+        """Deletes a pod, and says why in its condition DisruptionTarget."""
+
+        def mark(pod: Object) -> None:
+            set_condition(pod, "DisruptionTarget", "True", self.api.store.now(), reason=reason, message=message)
+
+        self.api.update("pods", record.namespace, record.name, mark, sub="status")
+        self.api.delete("pods", record.namespace, record.name, uid=record.uid)
 
     def delete(self, component: str, owner: Object, facts: Facts) -> None:
         """Deletes a pod in good order."""

@@ -9,6 +9,7 @@ from kubestow.apiserver.controllers.claims import ResourceClaims
 from kubestow.apiserver.controllers.cronjobs import CronJobs
 from kubestow.apiserver.controllers.daemonsets import DaemonSets
 from kubestow.apiserver.controllers.deployments import Deployments
+from kubestow.apiserver.controllers.device_taints import DeviceTaintEviction
 from kubestow.apiserver.controllers.endpoints import Endpoints, EndpointSlices
 from kubestow.apiserver.controllers.ephemeral_volumes import EphemeralVolumes
 from kubestow.apiserver.controllers.garbage import GarbageCollector
@@ -56,6 +57,7 @@ def controllers(pods: Pods, authority: str, wanted: str = "*", features: Feature
         "resourcequota-controller": lambda: Quotas(api),
         "node-lifecycle-controller": lambda: NodeLifecycle(pods),
         "taint-eviction-controller": lambda: TaintEviction(pods),
+        "device-taint-eviction-controller": lambda: DeviceTaintEviction(pods, features),
         "pod-garbage-collector-controller": lambda: PodGarbageCollector(pods),
         "persistentvolume-binder-controller": lambda: Volumes(api),
         "resourceclaim-controller": lambda: ResourceClaims(api),

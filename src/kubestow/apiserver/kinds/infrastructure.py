@@ -144,7 +144,7 @@ KINDS = (
         cluster=True,
         generation=True,
         selectable="spec.nodeName spec.driver",
-        rules=Rules(validate=slices.validate_slice, validate_update=slices.keep_slice),
+        rules=Rules(validate=slices.validate_slice, validate_update=slices.keep_slice, date=slices.date_taints),
         columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),
     ),
     Resource(
@@ -160,7 +160,7 @@ KINDS = (
         "status",
         cluster=True,
         generation=True,
-        rules=Rules(validate=slices.validate_taint_rule),
+        rules=Rules(validate=slices.validate_taint_rule, date=slices.date_rule),
     ),
     Resource(
         "node.k8s.io/v1",

@@ -63,6 +63,8 @@ class Rules:
     valid_name: names.Wrong = names.dns_subdomain
     sign: Callable[[Object, User], None] | None = None
     """Says in a new object who made it."""
+    date: Callable[[Object, Object | None, str], None] | None = None
+    """Says since when something holds, given the old object if there is one, and the time."""
 
 
 @dataclass(frozen=True, slots=True)

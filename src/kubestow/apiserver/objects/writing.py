@@ -88,6 +88,8 @@ class Writer:
         rules.prepare_create(obj)
         if rules.sign is not None:
             rules.sign(obj, intent.user)
+        if rules.date is not None:
+            rules.date(obj, None, self.store.now())
         rules.complete(obj)
         name = metadata["name"]
         wrong = [*wrong_name("metadata.name", name, rules.valid_name), *wrong_metadata(metadata)]
@@ -207,6 +209,8 @@ class Writer:
             if not sub:
                 self.admission.complete(resource, new)
             rules.prepare_update(new, old)
+            if rules.date is not None:
+                rules.date(new, old, self.store.now())
             causes = [*wrong_metadata(metadata), *rules.validate(new)]
             causes += (part.validate_update or rules.validate_update)(new, old)
             self._demand_valid(resource, new, causes, wrong)

@@ -80,6 +80,22 @@ def keep_slice(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
             yield f"spec.{name}", INVALID, _IMMUTABLE
 
 
+def date_taints(obj: dict[str, Any], _: dict[str, Any] | None, now: str) -> None:
+    """A taint that says nothing of its age is new."""
+    for device in obj.get("spec", {}).get("devices") or ():
+        for taint in device.get("taints") or ():
+            taint.setdefault("timeAdded", now)
+
+
+def date_rule(obj: dict[str, Any], old: dict[str, Any] | None, now: str) -> None:
+    """A taint is as old as its effect."""
+    taint: dict[str, Any] = obj.get("spec", {}).get("taint", {})
+    taint.setdefault("timeAdded", now)
+    before = old["spec"]["taint"] if old is not None else taint
+    if taint.get("effect") != before.get("effect") and taint["timeAdded"] == before.get("timeAdded"):
+        taint["timeAdded"] = now
+
+
 def validate_taint_rule(obj: dict[str, Any]) -> Iterator[Cause]:
     """A taint, and which devices have it."""
     spec = obj.get("spec", {})

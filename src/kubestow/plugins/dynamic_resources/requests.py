@@ -13,11 +13,11 @@ from kubestow.model.devices import (
     DeviceClass,
     DeviceRequest,
     DeviceSubRequest,
-    DeviceTaint,
     DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
 )
+from kubestow.model.tolerations import tolerates_device
 from kubestow.plugins.dynamic_resources.capacity import Consumption, consumption_of
 from kubestow.plugins.dynamic_resources.constraints import Constraint
 from kubestow.plugins.dynamic_resources.errors import AllocationError
@@ -61,15 +61,9 @@ class Option:
         return self._consumption[entry.content]
 
     def tolerates(self, entry: DeviceEntry) -> bool:
-        return all(any(_tolerates(toleration, taint) for toleration in self.tolerations) for taint in entry.taints)
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
+        return all(
+            any(tolerates_device(toleration, taint) for toleration in self.tolerations) for taint in entry.taints
+        )
 
 
 class Request(NamedTuple):
