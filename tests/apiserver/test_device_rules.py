@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from apiserver.running import Client, pod
+from apiserver.world import World
+from kubestow.apiserver.errors import ApiError
 
 GROUP = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{GROUP}/namespaces/default/resourceclaims"
@@ -403,3 +405,29 @@ def test_a_claim_for_an_extended_resource_is_named_in_its_pod(client: Client) ->
     patch = {"status": {"extendedResourceClaimStatus": told}}
     written = client.patch("/api/v1/namespaces/default/pods/p/status", patch, "strategic-merge-patch+json")
     assert written["status"]["extendedResourceClaimStatus"] == told
+
+
+@pytest.mark.parametrize(
+    ("expression", "without", "with_it"),
+    [
+        ('device.attributes["a"].b.includes(1)', "", "DRAListTypeAttributes=true"),
+        ("device.allowMultipleAllocations", "DRAConsumableCapacity=false", ""),
+    ],
+)
+def test_expressions_use_what_gates_give_them(expression: str, without: str, with_it: str) -> None:
+    """In classes, claims and templates."""
+    request = selecting(expression)
+    selectors = request["exactly"]["selectors"]
+    written: list[tuple[str, dict[str, Any]]] = [
+        ("deviceclasses.resource.k8s.io", {"selectors": selectors}),
+        ("resourceclaims.resource.k8s.io", requesting(request)),
+        ("resourceclaimtemplates.resource.k8s.io", {"spec": requesting(request)}),
+        (
+            "resourceclaims.resource.k8s.io",
+            requesting({"name": "e", "firstAvailable": [{"name": "a", **request["exactly"]}]}),
+        ),
+    ]
+    for number, (storage, spec) in enumerate(written):
+        World(gates=with_it).create(storage, f"x{number}", spec)
+        with pytest.raises(ApiError, match=r"selectors\[0\].cel.expression: Invalid value: .*compilation failed"):
+            World(gates=without).create(storage, f"x{number}", spec)

@@ -89,7 +89,10 @@ class World:
         self.store = Store(clock=self.clock, random=random.Random(seed).randbytes)
         features = Features.parse(gates)
         protects = ["PodGroupProtection"] if features.generic_workload else []
-        self.writer, self.remover = Writer(self.store, Admission(self.store, protects)), Remover(self.store)
+        self.writer, self.remover = (
+            Writer(self.store, Admission(self.store, protects, features=features)),
+            Remover(self.store),
+        )
         bootstrap.fill(self.writer)
         bootstrap.add_nodes(self.writer, description.plain(nodes))
         pods = Pods(Api(self.writer, self.remover))

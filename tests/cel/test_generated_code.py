@@ -12,7 +12,7 @@ from cel.expressions import compiled, outcome
 from cel.interpreter import interpret
 from kubestow.cel import CelError, CompileError, EvaluationError, Program
 from kubestow.cel.generator import generate
-from kubestow.cel.selectors import ENVIRONMENT, Device, Selector
+from kubestow.cel.selectors import Device, Selector, environment
 from kubestow.cel.values import type_name
 from kubestow.model import devices as model
 
@@ -212,6 +212,6 @@ def test_the_code_holds_no_name_of_the_expression(name: str) -> None:
 
 def test_the_code_has_no_builtins() -> None:
     """Not even by accident."""
-    program = Program("true", ENVIRONMENT)
-    function = generate(program.tree, ENVIRONMENT, careful=True)
+    program = Program("true", environment())
+    function = generate(program.tree, environment(), careful=True)
     assert function.__globals__["__builtins__"] == {}

@@ -75,7 +75,6 @@ def matches(source: str, candidate: Device | None = None) -> bool:
         ('device.attributes["gpu.example.com"].exists(name, name == "model")', True),
         ("device.capacity.all(domain, capacities, capacities.size() == 1)", True),
         ('["a100", "h100"].exists(m, m == device.attributes["gpu.example.com"].model)', True),
-        ('device.attributes["gpu.example.com"].model.includes("a100")', True),
         ('device.attributes["gpu.example.com"].missing == 1 || true', True),
         ('device.attributes["gpu.example.com"].model == "a100" || device.attributes["x"].y == 1', True),
         ("size(device.attributes) == 2 && device.capacity.size() == 2", True),
@@ -167,6 +166,37 @@ def test_an_expression_that_is_no_selector(source: str, message: str) -> None:
     with pytest.raises(CompileError) as raised:
         compile_selector(source)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ('device.attributes["gpu.example.com"].model.includes("a100")', True),
+        ('device.attributes["gpu.example.com"].driverVersion.includes("a100")', False),
+        ("[1, 2, 3].includes(2)", True),
+        ("[1, 2, 3].includes(4)", False),
+        ("lists.range(48).includes(47)", True),
+        ("dyn(true)", True),
+        ('["a100"].exists(one, device.attributes["gpu.example.com"].model.includes(one))', True),
+    ],
+)
+def test_attributes_that_may_be_lists(source: str, answer: bool) -> None:
+    """What there is behind the gate DRAListTypeAttributes does not compile without."""
+    assert compile_selector(source, lists=True).matches(device()) is answer
+    with pytest.raises(CompileError, match=r"undeclared reference to 'includes'|must evaluate to bool"):
+        compile_selector(source)
+
+
+def test_a_list_that_is_too_long_to_look_through() -> None:
+    """More values than a device can have attributes."""
+    with pytest.raises(EvaluationError, match="'includes' function cannot be applied to lists longer than 48 values"):
+        compile_selector("lists.range(100).includes(99)", lists=True).matches(device())
+
+
+def test_without_shared_devices_nothing_says_so() -> None:
+    """The field is there with the gate DRAConsumableCapacity."""
+    with pytest.raises(CompileError, match="undefined field 'allowMultipleAllocations'"):
+        compile_selector("device.allowMultipleAllocations", shares=False)
 
 
 def test_shared_devices_say_so() -> None:

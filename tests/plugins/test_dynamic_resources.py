@@ -207,6 +207,15 @@ def test_words_of_the_filter(objects: list[Any], claimed: ResourceClaim, reason:
     assert answer.message.removeprefix('running "DynamicResources" filter plugin: ').startswith(reason)
 
 
+def test_expressions_need_their_feature() -> None:
+    """What the gates give expressions is not there without them."""
+    asked = exactly(1, f'device.attributes["{DRIVER}"].missing.includes(1) || true')
+    plugin, cluster = world(claim("c", asked))
+    assert "CEL compile error: compilation failed: ERROR: <input>:1:" in why(plugin, cluster, claiming("p", "c"))
+    plugin, cluster = world(claim("c", asked), features=Features(dra_list_type_attributes=True))
+    assert refused(plugin, cluster, claiming("p", "c")) == {}
+
+
 def test_capacity_requests_need_their_feature() -> None:
     """Without it nobody can say what they mean."""
     features = Features(dra_consumable_capacity=False)

@@ -176,7 +176,7 @@ class ControlPlane:
         enabled = options.enable_admission_plugins
         if options.features.generic_workload and _PROTECTION not in disabled:
             enabled = (*enabled, _PROTECTION)
-        admission = Admission(self.store, enabled, disabled)
+        admission = Admission(self.store, enabled, disabled, options.features)
         if options.audit_log is not None:
             self._audit = AuditLog(options.audit_log)
         authorizer: Authorizer = FixedPolicy()

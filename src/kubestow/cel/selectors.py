@@ -2,20 +2,22 @@
 
 `compile_selector` compiles an expression, or finds it compiled; `Selector.matches` asks it about a device, which
 `Device` makes of what a driver publishes. The variable `device` has the fields `driver`, `attributes`, `capacity`
-and `allowMultipleAllocations`; attributes and capacity are maps by domain of maps by name.
+and `allowMultipleAllocations`; attributes and capacity are maps by domain of maps by name. Feature gates say what else
+there is, or is not: `lists` stands for DRAListTypeAttributes, `shares` for DRAConsumableCapacity.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from kubestow.cel.environment import Environment
 from kubestow.cel.errors import CompileError, EvaluationError
 from kubestow.cel.library import KUBERNETES
+from kubestow.cel.library.lists import ATTRIBUTES
 from kubestow.cel.library.quantity import Quantity
 from kubestow.cel.library.semver import Semver
 from kubestow.cel.program import Program
-from kubestow.cel.types import ANY, BOOL, QUANTITY, STRING, Kind, Type, map_of
+from kubestow.cel.types import ANY, BOOL, DYN, QUANTITY, STRING, Kind, Type, map_of
 from kubestow.cel.values import DefaultingMap, KubernetesValue, type_name
 from kubestow.model.devices import Device as ModelDevice
 from kubestow.model.devices import DeviceAttribute, DeviceCapacity
@@ -24,18 +26,21 @@ from kubestow.model.quantity import QuantityError
 CACHED = 1_024
 
 _DEVICE = Type(Kind.STRUCT, "kubernetes.DRADevice")
-ENVIRONMENT = Environment(
-    functions=KUBERNETES,
-    variables={"device": _DEVICE},
-    structs={
-        _DEVICE.name: {
-            "driver": STRING,
-            "attributes": map_of(STRING, map_of(STRING, ANY)),
-            "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
-            "allowMultipleAllocations": BOOL,
-        }
-    },
-)
+
+
+@cache
+def environment(lists: bool = False, shares: bool = True) -> Environment:
+    """What selectors may use."""
+    fields = {
+        "driver": STRING,
+        "attributes": map_of(STRING, map_of(STRING, DYN if lists else ANY)),
+        "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+        "allowMultipleAllocations": BOOL,
+    }
+    if not shares:
+        del fields["allowMultipleAllocations"]
+    functions = {**KUBERNETES, **ATTRIBUTES} if lists else KUBERNETES
+    return Environment(functions=functions, variables={"device": _DEVICE}, structs={_DEVICE.name: fields})
 
 
 class Device:
@@ -88,10 +93,10 @@ class Selector(Program):
 
     __slots__ = ()
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, lists: bool = False, shares: bool = True) -> None:
         """Compile an expression; raises CompileError."""
-        super().__init__(source, ENVIRONMENT)
-        if self.type not in (BOOL, ANY):
+        super().__init__(source, environment(lists, shares))
+        if self.type not in (BOOL, ANY) and not (lists and self.type == DYN):
             raise CompileError(f"must evaluate to bool or the unknown type, not {self.type.declared}")
 
     def matches(self, device: Device) -> bool:
@@ -118,6 +123,6 @@ def _refusal(answer: Any) -> str:
 
 
 @lru_cache(maxsize=CACHED)
-def compile_selector(source: str) -> Selector:
+def compile_selector(source: str, lists: bool = False, shares: bool = True) -> Selector:
     """The selector that an expression is; raises CompileError. Those asked for last are remembered."""
-    return Selector(source)
+    return Selector(source, lists, shares)

@@ -70,7 +70,7 @@ class NodeResourcesFit:
         self._extended_by_devices = features.dra_extended_resource
         self._devices = handle.cluster.devices
         self._nodes = handle.cluster.nodes
-        self._counts = DeviceCounts(self._devices)
+        self._counts = DeviceCounts(self._devices, features)
 
     def sign(self, pod: PodInfo) -> Hashable | None:
         return None if self._counts.are_wanted_by(pod) else pod.requests_signature

@@ -55,7 +55,8 @@ class Plane:
             self.store = of.store.fork(loop.clock, self.chance.randbytes)
         # Where nobody would take the taint of a new node off again, none is put on.
         watched = standard.is_chosen("node-lifecycle-controller", settings.controllers) and settings.kubelets
-        admission = Admission(self.store, disable=() if watched else ("TaintNodesByCondition",))
+        disabled = () if watched else ("TaintNodesByCondition",)
+        admission = Admission(self.store, disable=disabled, features=settings.features)
         self.writer, self.remover = Writer(self.store, admission), Remover(self.store)
         self.binder, self.evictor = Binder(self.store), Evictor(self.store, self.remover)
         self.api = QuietApi(self.writer, self.remover)

@@ -9,6 +9,7 @@ from kubestow.apiserver.admission.writes import GROUP, Write
 from kubestow.apiserver.errors import forbidden
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.store.store import Store
+from kubestow.config.features import Features
 
 Object = dict[str, Any]
 Act = Callable[[Object, Store], str | None]
@@ -59,11 +60,18 @@ class AdmissionError(ValueError):
 class Admission:
     """The plugins in force at a server."""
 
-    def __init__(self, store: Store, enable: Iterable[str] = (), disable: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        store: Store,
+        enable: Iterable[str] = (),
+        disable: Iterable[str] = (),
+        features: Features = Features(),  # noqa: B008 - frozen
+    ) -> None:
         unknown = sorted({*enable, *disable} - set(PLUGINS))
         if unknown:
             raise AdmissionError(f"no admission plugin is called {', '.join(unknown)}; there are {', '.join(PLUGINS)}")
         self._store = store
+        self.features = features
         self._mutating = store.collection(f"mutatingadmissionpolicybindings.{GROUP}")
         self._validating = store.collection(f"validatingadmissionpolicybindings.{GROUP}")
         self.plugins = [name for name in PLUGINS if name in enable or not (name in disable or name in OFF_BY_DEFAULT)]

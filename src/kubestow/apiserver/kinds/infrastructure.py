@@ -124,6 +124,7 @@ KINDS = (
             prepare_status=devices.forget_devices,
             validate_status=devices.validate_claim_status,
             suits=devices.demand_admin_label,
+            gated=devices.compile_claim,
         ),
         columns=printed(("State", cells.claim_state)),
         kept_with_status=None,
@@ -136,6 +137,7 @@ KINDS = (
             validate=devices.validate_template,
             validate_update=devices.keep_spec,
             suits=devices.demand_admin_label,
+            gated=devices.compile_template,
         ),
     ),
     Resource(
@@ -152,7 +154,7 @@ KINDS = (
         "DeviceClass deviceclasses",
         cluster=True,
         generation=True,
-        rules=Rules(validate=devices.validate_class),
+        rules=Rules(validate=devices.validate_class, gated=devices.compile_class),
     ),
     Resource(
         "resource.k8s.io/v1beta2",

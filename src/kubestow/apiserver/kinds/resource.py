@@ -11,6 +11,7 @@ from kubestow.apiserver.printing.columns import PLAIN, Columns
 from kubestow.apiserver.rules import names
 from kubestow.apiserver.schema.reader import openapi_name, structs
 from kubestow.apiserver.schema.types import Struct
+from kubestow.config.features import Features
 
 Object = dict[str, Any]
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -60,6 +61,8 @@ class Rules:
     """What is wrong with a new object, given the labels of its namespace."""
     judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
     """What is wrong with an object that is valid otherwise, given the old one if there is one."""
+    gated: Callable[[Object, Features], Iterator[Cause]] | None = None
+    """What is wrong with an object, given the feature gates."""
     valid_name: names.Wrong = names.dns_subdomain
     sign: Callable[[Object, User], None] | None = None
     """Says in a new object who made it."""

@@ -95,6 +95,8 @@ class Writer:
         wrong = [*wrong_name("metadata.name", name, rules.valid_name), *wrong_metadata(metadata)]
         if rules.suits is not None:
             wrong += rules.suits(obj, self._labels_of(namespace))
+        if rules.gated is not None:
+            wrong += rules.gated(obj, self.admission.features)
         self._demand_valid(resource, obj, [*wrong, *rules.validate(obj)], causes)
         self._demand_valid(resource, obj, list(rules.judge(obj, None)))
         if self.store.get(resource.storage, namespace, name) is not None:
@@ -212,6 +214,8 @@ class Writer:
             if rules.date is not None:
                 rules.date(new, old, self.store.now())
             causes = [*wrong_metadata(metadata), *rules.validate(new)]
+            if rules.gated is not None:
+                causes += rules.gated(new, self.admission.features)
             causes += (part.validate_update or rules.validate_update)(new, old)
             self._demand_valid(resource, new, causes, wrong)
             if resource.counts_generation and _wanted(new) != _wanted(old):

@@ -40,6 +40,7 @@ from kubestow.apiserver.rules.placement import wrong_node_selector
 from kubestow.apiserver.rules.slices import LONGEST_VALUE, MAX_ATTRIBUTES
 from kubestow.cel import CompileError, Selector, compile_selector
 from kubestow.cel.estimates import Extent, most_expensive
+from kubestow.config.features import Features
 
 _MAX_REQUESTS, _MAX_ALTERNATIVES, _MAX_SELECTORS = 32, 8, 32
 _MAX_CONSTRAINTS, _MAX_SETTINGS = 32, 32
@@ -94,7 +95,7 @@ def _default_requests(spec: dict[str, Any]) -> None:
 
 
 def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Requests with names of their own and selectors that compile."""
+    """Requests with names of their own."""
     yield from _wrong_claim(obj["spec"], "spec.devices")
 
 
@@ -116,9 +117,9 @@ def demand_admin_label(obj: dict[str, Any], labels: dict[str, str]) -> Iterator[
 
 
 def validate_class(obj: dict[str, Any]) -> Iterator[Cause]:
-    """Selectors that compile, and the name of a resource that could be an extended one."""
+    """The name of a resource that could be an extended one, and settings for drivers."""
     spec = obj.get("spec", {})
-    yield from _wrong_selectors(spec.get("selectors", ()), "spec.selectors")
+    yield from wrong_size(spec.get("selectors", ()), _MAX_SELECTORS, "spec.selectors")
     name = spec.get("extendedResourceName")
     if name is not None and (
         "/" not in name or "kubernetes.io/" in name or name.startswith("requests.") or qualified_name(name)
@@ -244,7 +245,7 @@ def _wrong_setting(setting: dict[str, Any], path: str) -> Iterator[Cause]:
 
 def _wrong_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
     yield from wrong_text(request.get("deviceClassName", ""), f"{path}.deviceClassName", dns_subdomain)
-    yield from _wrong_selectors(request.get("selectors", ()), f"{path}.selectors")
+    yield from wrong_size(request.get("selectors", ()), _MAX_SELECTORS, f"{path}.selectors")
     mode, count = request["allocationMode"], request.get("count", 0)
     yield from not_supported(mode, _MODES, f"{path}.allocationMode")
     if mode == "All" and count:
@@ -255,8 +256,31 @@ def _wrong_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
     yield from wrong_items(request.get("tolerations") or (), f"{path}.tolerations", wrong_toleration)
 
 
-def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str) -> Iterator[Cause]:
-    yield from wrong_size(selectors, _MAX_SELECTORS, path)
+def compile_claim(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
+    """The selectors of a claim compile."""
+    yield from _compile_requests(obj["spec"], "spec.devices", features)
+
+
+def compile_template(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
+    """The selectors of a template's claims compile."""
+    yield from _compile_requests(obj["spec"]["spec"], "spec.spec.devices", features)
+
+
+def compile_class(obj: dict[str, Any], features: Features) -> Iterator[Cause]:
+    """The selectors of a class compile."""
+    yield from _wrong_selectors(obj.get("spec", {}).get("selectors", ()), "spec.selectors", features)
+
+
+def _compile_requests(spec: dict[str, Any], path: str, features: Features) -> Iterator[Cause]:
+    for index, request in enumerate(spec.get("devices", {}).get("requests", ())):
+        where, alternatives = f"{path}.requests[{index}]", request.get("firstAvailable", ())
+        asked = [(f"{where}.exactly", request["exactly"])] if request.get("exactly") and not alternatives else []
+        asked += [(f"{where}.firstAvailable[{number}]", one) for number, one in enumerate(alternatives)]
+        for at, one in asked:
+            yield from _wrong_selectors(one.get("selectors", ()), f"{at}.selectors", features)
+
+
+def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str, features: Features) -> Iterator[Cause]:
     for index, one in enumerate(selectors):
         if not one.get("cel"):
             yield f"{path}[{index}].cel", REQUIRED, "Required value"
@@ -266,7 +290,7 @@ def _wrong_selectors(selectors: Sequence[dict[str, Any]], path: str) -> Iterator
             yield from too_long(expression, _MAX_EXPRESSION, where)
             continue
         try:
-            selector = compile_selector(expression)
+            selector = compile_selector(expression, features.dra_list_type_attributes, features.dra_consumable_capacity)
         except CompileError as error:
             yield where, INVALID, f"Invalid value: {quoted(expression)}: {error}"
             continue

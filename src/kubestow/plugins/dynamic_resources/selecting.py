@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kubestow.cluster.devices import DeviceEntry
+from kubestow.config.features import Features
 from kubestow.model.devices import DeviceClass, DeviceSelector
 from kubestow.plugins.dynamic_resources.errors import AllocationError
 from kubestow.plugins.support.device_selectors import Expressions, SelectorError
@@ -42,8 +43,8 @@ class Selection:
 class Selectors:
     """Makes selections; expressions that they share are evaluated once."""
 
-    def __init__(self) -> None:
-        self._expressions = Expressions()
+    def __init__(self, features: Features) -> None:
+        self._expressions = Expressions(features)
 
     def forget(self) -> None:
         """What was said of devices no longer holds."""

@@ -9,6 +9,7 @@ import numpy as np
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.devices import Devices
 from kubestow.cluster.pods import PodInfo
+from kubestow.config.features import Features
 from kubestow.model.devices import DeviceClass
 from kubestow.plugins.support.device_selectors import Expressions, SelectorError
 from kubestow.reporting.logs import get_logger
@@ -19,9 +20,9 @@ log = get_logger(__name__)
 class DeviceCounts:
     """Counts the devices behind extended resources."""
 
-    def __init__(self, devices: Devices) -> None:
+    def __init__(self, devices: Devices, features: Features) -> None:
         self._devices = devices
-        self._expressions = Expressions()
+        self._expressions = Expressions(features)
         self._epoch = devices.epoch
 
     def stand_for(self, resource: str) -> bool:

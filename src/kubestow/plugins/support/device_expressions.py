@@ -5,17 +5,20 @@ Loaded with the first selector, and the whole of CEL with it: who has no devices
 
 from kubestow.cel import CompileError, Device, EvaluationError, Selector, compile_selector
 from kubestow.cluster.devices import DeviceEntry
+from kubestow.config.features import Features
 from kubestow.plugins.support.device_selectors import SelectorError
 
 
 class Expression:
     """An expression, with what it said of devices."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, features: Features) -> None:
         self._known: dict[int, bool | EvaluationError] = {}
         self._compiled: Selector | CompileError
         try:
-            self._compiled = compile_selector(source)
+            self._compiled = compile_selector(
+                source, features.dra_list_type_attributes, features.dra_consumable_capacity
+            )
         except CompileError as error:
             self._compiled = error
 

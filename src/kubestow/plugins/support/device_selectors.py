@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from kubestow.config.features import Features
 from kubestow.model.devices import DeviceSelector
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ class SelectorError(Exception):
 class Expressions:
     """All expressions in use."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: Features) -> None:
+        self._features = features
         self._expressions: dict[str, Expression] = {}
 
     def forget(self) -> None:
@@ -33,5 +35,5 @@ class Expressions:
 
             while len(self._expressions) >= _MOST_EXPRESSIONS:
                 del self._expressions[next(iter(self._expressions))]
-            found = self._expressions[source] = Expression(source)
+            found = self._expressions[source] = Expression(source, self._features)
         return found
