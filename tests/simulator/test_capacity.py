@@ -333,7 +333,8 @@ def test_a_pod_with_half_a_name_is_called_something(cluster: str, tmp_path: Path
 def test_what_comes_with_a_pod_and_does_not_count_is_told(cluster: str, tmp_path: Path) -> None:
     """Only pods are fitted in."""
     ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, *nodes(1), pod("web", "600m")))
-    assert ran.stderr == "Warning: --podspec: 1 of kind Node left out; only pods and pod groups count\n"
+    told = "1 of kind Node left out; only pods, pod groups and templates of claims count"
+    assert ran.stderr == f"Warning: --podspec: {told}\n"
     assert ran.stdout.startswith("5 more pods fit: web\n")
 
 
@@ -385,3 +386,104 @@ def test_what_is_given_twice_counts_once(cluster: str) -> None:
     assert (
         _run("--cluster", cluster, "--cluster", cluster, "--pods").output == _run("--cluster", cluster, "--pods").output
     )
+
+
+DRIVER = "d.example.com"
+RESOURCE = "resource.k8s.io/v1"
+
+
+def _offered(node: str, devices: int) -> Object:
+    """The devices of a node."""
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": [{"name": f"d{n}"} for n in range(devices)]}
+    return {"apiVersion": RESOURCE, "kind": "ResourceSlice", "metadata": {"name": f"slice-{node}"}, "spec": spec}
+
+
+def _template(count: int = 1, expression: str = "true") -> Object:
+    """Of claims for some devices."""
+    asked = {"deviceClassName": "c", "count": count, "selectors": [{"cel": {"expression": expression}}]}
+    spec = {"spec": {"devices": {"requests": [{"name": "r", "exactly": asked}]}}}
+    return {"apiVersion": RESOURCE, "kind": "ResourceClaimTemplate", "metadata": {"name": "t"}, "spec": spec}
+
+
+CLASS: Object = {
+    "apiVersion": RESOURCE,
+    "kind": "DeviceClass",
+    "metadata": {"name": "c"},
+    "spec": {"extendedResourceName": "example.com/gpu"},
+}
+CLAIMS = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+
+
+@pytest.fixture
+def offering(tmp_path: Path) -> str:
+    """Nodes with five and three devices, of which a pod has one; and a node without."""
+    found = nodes(3, cpu=64, memory="64Gi", name="n-{}")
+    for node, kind in zip(found, ("five", "three", "none"), strict=True):
+        node["metadata"]["labels"]["node.kubernetes.io/instance-type"] = kind
+    result = {"request": "r", "driver": DRIVER, "pool": "n-0", "device": "d0"}
+    user = pod("user", "1", resourceClaims=[{"name": "gpu", "resourceClaimName": "taken"}], nodeName="n-0")
+    user["metadata"]["uid"] = "user-uid"
+    taken: Object = {
+        "apiVersion": RESOURCE,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "taken"},
+        "spec": _template()["spec"]["spec"],
+        "status": {
+            "allocation": {"devices": {"results": [result]}},
+            "reservedFor": [{"resource": "pods", "name": "user", "uid": "user-uid"}],
+        },
+    }
+    path = tmp_path / "offering.yaml"
+    path.write_text(yaml.safe_dump_all([*found, _offered("n-0", 5), _offered("n-1", 3), CLASS, user, taken]))
+    return str(path)
+
+
+@pytest.mark.parametrize(("count", "fit", "more"), [(1, 7, {"five": 5, "three": 3}), (2, 3, {"five": 2, "three": 1})])
+def test_claims_are_made_from_templates(
+    offering: str, tmp_path: Path, count: int, fit: int, more: dict[str, int]
+) -> None:
+    """As a controller makes them; a node more brings its devices with it."""
+    asked = _podspec(tmp_path, pod("train", "1", resourceClaims=CLAIMS), _template(count))
+    status = _json("--cluster", offering, "--podspec", asked)["status"]
+    assert status["replicas"] == fit
+    assert "3 cannot allocate all claims" in status["failReason"]["failMessage"]
+    assert status["oneMoreNode"] == {**more, "none": 0}
+
+
+def test_extended_resources_are_devices_all_the_same(offering: str, tmp_path: Path) -> None:
+    """The scheduler makes the claims, and they go with the pods that were tried."""
+    plain = pod("plain", "1")
+    plain["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": "1"}
+    plain["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    status = _json("--cluster", offering, "--podspec", _podspec(tmp_path, plain))["status"]
+    assert status["replicas"] == 7
+    assert status["oneMoreNode"] == {"five": 5, "three": 3, "none": 0}
+
+
+def test_a_gang_takes_its_claims_along(offering: str, tmp_path: Path) -> None:
+    """Three pods, each with a device."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    member = pod("m", "1", resourceClaims=CLAIMS, schedulingGroup={"podGroupName": "g"})
+    status = _json("--cluster", offering, "--podspec", _podspec(tmp_path, group, member, _template()))["status"]
+    assert status["replicas"] == 2
+    assert status["oneMoreNode"] == {"five": 2, "three": 1, "none": 0}
+
+
+def test_the_template_may_be_in_the_cluster(offering: str, tmp_path: Path) -> None:
+    """Or it is missing, which is told; an expression that no API server takes is, too."""
+    asked = _podspec(tmp_path, pod("train", "1", resourceClaims=CLAIMS))
+    with_template = tmp_path / "template.yaml"
+    with_template.write_text(yaml.safe_dump(_template()))
+    assert _json("--cluster", offering, "--cluster", str(with_template), "--podspec", asked)["status"]["replicas"] == 7
+    ran = _run("--cluster", offering, "--podspec", asked)
+    told = "Pod train: spec.resourceClaims[0].resourceClaimTemplateName: there is no ResourceClaimTemplate default/t"
+    assert (ran.exit_code, told in ran.output) == (1, True)
+    wrong = _podspec(tmp_path, pod("train", "1", resourceClaims=CLAIMS), _template(1, "device."))
+    ran = _run("--cluster", offering, "--podspec", wrong)
+    assert "selectors[0].cel.expression: Invalid value" in ran.output

@@ -24,9 +24,11 @@ from kubestow.client.errors import CredentialsError
 from kubestow.client.kubeconfig import find_access
 from kubestow.client.lists import Lister
 from kubestow.client.resources import NODES, PODS, WATCHED, Resource
+from kubestow.cluster.listers import key_of
 from kubestow.config import SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
 from kubestow.model.codec import without_nulls
+from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.failures import CallError, ForbiddenError, NotFoundError
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -40,7 +42,12 @@ from kubestow.simulator.headroom import HEAD, SORTS, Headroom, Room, headroom
 from kubestow.wiring.clients import user_agent
 
 _LISTED = 10
-_FITTED = (Pod, PodGroup)
+_FITTED = (Pod, PodGroup, ResourceClaimTemplate)
+_MADE = {
+    ("v1", "Pod"): BY_STORAGE["pods"],
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): BY_STORAGE["resourceclaimtemplates.resource.k8s.io"],
+}
+_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", ResourceClaimTemplate)
 _GANGS = config.Features.parse("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true")
 
 
@@ -67,6 +74,7 @@ def tell(request: Request) -> None:
         asked = _asked(request.podspec)
         pods, gang = _pods(request.podspec, asked), _gang(asked)
         objects = cluster_in(request.cluster, _warning) if request.cluster else asyncio.run(_live(request.kubeconfig))
+        objects += [obj for obj in asked if isinstance(obj, ResourceClaimTemplate)]
         _warn(objects, request)
         if not pods:
             _tell_headroom(headroom(objects, request.exclude), request)
@@ -74,6 +82,7 @@ def tell(request: Request) -> None:
         features = config.Features() if gang is None else _GANGS
         chosen = load_configuration(request.configuration, request.plugins, features)
         _demand_profiles(pods, chosen)
+        _demand_templates(pods, objects)
         names = {name for profile in chosen.profiles for name in enabled_names(profile.plugins)}
         own = [one.plugin for one in request.plugins.loaded if one.name in names]
         make = partial(scheduler, chosen, own, features)
@@ -109,27 +118,30 @@ def _pods(files: tuple[str, ...], asked: list[Any]) -> list[Pod]:
 
 
 def _asked(files: tuple[str, ...]) -> list[Any]:
-    """What is to be fitted in; pods are as an API server would have made them. Raises ObjectsError."""
+    """What is to be fitted in, as an API server would have made it. Raises ObjectsError."""
     found = decode(map(_made, read(files))) if files else Decoded([], Counter())
     left_out = found.skipped + Counter(type(one).__name__ for one in found.objects if not isinstance(one, _FITTED))
     for kind, count in sorted(left_out.items()):
-        _warning(f"--podspec: {count} of kind {kind} left out; only pods and pod groups count")
+        _warning(f"--podspec: {count} of kind {kind} left out; only pods, pod groups and templates of claims count")
     return found.objects
 
 
 def _made(manifest: Manifest) -> Manifest:
-    if (manifest.api_version, manifest.kind) != ("v1", "Pod"):
+    resource = _MADE.get((manifest.api_version, manifest.kind))
+    if resource is None:
         return manifest
-    pods, tree = BY_STORAGE["pods"], without_nulls(msgspec.json.decode(manifest.data))
+    tree = without_nulls(msgspec.json.decode(manifest.data))
     metadata = tree["metadata"]
     # What comes from a cluster may have fields of another version.
     intent = Intent(validation="Ignore" if metadata.get("uid") else "Strict")
     try:
-        causes = check(pods, tree, intent)
-        pods.rules.default(tree)
-        causes += pods.rules.validate(tree)
+        causes = check(resource, tree, intent)
+        resource.rules.default(tree)
+        causes += resource.rules.validate(tree)
+        if resource.rules.gated is not None:
+            causes += resource.rules.gated(tree, config.Features())
         if causes:
-            raise invalid(pods.group, pods.kind, manifest.name, causes)
+            raise invalid(resource.group, resource.kind, manifest.name, causes)
     except ApiError as error:
         raise ObjectsError([f"{manifest}: {error.message}"]) from None
     metadata["name"] = manifest.name or f"{manifest.generate_name}xxxxx"
@@ -143,6 +155,17 @@ def _demand_profiles(pods: list[Pod], chosen: SchedulerConfiguration) -> None:
         if pod.spec.schedulerName not in names:
             said = f"is {pod.spec.schedulerName!r}, and the configuration has only {', '.join(names)}; see --config"
             raise SimulateError(f"--podspec: Pod {pod.metadata.name}: spec.schedulerName: {said}")
+
+
+def _demand_templates(pods: list[Pod], objects: list[Any]) -> None:
+    """Raises SimulateError for a claim that no controller could make."""
+    there = {key_of(obj) for obj in objects if isinstance(obj, ResourceClaimTemplate)}
+    for pod in pods:
+        for index, wanted in enumerate(pod.spec.resourceClaims):
+            key = f"{pod.metadata.namespace}/{wanted.resourceClaimTemplateName}"
+            if wanted.resourceClaimTemplateName and key not in there:
+                where = f"Pod {pod.metadata.name}: spec.resourceClaims[{index}].resourceClaimTemplateName"
+                raise SimulateError(f"--podspec: {where}: there is no ResourceClaimTemplate {key}; add it to the file")
 
 
 def _warn(objects: list[Any], request: Request) -> None:
@@ -168,7 +191,7 @@ async def _live(kubeconfig: str) -> list[Any]:
         raise SimulateError(str(error)) from None
     try:
         client = ApiClient(channel, user_agent=user_agent("capacity"), seconds=30.0)
-        return [obj for resource in WATCHED for obj in await _list(client, resource)]
+        return [obj for resource in (*WATCHED, _TEMPLATES) for obj in await _list(client, resource)]
     except CallError as error:
         raise SimulateError(f"{access.server}: {error}") from None
     finally:

@@ -6,15 +6,21 @@ from typing import Any
 
 import msgspec
 
-from kubestow.apiserver.rules import cluster, pods
+from kubestow.apiserver.rules import claim_defaults, cluster, pods
 from kubestow.config import Features
 from kubestow.model.codec import convert
+from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.pod import Pod
 from kubestow.model.workloads import PriorityClass
 from kubestow.objects import Manifest, ObjectsError, decode, read
 
 _OURS = "kubestow.dev/"
-_DEFAULTS = {("v1", "Pod"): pods.default, ("v1", "Node"): cluster.default_node}
+_DEFAULTS = {
+    ("v1", "Pod"): pods.default,
+    ("v1", "Node"): cluster.default_node,
+    ("resource.k8s.io/v1", "ResourceClaim"): claim_defaults.default_claim,
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): claim_defaults.default_template,
+}
 _MAKERS = {
     *(("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet")),
     *(("batch/v1", "Job"), ("v1", "ReplicationController")),
@@ -53,7 +59,7 @@ class _Maker(msgspec.Struct):
 
 
 def cluster_in(files: tuple[str, ...], warn: Callable[[str], None] | None = None) -> list[Any]:
-    """The objects, each once; nodes and pods that no API server has seen get its defaults. Raises ObjectsError.
+    """The objects, each once; what no API server has seen gets its defaults. Raises ObjectsError.
 
     `warn` is told of Deployments and the like that no API server has seen and whose pods are not there.
     """
@@ -104,8 +110,12 @@ def _beginning(files: tuple[str, ...]) -> tuple[list[Any], Iterable[Any]]:
     scenario = read_scenario(files)
     makers = [one for one in scenario.objects if (one.get("apiVersion"), one.get("kind")) in _MAKERS]
     with build(scenario, controllers="none", kubelets=False, features=known) as simulation:
-        classes = [convert(PriorityClass, one) for one in simulation.objects("PriorityClass")]
-        return [*simulation.plane.current.values(), *classes], makers
+        others = [
+            convert(kind, one)
+            for kind in (PriorityClass, ResourceClaimTemplate)
+            for one in simulation.objects(kind.__name__)
+        ]
+        return [*simulation.plane.current.values(), *others], makers
 
 
 def _defaulted(manifest: Manifest) -> Manifest:

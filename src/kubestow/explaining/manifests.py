@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kubestow import objects
+from kubestow.apiserver.rules import claim_defaults
 from kubestow.apiserver.rules import pods as rules
 from kubestow.apiserver.rules.names import REQUIRED
 from kubestow.apiserver.schema.reader import struct_of
@@ -54,10 +55,7 @@ def _beside(manifest: Manifest) -> Manifest:
     objects.decode([manifest])
     tree = _tree(manifest)
     if (manifest.api_version, manifest.kind) == _CLAIM:
-        # Imported only now: who has no claims must not pay for CEL.
-        from kubestow.apiserver.rules import devices
-
-        devices.default_claim(tree)
+        claim_defaults.default_claim(tree)
     return manifest._replace(data=msgspec.json.encode(tree))
 
 

@@ -11,6 +11,7 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import Registry
 from kubestow.model.coordination import Binding, Event, Lease
+from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import Node
 from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
@@ -21,8 +22,8 @@ from kubestow.queue.nominator import Nominator
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
-_UNREAD = (Binding, Event, Lease)
-"""Kinds that are written, never read."""
+_UNREAD = (Binding, Event, Lease, ResourceClaimTemplate)
+"""Kinds that schedulers never read."""
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that every cluster has."""
 

@@ -147,6 +147,16 @@ class ResourceClaim(Base, frozen=True):
     """The whole object as received, or sent: an update must send back the fields that are not read here."""
 
 
+class ResourceClaimTemplateSpec(Base, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(Base, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
 class DeviceClassSpec(Base, frozen=True):
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceConfiguration, ...] = ()

@@ -1,7 +1,7 @@
 """Every kind by its apiVersion and name: the table that manifests, watches and tests look types up in."""
 
 from kubestow.model.coordination import Binding, Event, Lease
-from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.model.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubestow.model.meta import Base
 from kubestow.model.node import Namespace, Node
 from kubestow.model.pod import Pod
@@ -44,6 +44,7 @@ KINDS: dict[tuple[str, str], type[Base]] = {
     ("storage.k8s.io/v1", "CSIStorageCapacity"): CSIStorageCapacity,
     ("storage.k8s.io/v1", "VolumeAttachment"): VolumeAttachment,
     ("resource.k8s.io/v1", "ResourceClaim"): ResourceClaim,
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): ResourceClaimTemplate,
     ("resource.k8s.io/v1", "ResourceSlice"): ResourceSlice,
     ("resource.k8s.io/v1", "DeviceClass"): DeviceClass,
     ("events.k8s.io/v1", "Event"): Event,

@@ -17,12 +17,13 @@ from kubestow.config.configuration import Plugin, PluginSet
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.results import PluginError
+from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.standing import pod_is_terminal
-from kubestow.model.topology import HOSTNAME_LABEL
 from kubestow.model.workloads import PriorityClass
 from kubestow.offline.harness import SchedulerHarness
+from kubestow.simulator.copies import PodCopies, one_more
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _FIRST_BATCH, _LARGEST_BATCH = 16, 1024
@@ -75,7 +76,7 @@ def scheduler(configuration: SchedulerConfiguration, plugins: Iterable[type], fe
 
 
 def capacity(
-    objects: Iterable[Any],
+    objects: Sequence[Any],
     pods: Sequence[Pod],
     limit: int,
     exclude: Iterable[str],
@@ -84,7 +85,7 @@ def capacity(
     """How often the pods fit, each in its turn; at most `limit` pods if it is not 0. `make` makes a scheduler."""
     with make() as harness:
         restore(harness, objects, exclude)
-        return _Filling(harness, pods, limit).run()
+        return _Filling(harness, pods, limit, PodCopies(harness.cluster, objects)).run()
 
 
 def restore(harness: SchedulerHarness, objects: Iterable[Any], exclude: Iterable[str]) -> None:
@@ -93,8 +94,8 @@ def restore(harness: SchedulerHarness, objects: Iterable[Any], exclude: Iterable
     for obj in objects:
         if isinstance(obj, Node) and obj.metadata.name in left_out:
             continue
-        if isinstance(obj, PriorityClass):
-            # No scheduler watches them: pods have their priority already.
+        if isinstance(obj, PriorityClass | ResourceClaimTemplate):
+            # No scheduler watches them: pods have their priority already, and get their claims here.
             continue
         if isinstance(obj, Pod) and (pod_is_terminal(obj) or not obj.spec.nodeName):
             # Pods that wait already might take the room; the question is how much there is.
@@ -116,11 +117,8 @@ def with_one_more(harness: SchedulerHarness) -> Iterator[str]:
     cluster = harness.cluster
     kinds = {kind_of(node): node for node in reversed(cluster.all(Node)) if not node.spec.unschedulable}
     for kind, example in sorted(kinds.items()):
-        name = f"one-more-{example.metadata.name}"
-        labels = {**example.metadata.labels, HOSTNAME_LABEL: name}
-        node = cluster.add(replace(example, metadata=replace(example.metadata, name=name, labels=labels)))
-        yield kind
-        cluster.delete(node)
+        with one_more(cluster, example):
+            yield kind
         run_through(harness)
 
 
@@ -134,8 +132,9 @@ def why_not(harness: SchedulerHarness, pod: Pod) -> str:
 
 
 class _Filling:
-    def __init__(self, harness: SchedulerHarness, pods: Sequence[Pod], limit: int) -> None:
+    def __init__(self, harness: SchedulerHarness, pods: Sequence[Pod], limit: int, copies: PodCopies) -> None:
         self._harness = harness
+        self._copies = copies
         self._pods = [replace(pod, spec=replace(pod.spec, nodeName="")) for pod in pods]
         self._limit = limit
         self._count = 0
@@ -165,7 +164,7 @@ class _Filling:
             pod = self._pods[self._count % len(self._pods)]
             name = f"{pod.metadata.name}-{self._count}"
             self._count += 1
-            added.append(cluster.add(replace(pod, metadata=replace(pod.metadata, name=name))))
+            added.append(self._copies.add(pod, name))
         run_through(self._harness)
         return [cluster.pod(pod.metadata.name, pod.metadata.namespace) for pod in added]
 
@@ -176,7 +175,7 @@ class _Filling:
 
     def _delete(self, copies: list[Pod]) -> None:
         for pod in copies:
-            self._harness.cluster.delete(pod, 0)
+            self._copies.delete(pod)
         run_through(self._harness)
 
     def _explain(self, pod: Pod) -> None:

@@ -1,7 +1,7 @@
 """How many more gangs like one fit: copies of a pod group and its pods, placed by the scheduler until one is not."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,10 +10,11 @@ from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, PodGroupStatus
 from kubestow.offline.harness import SchedulerHarness
 from kubestow.simulator.capacity import UNSCHEDULABLE, Capacity, restore, run_through, why_not, with_one_more
+from kubestow.simulator.copies import PodCopies
 
 
 def gang_capacity(
-    objects: Iterable[Any],
+    objects: Sequence[Any],
     group: PodGroup,
     pod: Pod,
     limit: int,
@@ -23,12 +24,13 @@ def gang_capacity(
     """How often a group of `minCount` copies of the pod fits; at most `limit` times if that is not 0."""
     with make() as harness:
         restore(harness, objects, exclude)
-        return _Filling(harness, group, pod).run(limit)
+        return _Filling(harness, group, pod, PodCopies(harness.cluster, objects)).run(limit)
 
 
 class _Filling:
-    def __init__(self, harness: SchedulerHarness, group: PodGroup, pod: Pod) -> None:
+    def __init__(self, harness: SchedulerHarness, group: PodGroup, pod: Pod, copies: PodCopies) -> None:
         self._harness = harness
+        self._copies = copies
         self._group = replace(group, status=PodGroupStatus())
         self._pod = replace(pod, spec=replace(pod.spec, nodeName=""))
         self._count = 0
@@ -54,10 +56,11 @@ class _Filling:
         cluster, spec = self._harness.cluster, self._pod.spec
         name = f"{self._group.metadata.name}-more-{self._count}"
         self._count += 1
-        gang = cluster.add(_renamed(self._group, name))
+        metadata = replace(self._group.metadata, name=name, uid="", resourceVersion="")
+        gang = cluster.add(replace(self._group, metadata=metadata))
         member = replace(spec.schedulingGroup, podGroupName=name) if spec.schedulingGroup else None
         pod = replace(self._pod, spec=replace(spec, schedulingGroup=member))
-        added = [cluster.add(_renamed(pod, f"{name}-{number}")) for number in range(self._group.min_count)]
+        added = [self._copies.add(pod, f"{name}-{number}") for number in range(self._group.min_count)]
         run_through(self._harness)
         return gang, [cluster.pod(one.metadata.name, one.metadata.namespace) for one in added]
 
@@ -72,10 +75,6 @@ class _Filling:
 
     def _delete(self, gang: PodGroup, pods: list[Pod]) -> None:
         for pod in pods:
-            self._harness.cluster.delete(pod, 0)
+            self._copies.delete(pod)
         self._harness.cluster.delete(gang)
         run_through(self._harness)
-
-
-def _renamed(obj: Any, name: str) -> Any:
-    return replace(obj, metadata=replace(obj.metadata, name=name, uid="", resourceVersion=""))

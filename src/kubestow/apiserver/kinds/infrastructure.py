@@ -3,7 +3,7 @@
 from kubestow.apiserver.kinds.resource import Resource, Rules
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.printing.columns import at, count, printed, truth, zero
-from kubestow.apiserver.rules import cluster, devices, networking, pod_groups, policy, slices, storage
+from kubestow.apiserver.rules import claim_defaults, cluster, devices, networking, pod_groups, policy, slices, storage
 
 KINDS = (
     Resource(
@@ -118,7 +118,7 @@ KINDS = (
         "ResourceClaim resourceclaims",
         "status",
         rules=Rules(
-            devices.default_claim,
+            claim_defaults.default_claim,
             validate=devices.validate_claim,
             validate_update=devices.keep_spec,
             prepare_status=devices.forget_devices,
@@ -133,7 +133,7 @@ KINDS = (
         "resource.k8s.io/v1",
         "ResourceClaimTemplate resourceclaimtemplates",
         rules=Rules(
-            devices.default_template,
+            claim_defaults.default_template,
             validate=devices.validate_template,
             validate_update=devices.keep_spec,
             suits=devices.demand_admin_label,

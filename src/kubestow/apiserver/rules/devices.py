@@ -69,31 +69,6 @@ _ONE_KIND = "exactly one of `exactly` or `firstAvailable` is required"
 _NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 
 
-def default_claim(obj: dict[str, Any]) -> None:
-    """A request asks for one device, unless it says otherwise."""
-    _default_requests(obj.setdefault("spec", {}))
-
-
-def default_template(obj: dict[str, Any]) -> None:
-    """The claims of a template have the defaults of claims."""
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("metadata", {})
-    _default_requests(spec.setdefault("spec", {}))
-
-
-def _default_requests(spec: dict[str, Any]) -> None:
-    for request in spec.get("devices", {}).get("requests", ()):
-        exactly = request.get("exactly")
-        for one in (*([exactly] if exactly is not None else ()), *request.get("firstAvailable", ())):
-            if not one.get("allocationMode"):
-                one["allocationMode"] = "ExactCount"
-            if one["allocationMode"] == "ExactCount" and not one.get("count"):
-                one["count"] = 1
-            for toleration in one.get("tolerations") or ():
-                if not toleration.get("operator"):
-                    toleration["operator"] = "Equal"
-
-
 def validate_claim(obj: dict[str, Any]) -> Iterator[Cause]:
     """Requests with names of their own."""
     yield from _wrong_claim(obj["spec"], "spec.devices")

@@ -1,0 +1,28 @@
+"""What claims ask for where they do not say."""
+
+from typing import Any
+
+
+def default_claim(obj: dict[str, Any]) -> None:
+    """A request asks for one device, unless it says otherwise."""
+    _default_requests(obj.setdefault("spec", {}))
+
+
+def default_template(obj: dict[str, Any]) -> None:
+    """The claims of a template have the defaults of claims."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("metadata", {})
+    _default_requests(spec.setdefault("spec", {}))
+
+
+def _default_requests(spec: dict[str, Any]) -> None:
+    for request in spec.get("devices", {}).get("requests", ()):
+        exactly = request.get("exactly")
+        for one in (*([exactly] if exactly is not None else ()), *request.get("firstAvailable", ())):
+            if not one.get("allocationMode"):
+                one["allocationMode"] = "ExactCount"
+            if one["allocationMode"] == "ExactCount" and not one.get("count"):
+                one["count"] = 1
+            for toleration in one.get("tolerations") or ():
+                if not toleration.get("operator"):
+                    toleration["operator"] = "Equal"

@@ -1,0 +1,75 @@
+"""Copies of pods and nodes, with the devices that come with them.
+
+A pod gets the claims that a controller would make for it from templates, a node the slices that its drivers would
+publish.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubestow.cluster.listers import key_of
+from kubestow.model.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kubestow.model.meta import ObjectMeta, OwnerReference
+from kubestow.model.node import Node
+from kubestow.model.pod import Pod, PodResourceClaimStatus
+from kubestow.model.topology import HOSTNAME_LABEL
+from kubestow.offline.fake_cluster import FakeCluster
+
+
+class PodCopies:
+    """Pods that come and go with their claims."""
+
+    def __init__(self, cluster: FakeCluster, objects: Iterable[Any]) -> None:
+        self._cluster = cluster
+        self._templates = {key_of(one): one for one in objects if isinstance(one, ResourceClaimTemplate)}
+
+    def add(self, pod: Pod, name: str) -> Pod:
+        """A pod of another name."""
+        copy = self._cluster.add(replace(pod, metadata=replace(pod.metadata, name=name, resourceVersion="")))
+        statuses = [
+            PodResourceClaimStatus(wanted.name, self._claim(copy, wanted.name, wanted.resourceClaimTemplateName))
+            for wanted in pod.spec.resourceClaims
+            if wanted.resourceClaimTemplateName
+        ]
+        if statuses:
+            status = replace(copy.status, resourceClaimStatuses=tuple(statuses))
+            copy = self._cluster.update(replace(copy, status=status))
+        return copy
+
+    def _claim(self, pod: Pod, name: str, template: str) -> str:
+        made = self._templates[f"{pod.metadata.namespace}/{template}"].spec
+        owner = OwnerReference("v1", "Pod", pod.metadata.name, pod.metadata.uid, controller=True)
+        metadata = ObjectMeta(f"{pod.metadata.name}-{name}", pod.metadata.namespace, ownerReferences=(owner,))
+        return self._cluster.add(ResourceClaim(metadata=metadata, spec=made.spec)).metadata.name
+
+    def delete(self, pod: Pod) -> None:
+        """A pod goes at once, and the claims that were made for it."""
+        status = self._cluster.pod(pod.metadata.name, pod.metadata.namespace).status
+        names = [one.resourceClaimName for one in status.resourceClaimStatuses]
+        if status.extendedResourceClaimStatus is not None:
+            names.append(status.extendedResourceClaimStatus.resourceClaimName)
+        self._cluster.delete(pod, 0)
+        for name in names:
+            claim = self._cluster.get(ResourceClaim, f"{pod.metadata.namespace}/{name}")
+            if claim is not None:
+                self._cluster.delete(claim)
+
+
+@contextmanager
+def one_more(cluster: FakeCluster, example: Node) -> Iterator[None]:
+    """For a while, there is another node like one, and its pools of devices."""
+    name = f"one-more-{example.metadata.name}"
+    labels = {**example.metadata.labels, HOSTNAME_LABEL: name}
+    added: list[Any] = [cluster.add(replace(example, metadata=replace(example.metadata, name=name, labels=labels)))]
+    for one in cluster.all(ResourceSlice):
+        spec = one.spec
+        if spec.nodeName == example.metadata.name:
+            pool = replace(spec.pool, name=f"one-more-{spec.pool.name}")
+            metadata = replace(one.metadata, name=f"one-more-{one.metadata.name}")
+            added.append(cluster.add(replace(one, metadata=metadata, spec=replace(spec, nodeName=name, pool=pool))))
+    yield
+    for copy in reversed(added):
+        cluster.delete(copy)
