@@ -439,6 +439,20 @@ def offering(tmp_path: Path) -> str:
     return str(path)
 
 
+def test_pods_that_have_such_names_already_are_no_obstacle(offering: str, tmp_path: Path) -> None:
+    """Those of a StatefulSet end in numbers, too; and a pod of the cluster brings nothing of its own along."""
+    there = [pod(f"user-{number}", "1", nodeName="n-2") for number in (0, 1, 3)]
+    more = tmp_path / "more.yaml"
+    more.write_text(yaml.safe_dump_all(there))
+    like = pod("user", "1", nodeName="n-0")
+    like["status"] = {"extendedResourceClaimStatus": {"resourceClaimName": "taken", "requestMappings": []}}
+    like["spec"]["containers"][0]["resources"] = {"limits": {"example.com/gpu": "1"}}
+    asked = _podspec(tmp_path, like)
+    status = _json("--cluster", offering, "--cluster", str(more), "--podspec", asked)["status"]
+    assert status["replicas"] == 7
+    assert status["oneMoreNode"] == {"five": 5, "three": 3, "none": 0}
+
+
 @pytest.mark.parametrize(("count", "fit", "more"), [(1, 7, {"five": 5, "three": 3}), (2, 3, {"five": 2, "three": 1})])
 def test_claims_are_made_from_templates(
     offering: str, tmp_path: Path, count: int, fit: int, more: dict[str, int]

@@ -162,9 +162,8 @@ class _Filling:
         cluster, added = self._harness.cluster, []
         for _ in range(count):
             pod = self._pods[self._count % len(self._pods)]
-            name = f"{pod.metadata.name}-{self._count}"
             self._count += 1
-            added.append(self._copies.add(pod, name))
+            added.append(self._copies.add(pod, pod.metadata.name))
         run_through(self._harness)
         return [cluster.pod(pod.metadata.name, pod.metadata.namespace) for pod in added]
 

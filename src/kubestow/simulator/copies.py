@@ -6,6 +6,7 @@ publish.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from kubestow.cluster.listers import key_of
 from kubestow.model.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubestow.model.meta import ObjectMeta, OwnerReference
 from kubestow.model.node import Node
-from kubestow.model.pod import Pod, PodResourceClaimStatus
+from kubestow.model.pod import Pod, PodResourceClaimStatus, PodStatus
 from kubestow.model.topology import HOSTNAME_LABEL
 from kubestow.offline.fake_cluster import FakeCluster
 
@@ -25,24 +26,27 @@ class PodCopies:
     def __init__(self, cluster: FakeCluster, objects: Iterable[Any]) -> None:
         self._cluster = cluster
         self._templates = {key_of(one): one for one in objects if isinstance(one, ResourceClaimTemplate)}
+        self._numbers = count()
 
     def add(self, pod: Pod, name: str) -> Pod:
-        """A pod of another name."""
-        copy = self._cluster.add(replace(pod, metadata=replace(pod.metadata, name=name, resourceVersion="")))
+        """A pod of this name, with a number behind it, of which nothing has become yet."""
+        metas = (replace(pod.metadata, name=f"{name}-{number}") for number in self._numbers)
+        free = next(one for one in metas if self._cluster.get(Pod, f"{one.namespace}/{one.name}") is None)
+        copy = self._cluster.add(replace(pod, metadata=free, status=PodStatus()))
         statuses = [
             PodResourceClaimStatus(wanted.name, self._claim(copy, wanted.name, wanted.resourceClaimTemplateName))
             for wanted in pod.spec.resourceClaims
             if wanted.resourceClaimTemplateName
         ]
         if statuses:
-            status = replace(copy.status, resourceClaimStatuses=tuple(statuses))
-            copy = self._cluster.update(replace(copy, status=status))
+            copy = self._cluster.update(replace(copy, status=PodStatus(resourceClaimStatuses=tuple(statuses))))
         return copy
 
     def _claim(self, pod: Pod, name: str, template: str) -> str:
         made = self._templates[f"{pod.metadata.namespace}/{template}"].spec
         owner = OwnerReference("v1", "Pod", pod.metadata.name, pod.metadata.uid, controller=True)
-        metadata = ObjectMeta(f"{pod.metadata.name}-{name}", pod.metadata.namespace, ownerReferences=(owner,))
+        claim = f"{pod.metadata.name}-{name}-{pod.metadata.uid}"
+        metadata = ObjectMeta(claim, pod.metadata.namespace, ownerReferences=(owner,))
         return self._cluster.add(ResourceClaim(metadata=metadata, spec=made.spec)).metadata.name
 
     def delete(self, pod: Pod) -> None:

@@ -60,7 +60,7 @@ class _Filling:
         gang = cluster.add(replace(self._group, metadata=metadata))
         member = replace(spec.schedulingGroup, podGroupName=name) if spec.schedulingGroup else None
         pod = replace(self._pod, spec=replace(spec, schedulingGroup=member))
-        added = [self._copies.add(pod, f"{name}-{number}") for number in range(self._group.min_count)]
+        added = [self._copies.add(pod, name) for _ in range(self._group.min_count)]
         run_through(self._harness)
         return gang, [cluster.pod(one.metadata.name, one.metadata.namespace) for one in added]
 
