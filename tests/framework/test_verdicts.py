@@ -34,7 +34,7 @@ def test_the_first_refusal_counts() -> None:
         None,
     ]
     assert found.feasible().tolist() == [2, 3]
-    assert found.refusing_plugins() == {"First", "Second"}
+    assert found.told().refusing_plugins == {"First", "Second"}
 
 
 def test_answers_on_some_positions() -> None:
@@ -50,8 +50,8 @@ def test_a_plugin_that_refuses_nobody_is_not_mentioned() -> None:
     """Neither among those who refused, nor in the reasons."""
     found = verdicts()
     assert found.add(0, kinds(0, 0, 0, 0)) == 0
-    assert found.refusing_plugins() == set()
-    assert found.reasons() == Counter()
+    assert found.told().refusing_plugins == set()
+    assert found.told().reasons == Counter()
     assert len(found.feasible()) == 4
 
 
@@ -60,14 +60,14 @@ def test_reasons_are_counted_by_row() -> None:
     found = verdicts()
     found.add(0, kinds(1, 2, 0, 0))
     found.add(1, kinds(0, 0, 3, 1))
-    assert found.reasons() == Counter({"no cpu": 3, "no memory": 1, "never": 1})
+    assert found.told().reasons == Counter({"no cpu": 3, "no memory": 1, "never": 1})
 
 
 def test_where_preempting_may_help() -> None:
     """Rows that were refused, but not for something that pods leaving cannot change."""
     found = verdicts()
     found.add(0, kinds(1, 3, 0, 2))
-    assert found.resolvable().tolist() == [True, False, False, True]
+    assert found.told().resolvable_rows.tolist() == [0, 3]
 
 
 def test_refusals_found_on_another_view_of_the_nodes() -> None:
@@ -76,18 +76,35 @@ def test_refusals_found_on_another_view_of_the_nodes() -> None:
     found.add(0, kinds(1, 1, 0, 0))
     found.override(np.array([1, 2]), unresolvable("crowded")._replace(plugin="Second"))
     assert found.feasible().tolist() == [3]
-    assert found.reasons() == Counter({"crowded": 2, "no cpu": 1})
-    assert found.resolvable().tolist() == [True, False, False, False]
-    assert found.refusing_plugins() == {"First", "Second"}
+    assert found.told().reasons == Counter({"crowded": 2, "no cpu": 1})
+    assert found.told().resolvable_rows.tolist() == [0]
+    assert found.told().refusing_plugins == {"First", "Second"}
 
 
 def test_reasons_are_told_anew_after_a_further_refusal() -> None:
     """Asking in between does not freeze the answer."""
     found = verdicts()
     found.add(0, kinds(1, 0, 0, 0))
-    assert found.reasons() == Counter({"no cpu": 1})
+    assert found.told().reasons == Counter({"no cpu": 1})
     found.add(1, kinds(0, 3, 0, 0))
-    assert found.reasons() == Counter({"no cpu": 1, "never": 1})
+    assert found.told().reasons == Counter({"no cpu": 1, "never": 1})
+
+
+def test_a_row_that_is_judged_again_and_refused_alike_changes_nothing() -> None:
+    """What was told stands for as long as the same is said; what is said anew is told."""
+    found = verdicts()
+    found.add(0, kinds(1, 1, 0, 0))
+    same, other = unschedulable("no cpu")._replace(plugin="First"), unresolvable("never")._replace(plugin="Second")
+    found.revise(0, same)
+    told = found.told()
+    found.revise(1, same)
+    found.revise(2, None)
+    assert found.told() is told
+    found.revise(1, None)
+    found.revise(2, other)
+    assert told.reasons == Counter({"no cpu": 2})
+    assert found.told().reasons == Counter({"no cpu": 1, "never": 1})
+    assert found.feasible().tolist() == [1, 3]
 
 
 @pytest.mark.parametrize(("row", "position"), [(3, 0), (7, 1), (9, 2), (4, None), (0, None), (10, None)])
@@ -103,7 +120,7 @@ def test_rows_without_a_node_are_left_out() -> None:
     evaluation = evaluation_of(cluster, Refuses("A", {"n0": "no", "": "nobody"}))
     assert judged(evaluation) == ["n2"]
     assert evaluation.verdicts is not None
-    assert evaluation.verdicts.reasons() == Counter({"no": 1})
+    assert evaluation.verdicts.told().reasons == Counter({"no": 1})
 
 
 def test_later_filters_see_what_is_left() -> None:

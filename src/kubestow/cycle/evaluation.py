@@ -174,14 +174,13 @@ class Evaluation:
     def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
         """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""
         skipped = self.skipped.union(passed)
-        positions = verdicts.forget(rows)
+        positions = verdicts.positions_of(rows)
         filters = [hook for hook in self.profile.filter if hook.name not in skipped]
         if len(rows) <= FEW_ROWS and all(hook.row for hook in filters) and not self.has_adapting_states:
             for position, row in zip(positions.tolist(), rows.tolist(), strict=True):
-                rejection = self._row_rejection(filters, row)
-                if rejection is not None:
-                    verdicts.override(position, rejection)
+                verdicts.revise(position, self._row_rejection(filters, row))
             return
+        verdicts.forget(positions)
         self._judge_with_nominated(verdicts, positions, skipped)
         # A refusal with the nominated pods is the one that counts.
         positions = positions[verdicts.passing[positions]]
@@ -384,7 +383,7 @@ class Evaluation:
         if self.rejected is not None and self.rejected.plugin:
             names.add(self.rejected.plugin)
         if self.verdicts is not None:
-            names |= self.verdicts.refusing_plugins()
+            names |= self.verdicts.told().refusing_plugins
         return names
 
     def message(self, post_filter: str = "") -> str:
@@ -393,10 +392,10 @@ class Evaluation:
         if self.rejected is not None:
             words = f"0/{count} nodes are available: {self.rejected.message}."
         else:
-            reasons = Counter[str]() if self.verdicts is None else self.verdicts.reasons()
+            reasons = Counter[str]() if self.verdicts is None else self.verdicts.told().reasons
             left_out = 0 if self.verdicts is None else count - len(self.verdicts.rows)
             if left_out and self.narrowed_to is not None:
-                reasons[self.left_out_reason] += left_out
+                reasons = reasons + Counter({self.left_out_reason: left_out})
             words = none_available(count, reasons)
         return f"{words} {post_filter}" if post_filter else words
 

@@ -6,26 +6,51 @@ The first plugin, in order, that refuses a row is the one that is remembered.
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.framework.caller import worded
 from kubestow.framework.results import Code, Rejection, Rejections
+from kubestow.model.lazily import lazy
 
 NOBODY = -1
 
 
-class Told(msgspec.Struct, frozen=True):
+class Told:
     """Why rows were refused at some moment: what is said of them later does not change it."""
 
-    rows: IntArray
-    distinct: Sequence[tuple[Rejection, IntArray]]
+    def __init__(self, rows: IntArray, distinct: Sequence[tuple[Rejection, IntArray]]) -> None:
+        self.rows = rows
+        self._distinct = distinct
 
     def kinds(self) -> Sequence[tuple[Rejection, IntArray]]:
-        """As `Verdicts.kinds`."""
-        return self.distinct
+        """Every distinct refusal, with the positions it was given for."""
+        return self._distinct
+
+    @lazy
+    def reasons(self) -> Counter[str]:
+        """How many rows each reason was given for."""
+        counts: Counter[str] = Counter()
+        for rejection, positions in self._distinct:
+            for reason in rejection.reasons:
+                counts[reason] += len(positions)
+        return counts
+
+    @lazy
+    def refusing_plugins(self) -> frozenset[str]:
+        """The plugins that refused a row; one that could not judge it did not."""
+        judged = [rejection for rejection, _ in self._distinct if rejection.code is not Code.ERROR]
+        return frozenset(plugin for rejection in judged for plugin in rejection.plugins)
+
+    @lazy
+    def resolvable_rows(self) -> IntArray:
+        """The rows that were refused, but where preempting pods may help."""
+        mask: BoolArray = np.zeros(len(self.rows), np.bool_)
+        for rejection, positions in self._distinct:
+            if rejection.code is Code.UNSCHEDULABLE:
+                mask[positions] = True
+        return self.rows if are_all_set(mask) else self.rows[mask]
 
 
 class Verdicts:
@@ -40,7 +65,7 @@ class Verdicts:
         self._overrides: list[Rejection] = []
         self._override_number: dict[Rejection, int] = {}
         self._override_of: IntArray | None = None
-        self._distinct: list[tuple[Rejection, IntArray]] | None = None
+        self._told: Told | None = None
         self.passing: BoolArray = np.ones(len(rows), np.bool_)
         self.failed: Rejection | None = None
         """What a filter said that could not judge a row."""
@@ -64,7 +89,7 @@ class Verdicts:
                 self.passing[where] = False
         if count:
             self._answers[plugin] = answer
-            self._distinct = None
+            self._told = None
         if answer.failed is not None:
             self.failed = answer.failed._replace(plugin=self._plugins[plugin])
         return count
@@ -82,22 +107,37 @@ class Verdicts:
         # Whoever is none of the filters, an extender for example, comes after them.
         self._refused_by[positions] = self._plugins.index(by) if by in self._plugins else len(self._plugins)
         self.passing[positions] = False
-        self._distinct = None
+        self._told = None
 
-    def forget(self, rows: IntArray) -> IntArray:
-        """Let rows pass that were judged, until they are judged again; returns where they are."""
-        if self._answers:
-            # From now on a refusal is remembered as such: what a kind means to a plugin may differ by answer.
-            for rejection, positions in self.kinds():
-                self.override(positions, rejection)
-            self._answers = {}
-        positions = np.searchsorted(self.rows, rows)
+    def positions_of(self, rows: IntArray) -> IntArray:
+        """Where rows are that were judged."""
+        return self.rows.searchsorted(rows)
+
+    def forget(self, positions: IntArray | int) -> None:
+        """Let rows pass that were judged, until they are judged again."""
+        self._override_all()
         self._refused_by[positions] = NOBODY
         self.passing[positions] = True
         if self._override_of is not None:
             self._override_of[positions] = NOBODY
-        self._distinct = None
-        return positions
+        self._told = None
+
+    def revise(self, position: int, rejection: Rejection | None) -> None:
+        """A row was judged again; most often the same is said of it, and nothing has changed."""
+        self._override_all()
+        number = NOBODY if self._override_of is None else self._override_of.item(position)
+        if rejection == (None if number == NOBODY else self._overrides[number]):
+            return
+        self.forget(position)
+        if rejection is not None:
+            self.override(position, rejection)
+
+    def _override_all(self) -> None:
+        """From now on a refusal is remembered as such: what a kind means to a plugin may differ by answer."""
+        if self._answers:
+            for rejection, positions in self.kinds():
+                self.override(positions, rejection)
+            self._answers = {}
 
     def only(self, which: BoolArray) -> "Verdicts":
         """Leave rows out, before anything is overridden."""
@@ -136,15 +176,15 @@ class Verdicts:
     def _worded(self, plugin: int, kind: int) -> Rejection:
         return worded(self._plugins[plugin], self._answers[plugin], kind)
 
-    def kinds(self) -> Sequence[tuple[Rejection, IntArray]]:
-        """Every distinct refusal, with the positions it was given for."""
-        if self._distinct is None:
-            self._distinct = list(self._tell_apart())
-        return self._distinct
-
     def told(self) -> Told:
-        """What is said now."""
-        return Told(self.rows, self.kinds())
+        """What is said now; the same object for as long as the same is said."""
+        if self._told is None:
+            self._told = Told(self.rows, list(self._tell_apart()))
+        return self._told
+
+    def kinds(self) -> Sequence[tuple[Rejection, IntArray]]:
+        """As `Told.kinds`."""
+        return self.told().kinds()
 
     def _tell_apart(self) -> Iterator[tuple[Rejection, IntArray]]:
         overridden = None if self._override_of is None else self._override_of != NOBODY
@@ -160,27 +200,6 @@ class Verdicts:
             positions = refused.nonzero()[0]
             for kind, alike in _groups(self._kinds[positions]):
                 yield self._worded(plugin, kind), positions[alike]
-
-    def reasons(self) -> Counter[str]:
-        """How many rows each reason was given for."""
-        counts: Counter[str] = Counter()
-        for rejection, positions in self.kinds():
-            for reason in rejection.reasons:
-                counts[reason] += len(positions)
-        return counts
-
-    def refusing_plugins(self) -> set[str]:
-        """The plugins that refused a row; one that could not judge it did not."""
-        judged = [rejection for rejection, _ in self.kinds() if rejection.code is not Code.ERROR]
-        return {plugin for rejection in judged for plugin in rejection.plugins}
-
-    def resolvable(self) -> BoolArray:
-        """Positions that were refused, but where preempting pods may help."""
-        mask: BoolArray = np.zeros(len(self.rows), np.bool_)
-        for rejection, positions in self.kinds():
-            if rejection.code is Code.UNSCHEDULABLE:
-                mask[positions] = True
-        return mask
 
 
 def _groups(kinds: IntArray) -> Iterator[tuple[int, BoolArray | slice]]:

@@ -32,11 +32,7 @@ def helpful_rows(cluster: Cluster, cycle: FailedEvaluation) -> IntArray:
     if cycle.rejected is not None:
         code = cycle.rejected.code
         return np.flatnonzero(cluster.nodes.live) if code is Code.UNSCHEDULABLE else np.zeros(0, np.int64)
-    verdicts = cycle.verdicts
-    if verdicts is None:
-        return np.zeros(0, np.int64)
-    is_resolvable = verdicts.resolvable()
-    return verdicts.rows if are_all_set(is_resolvable) else verdicts.rows[is_resolvable]
+    return np.zeros(0, np.int64) if cycle.verdicts is None else cycle.verdicts.told().resolvable_rows
 
 
 class Search:
