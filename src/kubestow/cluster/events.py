@@ -70,15 +70,14 @@ class ClusterEvent(msgspec.Struct, frozen=True):
     action: Action
     label: str = ""
     """The event's name in metrics and logs; derived from resource and action unless given."""
+    is_wildcard: bool = False
+    """Stands for every event at once; derived."""
 
     def __post_init__(self) -> None:
         if not self.label:
             msgspec.structs.force_setattr(self, "label", f"{self.resource}{_action_label(self.action)}")
-
-    @property
-    def is_wildcard(self) -> bool:
-        """Stands for every event at once."""
-        return self.resource == Resource.ANY and self.action == Action.ALL
+        is_wildcard = self.resource == Resource.ANY and self.action == Action.ALL
+        msgspec.structs.force_setattr(self, "is_wildcard", is_wildcard)
 
     def covers(self, happened: "ClusterEvent") -> bool:
         """Does a registration for this event hear `happened`, which must be the same or narrower?"""

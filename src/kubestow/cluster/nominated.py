@@ -68,16 +68,12 @@ class NominatedPods:
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
-        self._layout = table.layout
+        self.layout = table.layout
         self._sums: dict[int, RowSums] = {}
         self.pods: dict[int, dict[str, PodInfo]] = {}
         self._nominations: dict[str, Nomination] = {}
         self.log = NominationLog()
         """Who was nominated when."""
-
-    def is_good_for(self, table: NodeTable) -> bool:
-        """False once rows or resource columns have come or gone: then all is to be added anew."""
-        return self.table is table and self._layout == table.layout
 
     def add(self, node: str, pod: PodInfo) -> None:
         """A pod is nominated to a node; one that has no row does not matter, nor does a pod that makes no sense."""

@@ -5,7 +5,7 @@ living, the heap is rebuilt, so that it never holds more than twice what it shou
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kubestow.queue.queued_pod import QueuedPod
@@ -19,50 +19,46 @@ class PodHeap:
     def __init__(self, key: Callable[[QueuedPod], Any]) -> None:
         self._key = key
         self._heap: list[tuple[Any, ...]] = []
-        self._live: dict[str, tuple[int, QueuedPod]] = {}
+        self.entries: dict[str, tuple[int, QueuedPod]] = {}
+        """By uid; an entry is another one whenever its pod was pushed."""
         self._sequence = 0
 
     def __len__(self) -> int:
-        return len(self._live)
+        return len(self.entries)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._live
+        return uid in self.entries
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for _, queued in self._live.values())
-
-    @property
-    def entries(self) -> Mapping[str, object]:
-        """By uid; an entry is another one whenever its pod was pushed."""
-        return self._live
+        return (queued for _, queued in self.entries.values())
 
     def get(self, uid: str) -> QueuedPod | None:
-        found = self._live.get(uid)
+        found = self.entries.get(uid)
         return found[1] if found else None
 
     def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
         """From now on another key tells which pod is the least; equals stay in the order they came."""
         self._key = key
-        self._heap = [_entry(key(queued), sequence, uid) for uid, (sequence, queued) in self._live.items()]
+        self._heap = [_entry(key(queued), sequence, uid) for uid, (sequence, queued) in self.entries.items()]
         heapq.heapify(self._heap)
 
     def push(self, queued: QueuedPod) -> None:
         """Adds a pod, or gives one that is here already its new place."""
         uid = queued.pod.metadata.uid
         self._sequence = sequence = self._sequence + 1
-        self._live[uid] = (sequence, queued)
+        self.entries[uid] = (sequence, queued)
         heapq.heappush(self._heap, _entry(self._key(queued), sequence, uid))
-        if len(self._heap) > 2 * len(self._live) + _SLACK:
+        if len(self._heap) > 2 * len(self.entries) + _SLACK:
             self._rebuild()
 
     def remove(self, uid: str) -> QueuedPod | None:
-        found = self._live.pop(uid, None)
+        found = self.entries.pop(uid, None)
         return found[1] if found else None
 
     def peek(self) -> QueuedPod | None:
         while self._heap:
             *_, sequence, uid = self._heap[0]
-            found = self._live.get(uid)
+            found = self.entries.get(uid)
             if found and found[0] == sequence:
                 return found[1]
             heapq.heappop(self._heap)
@@ -76,7 +72,7 @@ class PodHeap:
         frontier = [(heap[0], 0)] if heap else []
         while frontier and len(found) < most:
             (*_, sequence, uid), place = pop(frontier)
-            live = self._live.get(uid)
+            live = self.entries.get(uid)
             if live and live[0] == sequence:
                 found.append(live[1])
             for below in (2 * place + 1, 2 * place + 2):
@@ -87,14 +83,14 @@ class PodHeap:
     def pop(self) -> QueuedPod | None:
         while self._heap:
             *_, sequence, uid = heapq.heappop(self._heap)
-            found = self._live.get(uid)
+            found = self.entries.get(uid)
             if found and found[0] == sequence:
-                del self._live[uid]
+                del self.entries[uid]
                 return found[1]
         return None
 
     def _rebuild(self) -> None:
-        live = self._live
+        live = self.entries
         self._heap = [entry for entry in self._heap if entry[-1] in live and live[entry[-1]][0] == entry[-2]]
         heapq.heapify(self._heap)
 

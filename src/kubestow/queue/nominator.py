@@ -17,15 +17,12 @@ class Nominator:
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
+        self.nodes: Collection[str] = self._pods.keys()
+        """The nodes that have nominated pods."""
         self._nominated: NominatedPods | None = None
 
     def __len__(self) -> int:
         return len(self._node_of)
-
-    @property
-    def nodes(self) -> Collection[str]:
-        """The nodes that have nominated pods."""
-        return self._pods.keys()
 
     def nominated_on(self, node: str) -> Collection[PodInfo]:
         """The pods nominated to a node, in the order they were nominated."""
@@ -34,7 +31,8 @@ class Nominator:
     def nominated_rows(self, table: NodeTable) -> NominatedPods:
         """What the nominated pods will add to the rows of a table."""
         found = self._nominated
-        if found is None or not found.is_good_for(table):
+        # Once rows or resource columns have come or gone, all is added anew.
+        if found is None or found.table is not table or found.layout != table.layout:
             found = self._nominated = NominatedPods(table)
             for node, pods in self._pods.items():
                 for pod in pods.values():

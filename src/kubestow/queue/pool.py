@@ -6,7 +6,7 @@ that are alike are together: if an event is no use to one of them, it is none to
 has waited too long.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from kubestow.model.pod import Pod
 from kubestow.queue.heap import PodHeap
@@ -28,8 +28,9 @@ class Pool:
         """The second is that of pods that belong to a group and were rejected; None: the same."""
         self._longest_wait = longest_wait
         self._longest_wait_in_group = longest_wait if longest_wait_in_group is None else longest_wait_in_group
-        self._pods: dict[str, tuple[QueuedPod, str, list[tuple[str, str]], bytes]] = {}
-        """With where in which file each of them is."""
+        self.entries: dict[str, tuple[QueuedPod, str, list[tuple[str, str]], bytes]] = {}
+        """By uid, in the order in which they came, with where in which file each of them is; an entry is another one
+        whenever its pod was put here."""
         self._files: dict[str, _File] = {}
         """By the uid of the pod, or the key of the group, that is waited for; empty for anything."""
         self._awaited: dict[str, str] = {}
@@ -37,18 +38,13 @@ class Pool:
         self._gated: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self.entries)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._pods
+        return uid in self.entries
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for queued, *_ in self._pods.values())
-
-    @property
-    def entries(self) -> Mapping[str, object]:
-        """By uid, in the order in which they came; an entry is another one whenever its pod was put here."""
-        return self._pods
+        return (queued for queued, *_ in self.entries.values())
 
     @property
     def gated(self) -> int:
@@ -56,7 +52,7 @@ class Pool:
         return len(self._gated)
 
     def get(self, uid: str) -> QueuedPod | None:
-        found = self._pods.get(uid)
+        found = self.entries.get(uid)
         return found[0] if found else None
 
     def put(self, queued: QueuedPod) -> None:
@@ -69,7 +65,7 @@ class Pool:
             awaited = queued.gate.awaits
         keys = [(queued.profile, plugin) for plugin in plugins]
         likeness = _HELD_BACK if queued.gate else queued.likeness
-        self._pods[uid] = (queued, awaited, keys, likeness)
+        self.entries[uid] = (queued, awaited, keys, likeness)
         file = self._files.setdefault(awaited, {})
         for key in keys:
             file.setdefault(key, {}).setdefault(likeness, {})[uid] = queued
@@ -83,7 +79,7 @@ class Pool:
 
     def take_out(self, uid: str) -> QueuedPod | None:
         """The same for a pod that may come back at once: what it waits for is not forgotten."""
-        found = self._pods.pop(uid, None)
+        found = self.entries.pop(uid, None)
         if found is None:
             return None
         queued, awaited, keys, likeness = found
@@ -103,7 +99,7 @@ class Pool:
 
     def file_anew(self, queued: QueuedPod) -> None:
         """A pod has changed: it may be like others now."""
-        *_, likeness = self._pods[queued.uid]
+        *_, likeness = self.entries[queued.uid]
         if likeness != _HELD_BACK and likeness != queued.likeness:
             self.put(queued)
 

@@ -42,10 +42,13 @@ class QueuedPod(msgspec.Struct, eq=False):
     history: Any = None
     """What whoever is told of its moves has to remember."""
     _info: PodInfo | None = None
+    uid: str = ""
+    profile: str = ""
+    """No version of the pod has another one."""
 
-    @property
-    def uid(self) -> str:
-        return self.pod.metadata.uid
+    def __post_init__(self) -> None:
+        self.uid = self.pod.metadata.uid
+        self.profile = self.pod.spec.schedulerName
 
     @property
     def likeness(self) -> bytes:
@@ -63,10 +66,6 @@ class QueuedPod(msgspec.Struct, eq=False):
             found, _ = found.in_version(self.pod)
             self._info = found
         return found
-
-    @property
-    def profile(self) -> str:
-        return self.pod.spec.schedulerName
 
     def reject(self, unschedulable: Iterable[str], pending: Iterable[str]) -> None:
         """Records who rejected it, in place of whoever did before."""

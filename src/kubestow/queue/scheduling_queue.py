@@ -72,6 +72,8 @@ class SchedulingQueue:
         self._backoff = Backoff(settings.initial_backoff, settings.longest_backoff, settings.pop_from_backoff, order)
         self._pool = Pool(settings.longest_unschedulable, settings.longest_unschedulable_in_group)
         self._in_flight = InFlight()
+        places = (self._active, self._backoff.rejected, self._backoff.errors, self._pool)
+        self._entries: tuple[Mapping[str, object], ...] = tuple(place.entries for place in places)
         self._rejections: Counter[tuple[str, str]] = Counter()
         self._metrics.pending_pods.watch(lambda: {(place,): length for place, length in self.lengths().items()})
         self._metrics.unschedulable_pods.watch(
@@ -119,7 +121,7 @@ class SchedulingQueue:
             self._add(new, UNSCHEDULED_POD_ADD)
             return
         events = pod_update_events(old, new)
-        if uid in self._in_flight:
+        if uid in self._in_flight.entries:
             for event in events:
                 self._in_flight.record(event, old, new)
         elif queued := self._active.get(uid):
@@ -170,7 +172,7 @@ class SchedulingQueue:
             if queued.rejectors:
                 self._count_rejections(queued, -1)
             # A pod that was deleted in flight and came back under its uid: the attempt under way goes first.
-            if queued.uid not in self._in_flight:
+            if queued.uid not in self._in_flight.entries:
                 self._take_off(queued)
                 return queued
 
@@ -178,7 +180,7 @@ class SchedulingQueue:
         """More pods, to be scheduled with one that was popped: those that wait, and that nothing holds back."""
         popped = []
         for uid in uids:
-            if uid in self._in_flight:
+            if uid in self._in_flight.entries:
                 continue
             if queued := self._pool.get(uid):
                 self._to_active(queued, FORCE_ACTIVATE.label)
@@ -205,7 +207,7 @@ class SchedulingQueue:
         `queued.pod` should be the pod's latest version.
         """
         uid = queued.uid
-        if uid not in self._active and uid not in self._backoff and uid not in self._pool:
+        if not self._waits(uid):
             queued.reject(unschedulable, pending)
             if queued.rejectors:
                 queued.unschedulable_count += 1
@@ -225,7 +227,8 @@ class SchedulingQueue:
 
     def on_event(self, event: ClusterEvent, old: Any, new: Any, only: Callable[[Pod], bool] | None = None) -> None:
         """Something happened: moves the pods it may help, or just those of them that `only` names."""
-        if not self._pool and not self._in_flight:
+        has_waiting = bool(self._pool.entries)
+        if not has_waiting and not self._in_flight.entries:
             return
         if event.is_wildcard:
             concerned = list(self._pool)
@@ -233,7 +236,7 @@ class SchedulingQueue:
             plugins = self._judge.listeners.to(event).plugins
             if not plugins:
                 return
-            concerned = self._concerned(plugins, event, old, new) if self._pool else []
+            concerned = self._concerned(plugins, event, old, new) if has_waiting else []
         self._move(concerned if only is None else [q for q in concerned if only(q.pod)], event, old, new)
 
     def _concerned(
@@ -262,7 +265,7 @@ class SchedulingQueue:
                 self._to_active(queued, FORCE_ACTIVATE.label)
             elif queued := self._backoff.remove(uid):
                 self._to_active(queued, FORCE_ACTIVATE.label, asked_already=self._settings.pop_from_backoff)
-            elif uid in self._in_flight:
+            elif uid in self._in_flight.entries:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod)
 
     def flush_backoff(self) -> None:
@@ -326,8 +329,11 @@ class SchedulingQueue:
 
     def entries(self) -> tuple[Mapping[str, object], ...]:
         """What each place holds, by uid. A pod that came to a place, or was put there anew, has another entry."""
-        backoff = self._backoff
-        return self._active.entries, backoff.rejected.entries, backoff.errors.entries, self._pool.entries
+        return self._entries
+
+    def _waits(self, uid: str) -> bool:
+        active, rejected, errors, pool = self._entries
+        return uid in active or uid in rejected or uid in errors or uid in pool
 
     def standing(self, uid: str) -> tuple[str, QueuedPod, float | None]:
         """Where a waiting pod is, and when it will be tried at the latest; None: at once, or nobody knows."""
@@ -373,7 +379,7 @@ class SchedulingQueue:
     def _to_active(self, queued: QueuedPod, cause: str, asked_already: bool = False) -> bool:
         uid = queued.uid
         if not asked_already and self._is_held_back(queued):
-            if uid not in self._active and uid not in self._backoff:
+            if uid not in self._active.entries and uid not in self._backoff:
                 self._to_pool(queued, cause)
             return False
         if queued.initial_attempt_timestamp is None:
@@ -401,7 +407,7 @@ class SchedulingQueue:
     def _to_pool(self, queued: QueuedPod, cause: str) -> None:
         if queued.gate:
             queued.was_flushed = False
-        if queued.uid not in self._pool:
+        if queued.uid not in self._pool.entries:
             self._came(UNSCHEDULABLE, queued, cause)
         self._judge.hinted_by = ""
         self._pool.put(queued)

@@ -87,15 +87,16 @@ class SharedEvaluation:
 
     def passes(self, row: int) -> bool:
         """Whether one row passes: what has changed elsewhere need not be followed for it."""
-        evaluation, shared, rows = self._evaluation, self._shared.of_class, np.array([row])
+        evaluation, shared = self._evaluation, self._shared.of_class
         if shared is None:
-            return are_all_set(self.passing(rows))
+            return are_all_set(self.passing(np.array([row])))
         if not shared.results.passes(evaluation, row):
             return False
-        passing: BoolArray = np.array([True])
+        if not self._filters and (evaluation.nominated is None or not evaluation.nominated.pods(row)):
+            return True
+        rows, passing = np.array([row]), np.array([True])
         self._refuse(passing, rows)
-        if evaluation.nominated is not None and evaluation.nominated.pods(row):
-            evaluation.refuse_for_nominated(passing, rows)
+        evaluation.refuse_for_nominated(passing, rows)
         return are_all_set(passing)
 
     def _refuse(self, passing: BoolArray, rows: IntArray) -> None:
