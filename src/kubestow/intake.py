@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import force_setattr
+
 from kubestow.cluster.changes import events_of, node_events, pod_update_events
 from kubestow.cluster.events import (
     ASSIGNED_POD_ADD,
@@ -172,6 +174,9 @@ class Intake:
             self._handled(UNSCHEDULED_POD_ADD, start)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
+        if new.spec == old.spec:
+            # One for all versions: whoever compares them later is done at once.
+            force_setattr(new, "spec", old.spec)
         if pod_is_terminal(new):
             if not pod_is_terminal(old):
                 self._pod_deleted(old)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubestow.cluster.pods import PodInfo
 from kubestow.model.pod import Pod, PodStatus
 from kubestow.queue.nominator import Nominator
 
@@ -55,7 +56,7 @@ def test_updates_and_what_the_scheduler_knows_better(kit: Any, before: str, afte
     nominator = Nominator()
     pod = kit.pod("a", nominated=before)
     nominator.nominate(pod, "ours")
-    nominator.update(pod, _with_status(kit, pod, after))
+    nominator.update(pod, PodInfo(_with_status(kit, pod, after)))
     assert list(nominator.nodes) == ([] if expected is None else [expected])
 
 
@@ -65,5 +66,5 @@ def test_updates_replace_the_pod(kit: Any) -> None:
     old = kit.pod("a", nominated="n1")
     nominator.nominate(old)
     new = kit.changed(old, priority=7)
-    nominator.update(old, new)
+    nominator.update(old, PodInfo(new))
     assert [info.pod for info in nominator.nominated_on("n1")] == [new]

@@ -107,7 +107,7 @@ def pod_update_events(old: Pod, new: Pod) -> list[ClusterEvent]:
         or old.status.extendedResourceClaimStatus != new.status.extendedResourceClaimStatus
     ):
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
-    return [_event(resource, action) for action in actions or (Action.UPDATE,)]
+    return [_event(resource, action) for action in actions] if actions else [_event(resource, Action.UPDATE)]
 
 
 _events: dict[tuple[str, Action], ClusterEvent] = {}

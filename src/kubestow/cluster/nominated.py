@@ -106,9 +106,10 @@ class NominatedPods:
         if not self._nominations:
             self._sums.clear()
 
-    def replace(self, node: str, pod: PodInfo, *, is_same_spec: bool) -> None:
+    def replace(self, node: str, pod: PodInfo) -> None:
         """A pod that is nominated to a node has another version; most often, nothing that matters here has changed."""
         before = self._nominations.get(pod.uid)
+        is_same_spec = before is not None and pod.pod.spec == before.pod.pod.spec
         if before is None or not (is_same_spec and pod.makes_sense and pod.is_like(before.pod)):
             self.remove(pod.uid)
             self.add(node, pod)

@@ -57,23 +57,24 @@ class Nominator:
             if self._nominated is not None:
                 self._nominated.add(node, info)
 
-    def update(self, old: Pod, new: Pod) -> None:
+    def update(self, old: Pod, new: PodInfo) -> None:
         """Takes over a pod's changes.
 
         An update may have been written before our nomination reached the API server: where neither version names a
         node, the nomination stands.
         """
-        uid, wanted = new.metadata.uid, new.status.nominatedNodeName
+        uid, wanted = new.uid, new.pod.status.nominatedNodeName
         node = self._node_of.get(uid)
         if not old.status.nominatedNodeName and not wanted:
             wanted = node or ""
         if node is None or node != wanted:
-            self.nominate(new, wanted)
+            self.nominate(new.pod, wanted, new)
             return
         pods = self._pods[node]
-        pods[uid], is_same_spec = pods.pop(uid).in_version(new)
+        del pods[uid]
+        pods[uid] = new
         if self._nominated is not None:
-            self._nominated.replace(node, pods[uid], is_same_spec=is_same_spec)
+            self._nominated.replace(node, new)
 
     def remove(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)

@@ -354,7 +354,7 @@ class SchedulingQueue:
 
     def _replace(self, queued: QueuedPod, old: Pod, new: Pod) -> None:
         queued.pod = new
-        self.nominator.update(old, new)
+        self.nominator.update(old, queued.info)
 
     def _move(self, pods: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> None:
         for queued in pods:
