@@ -21,6 +21,9 @@ class ChangeLog:
         """By row, the number of its last change."""
         self._rows: list[int] = []
         """The rows of the last changes, one each, in order."""
+        self._asked = (0, 0)
+        self._answer: list[int] = []
+        """What was said last: several ask the same before the next change."""
 
     def grow(self, capacity: int) -> None:
         self.version = grown(self.version, capacity)
@@ -35,8 +38,12 @@ class ChangeLog:
 
     def since(self, number: int) -> list[int]:
         """The rows that have changed since, each once."""
-        count = self.last - number
-        if count <= len(self._rows):
-            return list(dict.fromkeys(self._rows[len(self._rows) - count :]))
-        changed: list[int] = np.flatnonzero(self.version > number).tolist()
-        return changed
+        asked = (number, self.last)
+        if asked != self._asked:
+            count = self.last - number
+            if count <= len(self._rows):
+                self._answer = list(dict.fromkeys(self._rows[len(self._rows) - count :]))
+            else:
+                self._answer = np.flatnonzero(self.version > number).tolist()
+            self._asked = asked
+        return self._answer

@@ -27,17 +27,20 @@ def enough_nodes(node_count: int, percentage: int | None) -> int:
     return max(node_count * percentage // 100, MIN_FEASIBLE_NODES)
 
 
-def first_passing(passing: Callable[[IntArray], BoolArray], order: IntArray, enough: int) -> tuple[IntArray, int]:
+def first_passing(
+    passing: Callable[[IntArray], BoolArray], order: IntArray, enough: int, at_once: bool = False
+) -> tuple[IntArray, int]:
     """The first `enough` rows that pass, in searching order; and how many rows were searched.
 
-    Rows are judged some at a time: first as many as are wanted, then as many as are likely to hold what is missing.
+    Rows are judged some at a time: first as many as are wanted, then as many as are likely to hold what is missing. Or
+    all `at_once`, where it is likely that none will pass.
     """
     found: list[IntArray] = []
-    searched, missing, number = 0, enough, enough
+    searched, missing, number = 0, enough, len(order) if at_once else enough
     while missing and searched < len(order):
         some = order[searched : searched + number]
         passes = passing(some)
-        if not searched and are_all_set(passes):
+        if not (searched or at_once) and are_all_set(passes):
             # Most often the first will do.
             return some, len(some)
         passed = passes.nonzero()[0][:missing]

@@ -103,6 +103,8 @@ class SchedulingCycles:
         self._choose = choose
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
+        self._found_none = False
+        """Whether the last search did not find any: nor will the next, most often."""
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
         self._extenders: Extenders | None = None
         self.traces = traces
@@ -266,8 +268,9 @@ class SchedulingCycles:
         caller, status = evaluation.profile.caller, Code.ERROR
         start = caller.started()
         try:
-            rows, searched = first_passing(judge.passing, search.order, search.enough)
-            if explain and not len(rows):
+            rows, searched = first_passing(judge.passing, search.order, search.enough, self._found_none)
+            self._found_none = not len(rows)
+            if explain and self._found_none:
                 # What is remembered of equal pods is about all rows.
                 (judge if evaluation.within is None else evaluation).explain()
             status = Code.SUCCESS

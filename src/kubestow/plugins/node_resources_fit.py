@@ -134,25 +134,18 @@ class NodeResourcesFit:
 
     def row_rejection(self, state: State, view: NodeView, row: int) -> Rejection | None:
         """Why one row is refused, in plain numbers."""
-        index, offered, requested = view.resource_index, view.allocatable.item, view.requested.item
-        if view.pod_count.item(row) < view.allowed_pods.item(row):
-            width = len(view.allocatable)
-            for name, amount in state.amounts:
-                at = index.get(name, width)
-                if at >= width or offered(at, row) - requested(at, row) < amount:
-                    break
-            else:
-                return None
-        kind = int(view.pod_count.item(row) >= view.allowed_pods.item(row))
-        for bit, (name, amount) in enumerate(state.amounts, _FIRST_RESOURCE_BIT):
-            column = view.resource_index.get(name)
-            capacity = 0 if column is None or column >= len(view.allocatable) else view.allocatable.item(column, row)
-            if not capacity and name in state.by_devices:
-                continue
-            if column is None or capacity < amount:
-                kind |= 1 << bit | _NEVER_FITS
-            elif capacity - view.requested.item(column, row) < amount:
-                kind |= 1 << bit
+        index, offered, width = view.resource_index, view.allocatable.item, len(view.allocatable)
+        requested = view.requested.item
+        kind, bit = int(view.pod_count.item(row) >= view.allowed_pods.item(row)), 1 << _FIRST_RESOURCE_BIT
+        for name, amount in state.amounts:
+            column = index.get(name, width)
+            capacity = offered(column, row) if column < width else 0
+            if capacity < amount:
+                if capacity or name not in state.by_devices:
+                    kind |= bit | _NEVER_FITS
+            elif capacity - requested(column, row) < amount:
+                kind |= bit
+            bit <<= 1
         return _words(kind, state.amounts) if kind else None
 
     def pre_score(self, pod: PodInfo, view: NodeView, rows: IntArray) -> ScoredResources:
