@@ -65,7 +65,7 @@ def test_a_new_version_that_counts_the_same_changes_no_row() -> None:
     nominated.add("n1", pod(1))
     changes = nominated.table.changes.last
     told = PodInfo(replace(before, status=replace(before.status, nominatedNodeName="n1")))
-    nominated.replace("n1", told, is_same_spec=True)
+    nominated.replace("n1", told)
     assert nominated.table.changes.last == changes
     beside = nominated.beside(pod(2))
     assert beside is not None
@@ -78,8 +78,8 @@ def test_a_new_version_that_asks_for_more_counts_as_such() -> None:
     nominated = nominated_pods()
     nominated.add("n1", PodInfo(make_pod("p", cpu="1")))
     changes = nominated.table.changes.last
-    nominated.replace("n1", PodInfo(make_pod("p", cpu="2")), is_same_spec=False)
+    nominated.replace("n1", PodInfo(make_pod("p", cpu="2")))
     assert nominated.table.changes.last > changes
     assert what_if(nominated.table, [1], nominated.beside(pod(2))).requested[CPU, 0] == 2000
-    nominated.replace("n1", PodInfo(make_pod("p", cpu="two")), is_same_spec=False)
+    nominated.replace("n1", PodInfo(make_pod("p", cpu="two")))
     assert nominated.beside(pod(2)) is None
