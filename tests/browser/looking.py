@@ -20,7 +20,7 @@ if shutil.which("chromium") is None:
 
 AXE = Path(__file__).parents[2] / ".tools/axe/axe.min.js"
 # A busy machine is slow; nothing here waits longer than it has to.
-PATIENCE = 90_000
+PATIENCE = 300_000
 expect.set_options(timeout=PATIENCE)
 
 _EXPECTED = ("Failed to load resource", "net::ERR_")

@@ -24,8 +24,8 @@ from kubestow.cli import explain_process
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A cluster with a pod that runs and one that cannot."""
-    started = Up(tmp_path_factory.mktemp("up"), "--nodes", "3")
+    """A cluster with a pod that runs and one that cannot; whatever tests add, a node stays empty."""
+    started = Up(tmp_path_factory.mktemp("up"), "--nodes", "4")
     started.create_pod("small")
     started.create_pod("large", "9")
     started.pods_when("Running", 1)
@@ -53,10 +53,10 @@ def test_a_pending_pod_is_told_what_would_help(up: Up) -> None:
     """The record is the scheduler's; the suggestions were tried on the objects that the caller may read."""
     told = explain(up, "default/large")
     assert (told["source"], told["outcome"]) == ("scheduler", "unschedulable")
-    assert told["message"].startswith("0/3 nodes are available: 3 Insufficient cpu.")
+    assert told["message"].startswith("0/4 nodes are available: 4 Insufficient cpu.")
     assert told["wouldFitIf"][0]["change"] == "request of cpu lowered from 9 to 8"
     screen = run("large", "--kubeconfig", str(up.kubeconfig)).output
-    assert screen.startswith("Pod default/large is pending: it fits nowhere on 3 nodes.\n")
+    assert screen.startswith("Pod default/large is pending: it fits nowhere on 4 nodes.\n")
     assert "\n  Tried " in screen
 
 
@@ -65,7 +65,7 @@ def test_a_manifest_is_tried_and_nothing_is_written(up: Up, tmp_path: Path) -> N
     path = tmp_path / "pod.json"
     path.write_text(json.dumps(pod("trial")))
     told = explain(up, "-f", str(path))
-    assert (told["source"], told["outcome"], told["feasible"]) == ("dry run", "scheduled", 3)
+    assert (told["source"], told["outcome"], told["feasible"]) == ("dry run", "scheduled", 4)
     names = [one["metadata"]["name"] for one in up.get("/api/v1/pods")["items"]]
     assert "trial" not in names
 

@@ -42,7 +42,7 @@ def _chart(**values: Any) -> dict[str, dict[str, Any]]:
     return {obj["kind"]: obj for obj in render(CHART, "kubestow", NAMESPACE, values)}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plane() -> Iterator[Running]:
     running = Running(Options(token=TOKEN, kubelets=False))
     yield running
