@@ -64,7 +64,7 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             env=self.environment,
             check=False,
         )
@@ -97,8 +97,8 @@ def test_apply_get_describe_delete(kubectl: Kubectl) -> None:
     """The way of a deployment."""
     assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web created\n"
     assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web unchanged\n"
-    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=30s")
-    kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
+    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=300s")
+    kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=300s")
     rows = kubectl("get", "deployments", "-o", "wide").splitlines()
     assert rows[0].split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "CONTAINERS", "IMAGES", "SELECTOR"]
     assert rows[1].split()[:4] == ["web", "2/2", "2", "2"]
@@ -109,7 +109,7 @@ def test_apply_get_describe_delete(kubectl: Kubectl) -> None:
     assert re.search(r"Controlled By:\s+ReplicaSet/web-", described)
     assert kubectl("get", "pods", "-o", "yaml").startswith("apiVersion: v1\nitems:\n")
     assert kubectl("delete", "deployment", "web") == 'deployment.apps "web" deleted\n'
-    kubectl("wait", "--for=delete", "pods", "-l", "app=web", "--timeout=30s")
+    kubectl("wait", "--for=delete", "pods", "-l", "app=web", "--timeout=300s")
 
 
 def test_get_watch(kubectl: Kubectl) -> None:
@@ -138,12 +138,12 @@ def test_changing_things(kubectl: Kubectl) -> None:
     kubectl("label", "deployment", "web", "tier=front", "x-")
     assert kubectl.json("deployment", "web")["metadata"]["labels"] == {"app": "web", "tier": "front"}
     assert kubectl("scale", "deployment", "web", "--replicas=3") == "deployment.apps/web scaled\n"
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=300s")
     kubectl("set", "image", "deployment/web", "c=nginx:2")
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=300s")
     assert "REVISION" in kubectl("rollout", "history", "deployment/web")
     kubectl("rollout", "undo", "deployment/web")
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=300s")
     images = kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
     assert images == "nginx:1"
     diff = kubectl.run("diff", "-f", "-", stdin=DEPLOYMENT.replace("nginx:1", "nginx:9"))
@@ -169,8 +169,8 @@ def test_nodes_are_tainted_cordoned_and_drained(kubectl: Kubectl) -> None:
     kubectl("uncordon", "node-1")
     kubectl("taint", "nodes", "node-1", "dedicated-")
     kubectl("run", "one", "--image=x", "--overrides", '{"spec":{"nodeName":"node-0"}}')
-    kubectl("wait", "--for=condition=Ready", "pod/one", "--timeout=30s")
-    drained = kubectl("drain", "node-0", "--force", "--timeout=30s")
+    kubectl("wait", "--for=condition=Ready", "pod/one", "--timeout=300s")
+    drained = kubectl("drain", "node-0", "--force", "--timeout=300s")
     assert "pod/one evicted" in drained
     assert kubectl("get", "pods") == ""
     assert "unschedulable" in kubectl("describe", "node", "node-0")
