@@ -237,6 +237,18 @@ def _write(path: Path, *ops: tuple[float, str, Any]) -> None:
     writer.close()
 
 
+def test_two_do_not_record_to_one_file(tmp_path: Path) -> None:
+    """Neither into a new one nor into one that is continued, until the first is done."""
+    path = tmp_path / "r.gz"
+    for _ in range(2):
+        first = RecordingWriter(path)
+        with pytest.raises(ObjectsError, match=r"r\.gz: somebody else records to it; name another file"):
+            RecordingWriter(path)
+        first.add(1.0, "start")
+        first.close()
+    assert [entry.op for entry in files.entries(path)] == ["start", "start"]
+
+
 def test_a_killed_recorder_loses_only_what_it_was_writing(tmp_path: Path) -> None:
     """At whatever byte the file ends, what was complete is read, and recording can go on."""
     path = tmp_path / "r.gz"
@@ -378,7 +390,8 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
     """Other content, another version, nothing at all: each with the file's name."""
     path = tmp_path / "r.gz"
     for content, problem in (
-        (gzip.compress(b"hello\n"), "not a recording"),
+        (gzip.compress(b"hello\n"), "not a recording: line 1: "),
+        (_lines('{"time":1,"op":"start"}', '{"time":2,"op":"dance"}'), "line 3: Invalid enum value 'dance'"),
         (gzip.compress(b'{"kubestow":"recording","version":9}\n'), "is of version 9; this program reads version 1"),
         (gzip.compress(b"{}\n"), "not a recording of kubestow"),
         (b"\x1f\x8b", "cut off before anything was in it"),

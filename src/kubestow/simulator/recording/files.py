@@ -11,11 +11,12 @@ A member is complete or was being written when the recorder was killed. Reading 
 that appends cuts it off first. Any tool that reads gzip reads the rest.
 """
 
+import fcntl
 import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -36,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     time: float
     """Seconds since the epoch."""
-    op: str
+    op: Literal["start", "put", "synced", "delete", "end"]
     object: dict[str, Any] = {}
 
 
@@ -45,17 +46,30 @@ class RecordingWriter:
 
     def __init__(self, path: Path) -> None:
         self._pending: list[bytes] = []
-        if path.exists() and path.stat().st_size:
-            end = sum(len(member) for member, _ in _members(path))
-            # Reading it all once tells whether it is a recording of ours.
-            for _ in entries(path):
-                break
-            self._file = path.open("r+b")
-            self._file.truncate(end)
-            self._file.seek(end)
-        else:
-            self._file = path.open("w+b")
-            self._pending.append(_HEADER)
+        self._file = path.open("ab")
+        try:
+            self._lock(path)
+            if path.stat().st_size:
+                end = sum(len(member) for member, _ in _members(path))
+                # Reading it all once tells whether it is a recording of ours.
+                for _ in entries(path):
+                    break
+                self._file.truncate(end)
+            else:
+                self._pending.append(_HEADER)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _lock(self, path: Path) -> None:
+        """Two who write at once would spoil the file."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ObjectsError([f"{path}: somebody else records to it; name another file"]) from None
+        except OSError:
+            # There are file systems without locks.
+            pass
 
     def add(self, time: float, op: str, obj: Any = None) -> None:
         """One more line; it is in the file after `flush`."""
@@ -103,19 +117,18 @@ def _members(path: Path) -> Iterator[tuple[bytes, bytes]]:
 
 def entries(path: Path) -> Iterator[Entry]:
     """The lines of a recording, but for the first; raises ObjectsError if it is none, OSError."""
-    first = True
-    for _, content in _members(path):
-        for line in content.splitlines():
-            try:
-                tree = msgspec.json.decode(line)
-                if first:
-                    _check(path, tree)
-                    first = False
-                    continue
-                yield msgspec.convert(tree, Entry)
-            except NOT_JSON as error:
-                raise ObjectsError([f"{path}: not a recording: {error}"]) from None
-    if first:
+    number = 0
+    for line in (line for _, content in _members(path) for line in content.splitlines()):
+        number += 1
+        try:
+            tree = msgspec.json.decode(line)
+            if number == 1:
+                _check(path, tree)
+                continue
+            yield msgspec.convert(tree, Entry)
+        except NOT_JSON as error:
+            raise ObjectsError([f"{path}: not a recording: line {number}: {error}"]) from None
+    if not number:
         raise ObjectsError([f"{path}: not a recording, or cut off before anything was in it"])
 
 
