@@ -42,6 +42,27 @@ def test_capacity_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
     assert ran.output.startswith("6 more pods fit: p\n")
 
 
+def test_claims_are_made_from_the_templates_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
+    """Slices, classes and templates are read as they are there."""
+    client, group = plane.client(), "/apis/resource.k8s.io/v1"
+    client.create(f"{group}/deviceclasses", {"metadata": {"name": "c"}, "spec": {}})
+    offered = {
+        "driver": "d.example.com",
+        "nodeName": "node-1",
+        "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "d0"}, {"name": "d1"}],
+    }
+    client.create(f"{group}/resourceslices", {"metadata": {"name": "s"}, "spec": offered})
+    wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+    templates = f"{group}/namespaces/default/resourceclaimtemplates"
+    client.create(templates, {"metadata": {"name": "t"}, "spec": {"spec": wanted}})
+    claims = [{"name": "x", "resourceClaimTemplateName": "t"}]
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(pod("p", "100m", resourceClaims=claims)))
+    kubeconfig = str(plane.control_plane.kubeconfig_path)
+    ran = CliRunner().invoke(main, ["capacity", "--kubeconfig", kubeconfig, "--podspec", str(tmp_path / "p.yaml")])
+    assert ran.output.startswith("2 more pods fit: p\n"), ran.output
+
+
 def test_a_recorder_that_is_killed_leaves_what_it_had(plane: Running, tmp_path: Path) -> None:
     """SIGKILL: everything up to the last second is in the file, and the next recorder goes on with it."""
     file, client = tmp_path / "r.gz", plane.client()
