@@ -1,5 +1,6 @@
 """Claims at a real kube-apiserver, which checks what is written: allocated, reserved, freed, raced for, made."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from integration.device_manifests import (
 from integration.real_control_plane import RealControlPlane, RefusedError, needs_version, until
 from integration.test_a_real_api_server import PODS, QUICK, Scheduler, plane, start
 from kubestow.apiserver.rules.devices import most_a_selector_costs
-from kubestow.cel import compile_selector
+from kubestow.cel import CompileError, compile_selector
 
 __all__ = ["plane", "start"]
 """Fixtures."""
@@ -204,6 +205,19 @@ def test_selectors_cost_what_the_server_says(plane: RealControlPlane, expression
     offer(inner)
     with pytest.raises(RefusedError, match="too complex, exceeds cost limit"):
         offer(inner + 1)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ['device.attributes["a"].b.includes(1)', "[1].includes(1)", 'device.attributes["a"].b.all(x, true)', "dyn(true)"],
+)
+def test_selectors_lack_what_the_server_has_behind_a_gate(plane: RealControlPlane, expression: str) -> None:
+    """Lists as attributes, and the function that looks through them: refused in the same words."""
+    with pytest.raises(RefusedError) as there:
+        plane.create(f"{CLASSES}?dryRun=All", device_class(selectors=[{"cel": {"expression": expression}}]))
+    with pytest.raises(CompileError) as here:
+        compile_selector(expression)
+    assert str(here.value) in json.loads(str(there.value).partition(" ")[2])["message"]
 
 
 def _extended(name: str, count: int) -> dict[str, Any]:
