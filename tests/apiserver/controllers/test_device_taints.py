@@ -6,6 +6,8 @@ import pytest
 
 from apiserver.world import World, template
 from kubestow.apiserver import Pace
+from kubestow.apiserver.objects.binding import Binder
+from kubestow.apiserver.objects.intent import internal
 
 CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
 TEMPLATES, RULES = "resourceclaimtemplates.resource.k8s.io", "devicetaintrules.resource.k8s.io"
@@ -146,7 +148,10 @@ def test_a_taint_that_goes_in_time_spares_the_pod(world: World) -> None:
     taint(world, "d0")
     world.run(60)
     assert not is_going(world, "p")
-    assert world.events("Pod") == [SPARED]
+    taint(world, "d1", FIRE)
+    world.update(CLAIMS, "a", lambda one: one["metadata"].update(labels={"a": "b"}))
+    world.run(1)
+    assert [(one["reason"], one["message"], one["count"]) for one in world.all("events")] == [(*SPARED, 1)]
 
 
 def test_the_age_of_a_taint_is_the_server_s_to_know(world: World) -> None:
@@ -209,24 +214,59 @@ def test_a_claim_made_from_a_template_counts(world: World) -> None:
     assert is_going(world, "p")
 
 
-@pytest.mark.parametrize("finished", [True, False])
-def test_a_pod_that_ends_meanwhile_is_left_alone(world: World, finished: bool) -> None:
-    """Whether it has finished or somebody deletes it: no condition says that a taint did it."""
+def test_a_pod_leaves_once_it_is_bound(world: World) -> None:
+    """The scheduler may have reserved the claim before the device was tainted; a pod that waits is not deleted."""
+    world.create("pods", "p", template(resourceClaims=[{"name": "a", "resourceClaimName": "a"}])["spec"])
+    world.update("nodes", "node-0", lambda one: one["spec"].update(unschedulable=True))
+    claim(world, "a", "d0")
+    consumer = {"resource": "pods", "name": "p", "uid": world.get("pods", "p")["metadata"]["uid"]}
+    world.update(CLAIMS, "a", lambda one: one["status"].update(reservedFor=[consumer]), sub="status")
+    taint(world, "d0", FIRE)
+    world.run(60)
+    assert not is_going(world, "p")
+    Binder(world.store).bind("default", "p", {"target": {"name": "node-0"}}, internal())
+    world.run(1)
+    assert is_going(world, "p")
+
+
+def test_a_claim_that_is_not_the_pod_s_does_not_count() -> None:
+    """It names one that is reserved for others, and has not begun to use the device."""
+    world = World(1, wanted="*,-resourceclaim-controller")
+    publish(world, "s", "d0", d0=[FIRE])
+    claim(world, "a", "d0")
+    used = [{"name": "a", "resourceClaimName": "a"}]
+    world.create("pods", "p", template(resourceClaims=used, nodeName="node-0")["spec"])
+    world.run(60)
+    assert not is_going(world, "p")
+
+
+def test_a_pod_that_finishes_meanwhile_is_left_alone(world: World) -> None:
+    """It has given its claim back, and no condition says that a taint did it."""
     claim(world, "a", "d0", tolerating(30))
-    pod(world, "p", "a", restartPolicy="Never", terminationGracePeriodSeconds=100)
+    pod(world, "p", "a", restartPolicy="Never")
     taint(world, "d0", FIRE)
     world.run(5)
-    if finished:
-        world.update("pods", "p", lambda one: one["status"].update(phase="Succeeded"), sub="status")
-        world.run(60)
-        assert not is_going(world, "p")
-        assert world.condition("pods", "p", "DisruptionTarget") == {}
-        assert world.events("Pod") == [SPARED]
-    else:
-        world.delete("pods", "p")
-        world.run(60)
-        assert world.find("pods", "p") is None
-        assert world.events("Pod") == []
+    world.update("pods", "p", lambda one: one["status"].update(phase="Succeeded"), sub="status")
+    world.run(60)
+    assert not is_going(world, "p")
+    assert world.condition("pods", "p", "DisruptionTarget") == {}
+    assert world.events("Pod") == [SPARED]
+
+
+def test_a_pod_that_somebody_deletes_meanwhile_is_left_alone() -> None:
+    """It takes its time, and nothing is said of the taint."""
+    world = World(1, pace=Pace(start=1, run=10, stop=50))
+    publish(world, "s", "d0")
+    claim(world, "a", "d0", tolerating(30))
+    pod(world, "p", "a", terminationGracePeriodSeconds=100)
+    taint(world, "d0", FIRE)
+    world.run(5)
+    world.delete("pods", "p")
+    world.run(30)
+    assert world.condition("pods", "p", "DisruptionTarget") == {}
+    world.run(60)
+    assert world.find("pods", "p") is None
+    assert world.events("Pod") == []
 
 
 def test_only_the_newest_generation_of_a_pool_counts(world: World) -> None:
@@ -303,6 +343,27 @@ def test_a_rule_tells_how_far_its_eviction_is(world: World) -> None:
     assert progress(world) == ("True", "PodsPendingEviction", one)
     world.run(10)
     assert progress(world) == ("False", "Completed", "2 pods evicted since starting the controller.")
+    world.delete(RULES, "r")
+    world.run(1)
+    rule(world)
+    world.run(1)
+    assert progress(world) == ("False", "NotStarted", "")
+
+
+def test_a_rule_reports_every_ten_seconds_at_most(world: World) -> None:
+    """Pods that come later are counted in the next report."""
+    claim(world, "a", "d0", tolerating(60))
+    rule(world)
+    world.run(1)
+    pod(world, "p", "a")
+    assert progress(world) == ("False", "NotStarted", "")
+    world.run(8)
+    assert progress(world) == ("True", "PodsPendingEviction", "1 pod needs to be evicted in 1 namespace.")
+    before = world.condition(RULES, "r", "EvictionInProgress")
+    world.run(15)
+    world.update(CLAIMS, "a", lambda one: one["metadata"].update(labels={"a": "b"}))
+    world.run(1)
+    assert world.condition(RULES, "r", "EvictionInProgress") == before
 
 
 def test_a_rule_that_evicts_nobody_says_so(world: World) -> None:

@@ -116,7 +116,7 @@ class DeviceTaintEviction:
         yield from self._affected(self._consumers(claims))
 
     def _of_claim(self, change: Change) -> Iterable[Key]:
-        if not (self._tainted or self._rules or self._waiting):
+        if not (self._tainted or self._rules):
             return ()
         return self._affected(self._consumers(one for one in (change.record, change.previous) if one is not None))
 
