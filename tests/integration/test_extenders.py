@@ -72,8 +72,9 @@ def test_whole_objects_are_sent_as_the_server_has_them() -> None:
             await cluster.add(node("n1"), pod("p"))
             async with running_scheduler(cluster, extenders(extender.port, filterVerb="filter")):
                 await eventually(lambda: cluster.all_bound("p"))
-                await cluster.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {"a": "b"}}})
-                await cluster.add(pod("q", dnsPolicy="Default"))
+                # The pod waits until the scheduler knows of the change.
+                await cluster.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {"a": "b"}, "labels": {"c": "d"}}})
+                await cluster.add(pod("q", dnsPolicy="Default", nodeSelector={"c": "d"}))
                 await eventually(lambda: cluster.all_bound("q"))
             stored = await cluster.get("/api/v1/nodes/n1")
             sent = extender.requests[-1].json

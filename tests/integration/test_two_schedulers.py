@@ -65,9 +65,9 @@ def test_stopping_in_good_order_hands_over_at_once() -> None:
                 running_scheduler(cluster, settings(elects=True), name="one") as one,
             ):
                 await _leading(cluster, "one")
-                async with running_scheduler(cluster, settings(elects=True), name="two"):
+                async with running_scheduler(cluster, settings(elects=True), name="two") as two:
                     await cluster.add(pod("a"))
-                    await eventually(cluster.all_bound)
+                    await eventually(lambda: two.live.core.cluster.pod_count == 1)
                     await one.stop()
                     assert cluster.leader_now() != "one"
                     await cluster.add(pod("b"))
