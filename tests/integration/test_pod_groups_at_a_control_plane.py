@@ -76,6 +76,7 @@ def test_killed_in_the_middle_of_binding_a_group(
         first = start(*FLAGS)
         add_gang(client, "a", WORKERS)
         until(lambda: len(arrived) > WORKERS // 2, first)
+        until(lambda: bound(client) == WORKERS // 2, first)
         first.send(signal.SIGKILL)
         first.ended()
     assert bound(client) == WORKERS // 2
