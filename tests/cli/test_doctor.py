@@ -281,6 +281,26 @@ def test_a_kubeconfig_that_names_no_api_server(
     assert "see that the server runs and that the kubeconfig is right" in done.output
 
 
+def test_credentials_that_are_not_accepted(doctor: Callable[..., Result], plane: Running, tmp_path: Path) -> None:
+    """One problem says so, and nothing else is asked."""
+    kubeconfig = tmp_path / "kubeconfig"
+    written = plane.control_plane.kubeconfig_path.read_text()
+    kubeconfig.write_text(written.replace(TOKEN, "wrong"))
+    done = doctor("--kubeconfig", str(kubeconfig))
+    assert done.exit_code == 1
+    assert f"PROBLEM {plane.control_plane.url} does not know the user of the kubeconfig: Unauthorized\n" in done.output
+    assert "-> renew the token or the certificate in the kubeconfig" in done.output
+    assert done.output.count("Unauthorized") == 1
+
+
+@pytest.mark.parametrize("flag", ["--certificate-authority=ca.crt", "--insecure-skip-tls-verify"])
+def test_flags_about_a_server_that_is_not_named(doctor: Callable[..., Result], flag: str) -> None:
+    """They would change nothing."""
+    done = doctor(flag)
+    assert done.exit_code == 2
+    assert f"Error: {flag.partition('=')[0]}: has no effect without --server" in done.output
+
+
 def test_a_token_goes_over_tls_alone(plane: Running, doctor: Callable[..., Result]) -> None:
     """An address without https:// is that of the secure port, too."""
     done = doctor("--server", plane.control_plane.url.removeprefix("https://"), "--insecure-skip-tls-verify")

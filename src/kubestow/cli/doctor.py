@@ -41,6 +41,12 @@ def command(
     Rights, versions of the API, the clock, who leads now, and what differs from the kube-scheduler at --server.
     Nothing is written. Exit code 1 if something would go wrong.
     """
+    for flag, given in (
+        ("--certificate-authority", certificate_authority),
+        ("--insecure-skip-tls-verify", insecure_skip_tls_verify),
+    ):
+        if given and not server:
+            raise click.UsageError(f"{flag}: has no effect without --server")
     # Imported only now: help must not pay for it.
     from kubestow.cli.doctor_checks import Setting
     from kubestow.cli.doctor_process import examine

@@ -15,7 +15,7 @@ from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import SCHEDULING_GATES
 from kubestow.explaining.reading import SchedulerAddress
-from kubestow.model.failures import ApiError, BadAnswerError, CallError, NotFoundError
+from kubestow.model.failures import ApiError, BadAnswerError, CallError, NotFoundError, UnauthorizedError
 from kubestow.plugin.loading import PluginCollection
 from kubestow.wiring.registry import MODULES
 
@@ -114,6 +114,9 @@ class Checks:
         before = self._now()
         try:
             told = await self._ask("authentication.k8s.io", "SelfSubjectReview", {})
+        except UnauthorizedError:
+            # Whoever is not known is told nothing else either.
+            raise
         except CallError as error:
             yield Finding(NOTE, f"the server's clock is not known: {error}")
             return

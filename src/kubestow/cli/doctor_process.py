@@ -87,6 +87,9 @@ async def _findings(setting: Setting) -> AsyncIterator[Finding]:
                 yield finding
         async for finding in _running(checks, access, setting, configuration):
             yield finding
+    except UnauthorizedError as error:
+        what = f"{access.server} does not know the user of the kubeconfig: {error}"
+        yield Finding(PROBLEM, what, "renew the token or the certificate in the kubeconfig")
     except CallError as error:
         yield Finding(PROBLEM, f"{access.server}: {error}", "see that the server runs and that the kubeconfig is right")
     finally:
