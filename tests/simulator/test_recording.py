@@ -127,7 +127,7 @@ def test_a_status_tells_no_name_where_names_are_hashed() -> None:
               "hostIPs": [{"ip": "10.0.0.1"}], "podIPs": [{"ip": "10.1.0.1"}],
               "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady",
                               "message": "containers with unready status: [web]"}],
-              "containerStatuses": [{"name": "web", "imageID": "example.com/web@sha256:1",
+              "containerStatuses": [{"name": "web", "imageID": "example.com/web@sha256:1", "containerID": "cri://web",
                                      "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "web failed"}},
                                      "lastState": {"terminated": ended}}]}  # fmt: skip
     host, own = hasher.word("10.0.0.1"), hasher.word("10.1.0.1")
@@ -145,6 +145,7 @@ def test_a_status_tells_no_name_where_names_are_hashed() -> None:
             {
                 "name": hasher.word("web"),
                 "imageID": hasher.word("example.com/web@sha256:1"),
+                "containerID": hasher.word("cri://web"),
                 "state": {"waiting": {"reason": "CrashLoopBackOff"}},
                 "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
             }

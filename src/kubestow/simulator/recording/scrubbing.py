@@ -28,7 +28,7 @@ _NAMES = frozenset(
         *("attachedVolume", "providerID", "nodeID"),
     }
 )
-_NAMES_IN_STATUS = _NAMES | {"hostIP", "podIP", "ip", "ips", "imageID"}
+_NAMES_IN_STATUS = _NAMES | {"hostIP", "podIP", "ip", "ips", "imageID", "containerID"}
 """Elsewhere, an address can mean something: that of a host port is compared with 0.0.0.0."""
 _LABELS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector"})
 """What has keys of its own, whatever they mean elsewhere."""
