@@ -86,3 +86,12 @@ def test_time_in_plugins_on_request(scenario: Path) -> None:
     timed = _decisions(scenario, "--timings")
     assert "Measured on the machine that simulated" in page.read_text()
     assert all(one.seconds > 0 for one in timed)
+
+
+@pytest.mark.parametrize("command", ["simulate", "replay"])
+@pytest.mark.parametrize("flag", ["--timings", "--decision-nodes=10"])
+def test_flags_about_what_is_not_written(scenario: Path, command: str, flag: str) -> None:
+    """Without --out they would change nothing."""
+    ran = CliRunner().invoke(main, [command, str(scenario), flag])
+    assert ran.exit_code == 2
+    assert f"{flag.partition('=')[0]}: has no effect without --out, where reports and decisions" in ran.output

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubestow.cli.plugin_option import plugin_option
-from kubestow.cli.run_options import decision_nodes_option, timings_option
+from kubestow.cli.run_options import decision_nodes_option, demand_out, timings_option
 
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
@@ -35,6 +35,7 @@ def command(
     timed: bool,
 ) -> None:
     """Run a recording again: the cluster changes as it did, and the scheduler decides anew."""
+    demand_out(out)
     # Imported only now: help and usage errors must not pay for a cluster.
     from kubestow.cli.simulate_process import SimulateError, replay
 

@@ -8,7 +8,7 @@ import click
 
 from kubestow.cli.feature_gates_option import feature_gates_option
 from kubestow.cli.plugin_option import plugin_option
-from kubestow.cli.run_options import decision_nodes_option, timings_option
+from kubestow.cli.run_options import decision_nodes_option, demand_out, timings_option
 
 if TYPE_CHECKING:
     from kubestow.config import Features
@@ -52,6 +52,7 @@ def command(
     SCENARIO are files or folders, `-` is standard input: ordinary Kubernetes objects, as kubectl writes them too, and a
     Scenario that says what happens and when. Ctrl-C ends a run early; what ran is reported.
     """
+    demand_out(out)
     # Imported only now: help and usage errors must not pay for a cluster.
     from kubestow.cli.simulate_process import SimulateError, run
 
