@@ -117,25 +117,6 @@ def test_what_comes_with_a_pod_is_there_when_it_is_tried(files: Files) -> None:
     assert "pod has unbound immediate PersistentVolumeClaims" in told["message"]
 
 
-def test_a_resource_claim_beside_a_pod_has_the_defaults_of_one(tmp_path: Path) -> None:
-    """A request that says nothing else asks for one device."""
-    api, named = "resource.k8s.io/v1", {"name": "gpu"}
-    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
-    devices = {"driver": "gpu.example.com", "nodeName": "a", "pool": pool, "devices": [named]}
-    gpus = {"apiVersion": api, "kind": "ResourceSlice", "metadata": named, "spec": devices}
-    files = Files(tmp_path, node("a"), gpus, {"apiVersion": api, "kind": "DeviceClass", "metadata": named})
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-    claim = {
-        "apiVersion": api,
-        "kind": "ResourceClaim",
-        "metadata": named,
-        "spec": {"devices": {"requests": [request]}},
-    }
-    claiming = pod("web", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
-    both = {"apiVersion": "v1", "kind": "List", "items": [claim, claiming]}
-    assert files.explain_pod(both).output.startswith("Pod default/web would go to a.")
-
-
 def test_a_pod_of_the_dump_is_explained_by_name(files: Files) -> None:
     """A bound one as if it were scheduled now, which is said."""
     done = files.explain("default/there")

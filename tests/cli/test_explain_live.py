@@ -240,6 +240,21 @@ def test_what_the_server_lacks_is_said(forbidding: str, tmp_path: Path, monkeypa
     assert "resourceclaims.resource.k8s.io: the API server does not have them" in " ".join(done.output.split())
 
 
+def test_templates_of_claims_are_read_for_pods_that_name_one(
+    forbidding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And for no others: who asks about those needs no right to list templates."""
+    templates = "resourceclaimtemplates.resource.k8s.io"
+    monkeypatch.setattr(_Forbidding, "objects", {"/api/v1/nodes": [node("a")]})
+    path = tmp_path / "pod.json"
+    for claims in ([], [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]):
+        trial = pod("web")
+        trial["spec"]["resourceClaims"] = claims
+        path.write_text(json.dumps(trial))
+        done = run("-f", str(path), "--kubeconfig", forbidding)
+        assert (templates in " ".join(done.output.split())) is bool(claims)
+
+
 def test_a_group_needs_to_be_seen(forbidding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Itself, and its pods: else it is said what may not be listed, and not that there is no such group."""
     groups = "/apis/scheduling.k8s.io/v1alpha2/podgroups"

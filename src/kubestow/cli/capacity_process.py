@@ -23,7 +23,7 @@ from kubestow.client.api import ApiClient
 from kubestow.client.errors import CredentialsError
 from kubestow.client.kubeconfig import find_access
 from kubestow.client.lists import Lister
-from kubestow.client.resources import NODES, PODS, WATCHED, Resource
+from kubestow.client.resources import NODES, PODS, RESOURCE_CLAIM_TEMPLATES, WATCHED, Resource
 from kubestow.cluster.listers import key_of
 from kubestow.config import SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
@@ -47,7 +47,6 @@ _MADE = {
     ("v1", "Pod"): BY_STORAGE["pods"],
     ("resource.k8s.io/v1", "ResourceClaimTemplate"): BY_STORAGE["resourceclaimtemplates.resource.k8s.io"],
 }
-_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", ResourceClaimTemplate)
 _GANGS = config.Features.parse("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true")
 
 
@@ -191,7 +190,7 @@ async def _live(kubeconfig: str) -> list[Any]:
         raise SimulateError(str(error)) from None
     try:
         client = ApiClient(channel, user_agent=user_agent("capacity"), seconds=30.0)
-        return [obj for resource in (*WATCHED, _TEMPLATES) for obj in await _list(client, resource)]
+        return [obj for resource in (*WATCHED, RESOURCE_CLAIM_TEMPLATES) for obj in await _list(client, resource)]
     except CallError as error:
         raise SimulateError(f"{access.server}: {error}") from None
     finally:

@@ -197,7 +197,8 @@ def _tried(
             take_group(together)
         else:
             run = _dry_run(request, world, pod)
-            yield explained(run, request.against, notes + _priority(world, pod) + _unasked(request, world))
+            about = _priority(world, pod) + _claims(pod) + _unasked(request, world)
+            yield explained(run, request.against, notes + about)
             take(run)
 
 
@@ -206,6 +207,13 @@ def _priority(world: World, pod: Pod) -> tuple[str, ...]:
     if not name or name in world.priority_classes or pod.spec.priority:
         return ()
     return (f"priority class {name} is not known here; priority 0 is taken.",)
+
+
+def _claims(pod: Pod) -> tuple[str, ...]:
+    made = {one.name for one in pod.status.resourceClaimStatuses}
+    missing = [one for one in pod.spec.resourceClaims if one.resourceClaimTemplateName and one.name not in made]
+    where = pod.metadata.namespace
+    return tuple(f"there is no ResourceClaimTemplate {where}/{one.resourceClaimTemplateName} here." for one in missing)
 
 
 def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
@@ -293,11 +301,12 @@ async def _explanations(
     request: Request, access: Access, cluster: LiveCluster, manifests: list[Manifest]
 ) -> Sequence[Explanation | GroupExplanation]:
     if manifests:
-        reading, world = await _read(request, cluster, with_groups=_have_groups(manifests))
+        with_templates = any(b'"resourceClaimTemplateName"' in bytes(one.data) for one in manifests)
+        reading, world = await _read(request, cluster, _have_groups(manifests), with_templates)
         pods = pods_in(manifests, world, request.namespace or access.namespace or "default")
         return list(_tried(request, world, pods, reading.notes))
     if request.group:
-        reading, world = await _read(request, cluster, with_groups=True)
+        reading, world = await _read(request, cluster, True)
         return [await _live_group(request, access, reading, world)]
     namespace, name = _name_of(request)
     pod = await cluster.pod(namespace or access.namespace or "default", name)
@@ -305,7 +314,7 @@ async def _explanations(
     if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
         return [Explanation(decision, "scheduler")]
     try:
-        reading, world = await _read(request, cluster, with_groups=bool(group_name(pod)))
+        reading, world = await _read(request, cluster, bool(group_name(pod)))
     except NodesForbiddenError as error:
         if decision is None or request.against:
             raise
@@ -335,8 +344,10 @@ async def _live_group(request: Request, access: Access, reading: Reading, world:
     return run._replace(decision=decision, source="scheduler", notes=notes)
 
 
-async def _read(request: Request, cluster: LiveCluster, *, with_groups: bool) -> tuple[Reading, World]:
-    reading = await cluster.read(_features(request, with_groups))
+async def _read(
+    request: Request, cluster: LiveCluster, with_groups: bool, with_templates: bool = False
+) -> tuple[Reading, World]:
+    reading = await cluster.read(_features(request, with_groups), with_templates=with_templates)
     world = _world(request, reading.objects, with_groups=with_groups)
     for kind, problem in reading.unreadable:
         world.set_unreadable(kind, problem)

@@ -22,7 +22,10 @@ from kubestow.model.workloads import PriorityClass
 from kubestow.objects import Manifest, ObjectsError
 
 _POD = ("v1", "Pod")
-_CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
+_DEFAULTS = {
+    ("resource.k8s.io/v1", "ResourceClaim"): claim_defaults.default_claim,
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): claim_defaults.default_template,
+}
 
 
 def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod]:
@@ -42,7 +45,7 @@ def pods_in(manifests: list[Manifest], world: World, namespace: str) -> list[Pod
             pod = _pod(manifest, world, namespace, found)
             if pod.key in found:
                 raise ExplainError(f"{manifest}: there is a pod of this name before it")
-            found[pod.key] = pod
+            found[pod.key] = world.with_claims(pod)
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     return list(found.values())
@@ -54,8 +57,9 @@ def _beside(manifest: Manifest) -> Manifest:
         return manifest
     objects.decode([manifest])
     tree = _tree(manifest)
-    if (manifest.api_version, manifest.kind) == _CLAIM:
-        claim_defaults.default_claim(tree)
+    default = _DEFAULTS.get((manifest.api_version, manifest.kind))
+    if default is not None:
+        default(tree)
     return manifest._replace(data=msgspec.json.encode(tree))
 
 

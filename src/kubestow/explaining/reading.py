@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.lists import Lister
-from kubestow.client.resources import NODES, POD_GROUPS, PODS, WATCHED, Resource
+from kubestow.client.resources import NODES, POD_GROUPS, PODS, RESOURCE_CLAIM_TEMPLATES, WATCHED, Resource
 from kubestow.client.tls import TlsSettings
 from kubestow.config import Features
 from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
@@ -70,11 +70,16 @@ class LiveCluster:
         except (CallError, codec.DecodeError) as error:
             raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
 
-    async def read(self, features: Features) -> Reading:
-        """All that a decision depends on; raises ExplainError if something cannot be listed that may be, or nodes."""
+    async def read(self, features: Features, *, with_templates: bool = False) -> Reading:
+        """All that a decision depends on; raises ExplainError if something cannot be listed that may be, or nodes.
+
+        Templates of claims matter to pods that do not exist yet.
+        """
         resources: tuple[Resource[Any], ...] = (*WATCHED, _PRIORITY_CLASSES)
         if features.generic_workload:
             resources += (POD_GROUPS,)
+        if with_templates:
+            resources += (RESOURCE_CLAIM_TEMPLATES,)
         # One after the other: the caller may share the server with everybody else.
         answers = [await self._list(resource) for resource in resources]
         objects = [obj for answer in answers for obj in answer.objects]

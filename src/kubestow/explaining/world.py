@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from kubestow.cluster.listers import key_of
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
@@ -14,15 +15,16 @@ from kubestow.model.coordination import Binding, Event, Lease
 from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import Node
-from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod
+from kubestow.model.pod import POD_FAILED, POD_SUCCEEDED, Pod, PodResourceClaimStatus
 from kubestow.model.pod_groups import group_key
 from kubestow.model.workloads import PriorityClass
+from kubestow.offline.claims import claim_made_for
 from kubestow.offline.handles import StillClock, offline_handle
 from kubestow.queue.nominator import Nominator
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
-_UNREAD = (Binding, Event, Lease, ResourceClaimTemplate)
+_UNREAD = (Binding, Event, Lease)
 """Kinds that schedulers never read."""
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that every cluster has."""
@@ -54,6 +56,8 @@ class World:
         self.priority_classes = {
             name: PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in _SYSTEM_CLASSES.items()
         }
+        self.claim_templates: dict[str, ResourceClaimTemplate] = {}
+        """By namespace/name."""
         self.extenders = setup.configuration.extenders
         for obj in objects:
             self.add(obj)
@@ -72,6 +76,8 @@ class World:
             self.cluster.set_node(obj)
         elif isinstance(obj, PriorityClass):
             self.priority_classes[obj.metadata.name] = obj
+        elif isinstance(obj, ResourceClaimTemplate):
+            self.claim_templates[key_of(obj)] = obj
         elif not isinstance(obj, Pod):
             if not isinstance(obj, _UNREAD):
                 self.cluster.set_object(obj)
@@ -84,7 +90,7 @@ class World:
 
     def set_unreadable(self, kind: type, problem: str) -> None:
         """Objects of a kind cannot be seen: whoever depends on them says so."""
-        if kind not in (Node, Pod, PriorityClass):
+        if kind not in (Node, Pod, PriorityClass, ResourceClaimTemplate):
             self.cluster.set_unreadable(kind, problem)
 
     def add_pending(self, pod: Pod) -> None:
@@ -96,6 +102,17 @@ class World:
         self.nominator.nominate(pod)
         if self.cluster.groups is not None and (key := group_key(pod)):
             self.cluster.groups.add_pending(key, pod)
+
+    def with_claims(self, pod: Pod) -> Pod:
+        """A pod that does not exist, once claims are made for it from the templates that there are."""
+        made = {one.name: one for one in pod.status.resourceClaimStatuses}
+        for wanted in pod.spec.resourceClaims:
+            template = self.claim_templates.get(f"{pod.metadata.namespace}/{wanted.resourceClaimTemplateName}")
+            if template is not None and wanted.name not in made:
+                claim = claim_made_for(pod, wanted.name, template)
+                self.add(claim)
+                made[wanted.name] = PodResourceClaimStatus(wanted.name, claim.metadata.name)
+        return replace(pod, status=replace(pod.status, resourceClaimStatuses=tuple(made.values()))) if made else pod
 
     def profile_of(self, pod: Pod) -> Profile:
         """The profile that schedules a pod; raises ExplainError."""

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from kubestow.cluster.listers import key_of
 from kubestow.model.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from kubestow.model.meta import ObjectMeta, OwnerReference
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod, PodResourceClaimStatus, PodStatus
 from kubestow.model.topology import HOSTNAME_LABEL
+from kubestow.offline.claims import claim_made_for
 from kubestow.offline.fake_cluster import FakeCluster
 
 
@@ -43,11 +43,8 @@ class PodCopies:
         return copy
 
     def _claim(self, pod: Pod, name: str, template: str) -> str:
-        made = self._templates[f"{pod.metadata.namespace}/{template}"].spec
-        owner = OwnerReference("v1", "Pod", pod.metadata.name, pod.metadata.uid, controller=True)
-        claim = f"{pod.metadata.name}-{name}-{pod.metadata.uid}"
-        metadata = ObjectMeta(claim, pod.metadata.namespace, ownerReferences=(owner,))
-        return self._cluster.add(ResourceClaim(metadata=metadata, spec=made.spec)).metadata.name
+        made = claim_made_for(pod, name, self._templates[f"{pod.metadata.namespace}/{template}"])
+        return self._cluster.add(made).metadata.name
 
     def delete(self, pod: Pod) -> None:
         """A pod goes at once, and the claims that were made for it."""
