@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from client.doubles import SkewedClock
 from client.virtualtime import run
 from integration.cluster import node, pod, priority_class, running_cluster, running_scheduler
+from integration.misbehaviour import refuse
 from kubestow.cli import main, record
 from kubestow.objects import ObjectsError
 from kubestow.simulator.recording import files, following
@@ -313,6 +314,31 @@ def test_a_recorder_says_when_it_ended(recorded: tuple[Path, dict[str, str]]) ->
     assert last.op == "end"
     assert last.time > change.time
     assert Replay(recorded[0]).duration == pytest.approx(last.time - next(files.entries(recorded[0])).time)
+
+
+def test_what_may_not_be_seen_is_left_out(tmp_path: Path) -> None:
+    """With a word about it; the rest is recorded, pods among it."""
+
+    async def main() -> list[str]:
+        said: list[str] = []
+        hidden = refuse("/api/v1/persistentvolumes", 403, "Forbidden")
+        async with running_cluster() as cluster, running_scheduler(cluster, wrap=hidden) as instance:
+            await cluster.add(node("n1"), pod("p1"))
+            writer = RecordingWriter(tmp_path / "r.gz")
+            recording = asyncio.create_task(
+                following.follow(instance.way.access, writer, SkewedClock(), None, said.append)
+            )
+            await asyncio.sleep(20)
+            recording.cancel()
+            await asyncio.wait({recording})
+        return said
+
+    *told, last = run(main())
+    assert last == "recording"
+    assert told == [
+        "persistentvolumes cannot be recorded: persistentvolumes: the API server forbids to list and watch them"
+    ]
+    assert {"p1", "n1"} <= {change.object["metadata"]["name"] for change in files.read(tmp_path / "r.gz").changes}
 
 
 def test_a_recorder_says_what_it_waits_for(tmp_path: Path) -> None:

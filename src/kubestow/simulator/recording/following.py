@@ -85,8 +85,9 @@ async def follow(
     channel = open_channel(access, clock=clock)
     informers = Informers(ApiClient(channel, user_agent=user_agent("record"), patient=True), random.random)
     for resource in WATCHED:
-        # All of a pod's life, its end included.
-        whole = replace(resource, kind=WholeObject, field_selector="")
+        # All of a pod's life, its end included. Whoever may not see something records the rest.
+        optional = resource not in (NODES, PODS)
+        whole = replace(resource, kind=WholeObject, field_selector="", optional=optional)
         informers.watch(whole, last=resource is PODS)
     keepers = {resource.name: _Keeper(resource, writer, clock, hasher, note) for resource in WATCHED}
     writer.add(clock.now(), "start")
