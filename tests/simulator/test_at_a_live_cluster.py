@@ -42,6 +42,20 @@ def test_capacity_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
     assert ran.output.startswith("6 more pods fit: p\n")
 
 
+def test_a_context_of_the_kubeconfig_is_chosen(plane: Running, tmp_path: Path) -> None:
+    """By those who read a live cluster; one that there is not is named, and so is one beside files."""
+    tree = yaml.safe_load(plane.control_plane.kubeconfig_path.read_text())
+    here = tree.pop("current-context")
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(tree))
+    asked = ["--kubeconfig", str(tmp_path / "kubeconfig"), "--context"]
+    assert CliRunner().invoke(main, ["capacity", *asked, here]).output.startswith("NODE ")
+    for command in (["capacity"], ["record", str(tmp_path / "r.gz")]):
+        ran = CliRunner().invoke(main, [*command, *asked, "there"])
+        assert (ran.exit_code, "there is no context 'there'" in ran.stderr) == (1, True), ran.stderr
+    ran = CliRunner().invoke(main, ["capacity", "--context", here, "--cluster", str(tmp_path / "c.yaml")])
+    assert "--context is about a live cluster, --cluster about files; give one of them" in ran.stderr
+
+
 def test_claims_are_made_from_the_templates_of_a_live_cluster(plane: Running, tmp_path: Path) -> None:
     """Slices, classes and templates are read as they are there."""
     client, group = plane.client(), "/apis/resource.k8s.io/v1"

@@ -17,6 +17,7 @@ _SORTS = ("name", "cpu.request", "cpu.limit", "mem.request", "mem.limit")
 @click.option("--podspec", metavar="FILE", multiple=True, help="Pods to fit in, in turns, or a pod group; repeatable.")
 @click.option("--cluster", metavar="FILE", multiple=True, help="Objects in files, instead of a live cluster.")
 @click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
 @click.option("--max-limit", type=click.IntRange(0), default=0, help="At most so many pods. [default: as many as fit]")
 @click.option("--exclude-nodes", metavar="A,B", default="", help="Nodes that are left out.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
@@ -29,6 +30,7 @@ def command(
     podspec: tuple[str, ...],
     cluster: tuple[str, ...],
     kubeconfig: str,
+    context: str,
     max_limit: int,
     exclude_nodes: str,
     configuration: str | None,
@@ -47,6 +49,9 @@ def command(
 
     Nothing is written to the cluster.
     """
+    for option, value in (("--kubeconfig", kubeconfig), ("--context", context)):
+        if cluster and value:
+            raise click.UsageError(f"{option} is about a live cluster, --cluster about files; give one of them")
     # Imported only now: help and usage errors must not pay for an engine.
     from kubestow.cli.capacity_process import Request, tell
     from kubestow.cli.simulate_process import SimulateError
@@ -55,8 +60,8 @@ def command(
     try:
         tell(
             Request(
-                podspec, cluster, kubeconfig, max_limit, excluded, configuration, plugins, output, verbose, with_pods,
-                sort,
+                podspec, cluster, kubeconfig, context, max_limit, excluded, configuration, plugins, output, verbose,
+                with_pods, sort,
             )
         )  # fmt: skip
     except SimulateError as error:

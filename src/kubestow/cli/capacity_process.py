@@ -57,6 +57,7 @@ class Request:
     podspec: tuple[str, ...]
     cluster: tuple[str, ...]
     kubeconfig: str
+    context: str
     limit: int
     exclude: tuple[str, ...]
     configuration: str | None
@@ -72,7 +73,7 @@ def tell(request: Request) -> None:
     with problems():
         asked = _asked(request.podspec)
         pods, gang = _pods(request.podspec, asked), _gang(asked)
-        objects = cluster_in(request.cluster, _warning) if request.cluster else asyncio.run(_live(request.kubeconfig))
+        objects = cluster_in(request.cluster, _warning) if request.cluster else asyncio.run(_live(request))
         objects += [obj for obj in asked if isinstance(obj, ResourceClaimTemplate)]
         _warn(objects, request)
         if not pods:
@@ -182,9 +183,9 @@ def _warning(told: str) -> None:
     click.echo(f"Warning: {told}", err=True)
 
 
-async def _live(kubeconfig: str) -> list[Any]:
+async def _live(request: Request) -> list[Any]:
     try:
-        access = find_access(kubeconfig, "")
+        access = find_access(request.kubeconfig, context=request.context)
         channel = open_channel(access, clock=WallClock())
     except CredentialsError as error:
         raise SimulateError(str(error)) from None

@@ -12,8 +12,9 @@ import click
 @click.command("record", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
 @click.option("--hash-names", is_flag=True, help="Replace names by hashes; into a new file.")
-def command(file: Path, kubeconfig: str, hash_names: bool) -> None:
+def command(file: Path, kubeconfig: str, context: str, hash_names: bool) -> None:
     """Record a live cluster until Ctrl-C; an existing recording is continued.
 
     Only watches are made, so rights to get, list and watch are enough. Environment, commands and arguments of
@@ -34,7 +35,7 @@ def command(file: Path, kubeconfig: str, hash_names: bool) -> None:
     from kubestow.simulator.recording.scrubbing import Hasher
 
     async def main() -> None:
-        access, clock = find_access(kubeconfig, ""), WallClock()
+        access, clock = find_access(kubeconfig, context=context), WallClock()
         await reach(access, clock)
         writer = RecordingWriter(file)
         hasher = Hasher(os.urandom(16)) if hash_names else None
