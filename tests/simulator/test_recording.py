@@ -266,6 +266,22 @@ def test_a_killed_recorder_loses_only_what_it_was_writing(tmp_path: Path) -> Non
     assert [entry.op for entry in files.entries(path)][-1] == "start"
 
 
+def test_damage_is_not_taken_for_the_end(tmp_path: Path) -> None:
+    """What comes after it would be lost without a word, and to a recorder that goes on for ever: neither reads on."""
+    path = tmp_path / "r.gz"
+    _write(path, (0.0, "start", None))
+    good = path.stat().st_size
+    _write(path, (1.0, "start", None))
+    damaged = bytearray(path.read_bytes())
+    damaged[good] = 0
+    path.write_bytes(damaged)
+    said = rf"r\.gz: is damaged from byte {good} on; `truncate -s {good} .*r\.gz` leaves what is before"
+    for use in (files.read, RecordingWriter):
+        with pytest.raises(ObjectsError, match=said):
+            use(path)
+    assert path.read_bytes() == damaged
+
+
 def test_what_was_gone_when_recording_went_on_is_deleted(tmp_path: Path) -> None:
     """A session begins with everything there is; the rest is no more."""
     path, (first, second) = tmp_path / "r.gz", nodes(2)

@@ -100,12 +100,16 @@ def is_recording(path: str) -> bool:
 
 def _members(path: Path) -> Iterator[tuple[bytes, bytes]]:
     """The complete members: as they are in the file, and what is in them."""
-    data = path.read_bytes()
+    data = whole = path.read_bytes()
     while data:
         unpack = zlib.decompressobj(31)
         try:
             content = unpack.decompress(data, LARGEST_MEMBER)
         except zlib.error:
+            # A kill leaves the beginning of a member, never this.
+            if good := len(whole) - len(data):
+                hint = f"`truncate -s {good} {path}` leaves what is before"
+                raise ObjectsError([f"{path}: is damaged from byte {good} on; {hint}"]) from None
             return
         if unpack.unconsumed_tail:
             raise ObjectsError([f"{path}: a part of it unpacks to more than {LARGEST_MEMBER >> 20} MiB"])
