@@ -2,7 +2,7 @@
 
 `kubestow up` and `kubestow apiserver` go on until the end of the page, or until the page starts the next one; what is
 started with `&` goes on until the end. `make up` is `kubestow up` as the Makefile starts it. `kubestow scheduler` reads
-all that it is given, and ends.
+all that it is given, and ends. `kubectl wait` is more patient than it would be.
 
 Where a page shows an answer, it must come: `...` stands for anything, on a line of its own for any lines. Of what
 kubectl shows, names that are made up and their nodes, addresses, ages, the order of lines and the width of columns may
@@ -75,6 +75,8 @@ class Reader:
         command = step.command
         if command.startswith("kubestow scheduler "):
             command += " --write-config-to /dev/null"
+        if command.startswith("kubectl wait ") and "--timeout" not in command:
+            command += f" --timeout={_SECONDS:.0f}s"
         answer, status = self._type(command)
         reads = step.command.startswith(("kubectl get ", "kubectl events"))
         until = time.monotonic() + _SECONDS
