@@ -8,7 +8,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, grown
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
-from kubestow.model.standing import pod_start_time
+from kubestow.model.timestamps import parse_time
 
 NOT_STARTED = float("inf")
 _NOBODY = np.iinfo(np.int64).max
@@ -84,7 +84,10 @@ class PodRanking:
 
     def _rank(self, row: int, listed: list[PodInfo]) -> None:
         # The number keeps pods that are equally important in the order they came, and is never compared further.
-        keys = [(-pod.priority, pod_start_time(pod.pod, NOT_STARTED), number) for number, pod in enumerate(listed)]
+        keys = [
+            (-pod.priority, NOT_STARTED if (start := pod.pod.status.startTime) is None else parse_time(start), number)
+            for number, pod in enumerate(listed)
+        ]
         keys.sort()
         self._pods[row] = pods = [listed[number] for _, _, number in keys]
         count = len(pods)

@@ -67,7 +67,8 @@ class Backoff:
         (self.rejected if queued.uid in self.rejected else self.errors).push(queued)
 
     def remove(self, uid: str) -> QueuedPod | None:
-        return self.rejected.remove(uid) or self.errors.remove(uid)
+        heap = self.rejected if uid in self.rejected.entries else self.errors
+        return heap.remove(uid) if uid in heap.entries else None
 
     def get(self, uid: str) -> QueuedPod | None:
         return self.rejected.get(uid) or self.errors.get(uid)

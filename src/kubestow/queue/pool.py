@@ -75,7 +75,7 @@ class Pool:
 
     def remove(self, uid: str) -> QueuedPod | None:
         self._awaited.pop(uid, None)
-        return self.take_out(uid)
+        return self.take_out(uid) if uid in self.entries else None
 
     def take_out(self, uid: str) -> QueuedPod | None:
         """The same for a pod that may come back at once: what it waits for is not forgotten."""

@@ -25,6 +25,7 @@ from kubestow.cluster.events import (
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.results import Rejection
 from kubestow.model.clock import Clock
+from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key
 from kubestow.queue.backoff import Backoff
@@ -132,7 +133,8 @@ class SchedulingQueue:
             self._backoff.update(queued)
         elif queued := self._pool.get(uid):
             self._replace(queued, old, new)
-            self._pool.file_anew(queued)
+            if new.spec is not old.spec or not _are_kin(new.metadata, old.metadata):
+                self._pool.file_anew(queued)
             for event in events:
                 retry = self._judge.after_event(queued, event, old, new)
                 if retry is not Retry.NO and self._requeue(queued, retry, event.label):
@@ -247,10 +249,9 @@ class SchedulingQueue:
         def is_no_use(plugin: tuple[str, str], pod: Pod) -> bool:
             return self._judge.is_no_use(plugin, pod, event, old, new)
 
-        return [
-            queued
-            for queued in self._pool.concerned(plugins, *_subjects_of(old if new is None else new), is_no_use)
-            if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
+        found = self._pool.concerned(plugins, *_subjects_of(old if new is None else new), is_no_use)
+        return found and [
+            queued for queued in found if queued.gate is None or not self._is_still_held_back(queued, queued.gate)
         ]
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
@@ -446,8 +447,12 @@ _FIRST = UNSCHEDULED_POD_ADD.label
 _NOMINATING = (_FIRST, UNSCHEDULED_POD_UPDATE.label)
 
 
+def _are_kin(one: ObjectMeta, other: ObjectMeta) -> bool:
+    return one.labels == other.labels and one.ownerReferences == other.ownerReferences
+
+
 def _subjects_of(obj: Any) -> tuple[str, str]:
     """The uid of the pod, and the key of the group, that an event is about."""
     if isinstance(obj, Pod):
-        return obj.metadata.uid, group_key(obj)
+        return obj.metadata.uid, group_key(obj) if obj.spec.schedulingGroup else ""
     return "", obj.key if isinstance(obj, PodGroup) else ""

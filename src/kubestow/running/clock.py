@@ -6,5 +6,4 @@ import time
 class WallClock:
     """As the system tells it."""
 
-    def now(self) -> float:
-        return time.time()
+    now = staticmethod(time.time)
