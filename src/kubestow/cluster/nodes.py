@@ -19,7 +19,7 @@ from kubestow.model.node import Node, Taint
 from kubestow.model.requests import CPU as CPU_NAME
 from kubestow.model.requests import EPHEMERAL_STORAGE as EPHEMERAL_STORAGE_NAME
 from kubestow.model.requests import MEMORY as MEMORY_NAME
-from kubestow.model.requests import PODS, resource_amounts
+from kubestow.model.requests import PODS
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 FIXED_RESOURCES = (CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME)
@@ -164,9 +164,8 @@ class NodeTable:
 
     # Nodes
 
-    def set_node(self, row: int, node: Node) -> None:
-        """Add or replace the node of a row. Raises QuantityError before anything is changed."""
-        amounts = resource_amounts(node.status.allocatable)
+    def set_node(self, row: int, node: Node, allocatable: dict[str, int]) -> None:
+        """Add or replace the node of a row."""
         if self.nodes[row] is None:
             self.count += 1
         self.nodes[row] = node
@@ -174,9 +173,9 @@ class NodeTable:
         self.unschedulable[row] = node.spec.unschedulable
         self.taint_set[row] = self.taint_sets.intern(node.spec.taints)
         self.labels.set_row(row, node.metadata.labels)
-        self.allowed_pods[row] = amounts.pop(PODS, 0)
+        self.allowed_pods[row] = allocatable.pop(PODS, 0)
         self.allocatable[:, row] = 0
-        for name, amount in amounts.items():
+        for name, amount in allocatable.items():
             column = self.resource_column(name)
             self.allocatable[column, row] = amount
         self._touch_node(row)

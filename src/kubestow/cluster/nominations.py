@@ -17,17 +17,14 @@ _POD_BYTES = 3_000
 _FEW = 64
 
 
-class Nomination:
+class Nomination(msgspec.Struct, eq=False, gc=False):
     """Of a pod to the node of a row."""
 
-    __slots__ = ("node", "pod", "row", "since", "until")
-
-    def __init__(self, row: int, node: str, pod: PodInfo, since: int) -> None:
-        self.row = row
-        self.node = node
-        self.pod = pod
-        self.since = since
-        self.until = inf
+    row: int
+    node: str
+    pod: PodInfo
+    since: int
+    until: float = inf
 
 
 class NominationLog:

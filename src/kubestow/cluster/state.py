@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.counts import CarriedTerms, MatchCounts
@@ -31,15 +32,12 @@ _SIGNED_BY = frozenset({Namespace, Service, ReplicationController, ReplicaSet, S
 """The kinds that a plugin may look at when it signs a pod. Claims and volumes change with every pod that uses them."""
 
 
-class Lifted:
+class Lifted(Struct, eq=False, gc=False):
     """A pod on a row, or one that was lifted off it."""
 
-    __slots__ = ("assumed", "pod", "row")
-
-    def __init__(self, pod: PodInfo, row: int, assumed: bool) -> None:
-        self.pod = pod
-        self.row = row
-        self.assumed = assumed
+    pod: PodInfo
+    row: int
+    assumed: bool
 
 
 class Cluster:
@@ -74,7 +72,7 @@ class Cluster:
 
     def set_node(self, node: Node) -> None:
         """A node was added or has changed. A bad one changes nothing: ValueError."""
-        resource_amounts(node.status.allocatable)
+        allocatable = resource_amounts(node.status.allocatable)
         row = self.nodes.row_for(node.metadata.name)
         old = self.nodes.nodes[row]
         pods_must_move = old is None or old.metadata.labels != node.metadata.labels
@@ -84,7 +82,7 @@ class Cluster:
             if old is not None:
                 self.images.remove(row, old)
             self.images.add(row, node)
-        self.nodes.set_node(row, node)
+        self.nodes.set_node(row, node, allocatable)
         if pods_must_move:
             self._index_pods_of(row, 1)
             self.devices.node_changed(node.metadata.name, row)
