@@ -5,6 +5,7 @@ where the last one stopped.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,6 +19,7 @@ DEFAULT_PERCENTAGE = 50
 NODES_PER_PERCENT = 125
 
 
+@lru_cache(maxsize=64)
 def enough_nodes(node_count: int, percentage: int | None) -> int:
     """How many feasible nodes to look for; a percentage of 0 or None adapts to the size of the cluster."""
     if node_count < MIN_FEASIBLE_NODES:

@@ -14,7 +14,7 @@ NO_NODES = "no nodes available to schedule pods"
 
 def none_available(count: int, reasons: Mapping[str, int]) -> str:
     """That none of so many nodes will do, and for how many of them each reason was given."""
-    counted = ", ".join(sorted(f"{many} {reason}" for reason, many in reasons.items()))
+    counted = ", ".join(sorted([f"{many} {reason}" for reason, many in reasons.items()]))
     return f"0/{count} nodes are available: {counted}." if counted else f"0/{count} nodes are available:"
 
 
