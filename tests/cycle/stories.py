@@ -139,6 +139,7 @@ class Overheard:
 
     def __init__(self, judge: Judge, heard: Callable[[IntArray, IntArray], None]) -> None:
         self._judge = judge
+        self.remembers = judge.remembers
         self._heard = heard
         self.passing, self.passes, self.explain = judge.passing, judge.passes, judge.explain
         self.explained, self.layers = judge.explained, judge.layers

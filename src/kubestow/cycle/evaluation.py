@@ -56,6 +56,7 @@ class Evaluation:
     signature: Hashable | None = None
     """Equal for pods that may share what was found out about rows."""
     trace: Trace | None = None
+    remembers = False
 
     def __init__(
         self, profile: Profile, cluster: Cluster, nominator: Nominator, pod: PodInfo, within: IntArray | None = None

@@ -39,6 +39,11 @@ log = get_logger(__name__)
 class Judge(Protocol):
     """Says of rows whether they will do, and how good those are that will."""
 
+    @property
+    def remembers(self) -> bool:
+        """Whether it costs little to ask about all rows."""
+        ...
+
     def passing(self, rows: IntArray) -> BoolArray: ...
 
     def passes(self, row: int) -> bool:
@@ -268,7 +273,8 @@ class SchedulingCycles:
         caller, status = evaluation.profile.caller, Code.ERROR
         start = caller.started()
         try:
-            rows, searched = first_passing(judge.passing, search.order, search.enough, self._found_none)
+            at_once = self._found_none and judge.remembers
+            rows, searched = first_passing(judge.passing, search.order, search.enough, at_once)
             self._found_none = not len(rows)
             if explain and self._found_none:
                 # What is remembered of equal pods is about all rows.

@@ -50,6 +50,10 @@ class SharedEvaluation:
         self._filters: Sequence[Hook] = others.filter
         """The filters that have to be asked."""
 
+    @property
+    def remembers(self) -> bool:
+        return self._class is not None
+
     def begin(self, signature: Signature) -> bool:
         """PreFilter of the plugins that did not sign; False if one of them refuses or narrows."""
         evaluation = self._evaluation
