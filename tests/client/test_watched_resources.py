@@ -3,16 +3,7 @@
 import pytest
 
 from kubestow.client import resources
-from kubestow.client.resources import (
-    DEVICE_TAINT_RULES,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    RESOURCE_CLAIM_TEMPLATES,
-    WATCHED,
-    Resource,
-    key_of,
-)
+from kubestow.client.resources import DEVICE_TAINT_RULES, NODES, POD_GROUPS, PODS, WATCHED, Resource, key_of
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.node import Node
 
@@ -39,11 +30,10 @@ PATHS = """
 
 
 def test_same_paths_as_kube_scheduler() -> None:
-    """Every resource that kube-scheduler watches by default is there; of others, two that need a feature and one that
-    is only read where a pod is tried."""
+    """Every resource that kube-scheduler watches by default is there; of others, two that need a feature."""
     known = {found.path for found in vars(resources).values() if isinstance(found, Resource)}
     assert (
-        known - {DEVICE_TAINT_RULES.path, POD_GROUPS.path, RESOURCE_CLAIM_TEMPLATES.path}
+        known - {DEVICE_TAINT_RULES.path, POD_GROUPS.path}
         == {resource.path for resource in WATCHED}
         == set(PATHS.split())
     )

@@ -23,10 +23,11 @@ from kubestow.client.api import ApiClient
 from kubestow.client.errors import CredentialsError
 from kubestow.client.kubeconfig import find_access
 from kubestow.client.lists import Lister
-from kubestow.client.resources import NODES, PODS, RESOURCE_CLAIM_TEMPLATES, WATCHED, Resource
+from kubestow.client.resources import NODES, PODS, WATCHED, Resource
 from kubestow.cluster.listers import key_of
 from kubestow.config import SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
+from kubestow.explaining.reading import RESOURCE_CLAIM_TEMPLATES
 from kubestow.model.codec import without_nulls
 from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.failures import CallError, ForbiddenError, NotFoundError

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kubestow.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.model.node import Namespace, Node
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup
@@ -105,8 +105,6 @@ DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass,
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", DeviceTaintRule, optional=True)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", PodGroup)
 """The last two are watched only where a feature says so."""
-RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", ResourceClaimTemplate)
-"""Nothing to a scheduler, but to whoever asks what would become of a pod."""
 
 WATCHED: tuple[Resource[Any], ...] = (
     PODS,

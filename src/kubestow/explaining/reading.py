@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.lists import Lister
-from kubestow.client.resources import NODES, POD_GROUPS, PODS, RESOURCE_CLAIM_TEMPLATES, WATCHED, Resource
+from kubestow.client.resources import NODES, POD_GROUPS, PODS, WATCHED, Resource
 from kubestow.client.tls import TlsSettings
 from kubestow.config import Features
 from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
 from kubestow.explaining.world import ExplainError
 from kubestow.model import codec
+from kubestow.model.devices import ResourceClaimTemplate
 from kubestow.model.failures import CallError, ForbiddenError, NotFoundError
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod
@@ -27,6 +28,8 @@ from kubestow.model.workloads import PriorityClass
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 
+RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", ResourceClaimTemplate)
+"""Nothing to a scheduler, but to whoever asks what would become of a pod."""
 _PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", PriorityClass)
 _SECONDS = 30.0
 
