@@ -223,6 +223,7 @@ def test_what_is_wrong_with_a_trace_is_told_with_its_line(
         ("v1", "Pdo", "Pod"),
         ("batch/v1", "Jobs", "Job"),
         ("v1", "ComponentStatus", ""),
+        ("certificates.k8s.io/v1", "PodCertificateRequest", ""),
         ("apps/v1beta1", "Deployment", ""),
         ("resource.k8s.io/v1beta2", "ResourceClaim", ""),
         ("argoproj.io/v1alpha1", "Deploymnt", ""),

@@ -19,6 +19,8 @@ _FIRST = ("Namespace", "PriorityClass", "ResourceQuota", "LimitRange")
 _LEFT_OUT = frozenset({"Lease", "Event", "EndpointSlice", "Endpoints", "ControllerRevision"})
 """Kinds that the simulation has no use for, or makes anew."""
 KINDS = {one.kind: one for one in BY_STORAGE.values()}
+_SLIPS = 2
+"""So many letters may a slip of the pen leave out or add; PodCertificateRequest is no CertificateSigningRequest."""
 
 
 class ObjectError(ValueError):
@@ -196,7 +198,7 @@ def meant_kind(version: str, kind: str) -> str:
     known = {one.kind.lower(): one.kind for one in BY_KIND.values() if one.group == group}
     if kind in known.values() or version not in {known_version for known_version, _ in BY_KIND}:
         return ""
-    nearest = get_close_matches(kind.lower(), known, 1)
+    nearest = [one for one in get_close_matches(kind.lower(), known, 1) if abs(len(one) - len(kind)) <= _SLIPS]
     return known[nearest[0]] if nearest else ""
 
 
