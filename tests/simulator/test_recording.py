@@ -18,6 +18,7 @@ from client.virtualtime import run
 from integration.cluster import node, pod, priority_class, running_cluster, running_scheduler
 from integration.misbehaviour import refuse
 from kubestow.cli import main, record
+from kubestow.client.access import Access
 from kubestow.objects import ObjectsError
 from kubestow.simulator.recording import files, following
 from kubestow.simulator.recording.files import RecordingWriter
@@ -332,22 +333,24 @@ def test_a_recorder_says_when_it_ended(recorded: tuple[Path, dict[str, str]]) ->
     assert Replay(recorded[0]).duration == pytest.approx(last.time - next(files.entries(recorded[0])).time)
 
 
+async def _said(access: Access, path: Path) -> list[str]:
+    """What a recorder says in twenty seconds."""
+    said: list[str] = []
+    recording = asyncio.create_task(following.follow(access, RecordingWriter(path), SkewedClock(), None, said.append))
+    await asyncio.sleep(20)
+    recording.cancel()
+    await asyncio.wait({recording})
+    return said
+
+
 def test_what_may_not_be_seen_is_left_out(tmp_path: Path) -> None:
     """With a word about it; the rest is recorded, pods among it."""
 
     async def main() -> list[str]:
-        said: list[str] = []
         hidden = refuse("/api/v1/persistentvolumes", 403, "Forbidden")
         async with running_cluster() as cluster, running_scheduler(cluster, wrap=hidden) as instance:
             await cluster.add(node("n1"), pod("p1"))
-            writer = RecordingWriter(tmp_path / "r.gz")
-            recording = asyncio.create_task(
-                following.follow(instance.way.access, writer, SkewedClock(), None, said.append)
-            )
-            await asyncio.sleep(20)
-            recording.cancel()
-            await asyncio.wait({recording})
-        return said
+            return await _said(instance.way.access, tmp_path / "r.gz")
 
     *told, last = run(main())
     assert last == "recording"
@@ -361,17 +364,9 @@ def test_a_recorder_says_what_it_waits_for(tmp_path: Path) -> None:
     """Where nothing comes, that is not silence for ever."""
 
     async def main() -> list[str]:
-        said: list[str] = []
         async with running_cluster() as cluster, running_scheduler(cluster) as instance:
             await instance.way.unplug()
-            writer = RecordingWriter(tmp_path / "r.gz")
-            recording = asyncio.create_task(
-                following.follow(instance.way.access, writer, SkewedClock(), None, said.append)
-            )
-            await asyncio.sleep(20)
-            recording.cancel()
-            await asyncio.wait({recording})
-        return said
+            return await _said(instance.way.access, tmp_path / "r.gz")
 
     (said,) = run(main())
     assert said.startswith("waiting for pods, nodes, ")

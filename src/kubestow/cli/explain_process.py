@@ -302,11 +302,13 @@ async def _explanations(
 ) -> Sequence[Explanation | GroupExplanation]:
     if manifests:
         with_templates = any(b'"resourceClaimTemplateName"' in bytes(one.data) for one in manifests)
-        reading, world = await _read(request, cluster, _have_groups(manifests), with_templates)
+        reading, world = await _read(
+            request, cluster, with_groups=_have_groups(manifests), with_templates=with_templates
+        )
         pods = pods_in(manifests, world, request.namespace or access.namespace or "default")
         return list(_tried(request, world, pods, reading.notes))
     if request.group:
-        reading, world = await _read(request, cluster, True)
+        reading, world = await _read(request, cluster, with_groups=True)
         return [await _live_group(request, access, reading, world)]
     namespace, name = _name_of(request)
     pod = await cluster.pod(namespace or access.namespace or "default", name)
@@ -314,7 +316,7 @@ async def _explanations(
     if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
         return [Explanation(decision, "scheduler")]
     try:
-        reading, world = await _read(request, cluster, bool(group_name(pod)))
+        reading, world = await _read(request, cluster, with_groups=bool(group_name(pod)))
     except NodesForbiddenError as error:
         if decision is None or request.against:
             raise
@@ -345,7 +347,7 @@ async def _live_group(request: Request, access: Access, reading: Reading, world:
 
 
 async def _read(
-    request: Request, cluster: LiveCluster, with_groups: bool, with_templates: bool = False
+    request: Request, cluster: LiveCluster, *, with_groups: bool, with_templates: bool = False
 ) -> tuple[Reading, World]:
     reading = await cluster.read(_features(request, with_groups), with_templates=with_templates)
     world = _world(request, reading.objects, with_groups=with_groups)

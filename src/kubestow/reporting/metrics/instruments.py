@@ -6,6 +6,7 @@ number appended to a list, which is counted now and then: 0.2 microseconds, labe
 their values given, in alphabetical order, the order in which they are written.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ class Observed(NamedTuple):
     total: float
 
 
-class Family:
+class Family(ABC):
     """A metric with all its label values."""
 
     kind = ""
@@ -73,9 +74,9 @@ class Family:
         """How many of the label values may not be shown."""
         return sum(value != shown for value, shown in zip(key, self.shown(key), strict=True))
 
+    @abstractmethod
     def unexpected(self) -> float:
         """How often a label value was not allowed."""
-        raise NotImplementedError
 
 
 class Numbers(Family):
