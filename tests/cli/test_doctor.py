@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -19,6 +19,12 @@ from kubestow.apiserver import Options
 from kubestow.cli import main
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+class Refusal(NamedTuple):
+    """A page that is not served, with its status code."""
+
+    code: int
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +54,11 @@ def serve() -> Iterator[Callable[[dict[str, Any]], str]]:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                page = pages.get(self.path)
-                missing = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "not here"}
-                body = page.encode() if isinstance(page, str) else json.dumps(page or missing).encode()
-                self.send_response(404 if page is None else 200)
+                page, code = pages.get(self.path, Refusal(404)), 200
+                if isinstance(page, Refusal):
+                    code, page = page.code, {"kind": "Status", "code": page.code, "reason": "No", "message": "not now"}
+                body = page.encode() if isinstance(page, str) else json.dumps(page).encode()
+                self.send_response(code)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -253,11 +260,63 @@ def test_a_running_scheduler_that_does_not_tell(
 ) -> None:
     """Because it is none, or cannot be trusted; what to do is told."""
     done = doctor("--server", serve({}))
-    assert done.exit_code == 0
+    assert done.exit_code == 1
+    assert "PROBLEM nothing is compared: http://" in done.output
     assert "does not tell its configuration" in done.output
-    assert "see that --server is the secure port of a kube-scheduler" in done.output
+    assert "see that --server is the secure port of a kube-scheduler that runs" in done.output
     done = doctor("--server", plane.control_plane.url, "--certificate-authority", "/no/such/file")
     assert "--insecure-skip-tls-verify" in done.output
+
+
+def test_a_running_scheduler_that_does_not_run(doctor: Callable[..., Result]) -> None:
+    """What was to be compared was not: that must not look like a pass."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"https://127.0.0.1:{unused.getsockname()[1]}"
+        done = doctor("--server", url)
+    assert done.exit_code == 1
+    assert f"PROBLEM nothing is compared: {url} does not tell its configuration: cannot connect to" in done.output
+    assert "-> see that --server is the secure port of a kube-scheduler that runs" in done.output
+    assert done.output.endswith(", 1 problem\n")
+
+
+@pytest.mark.parametrize("code", [403, 500])
+def test_checks_that_cannot_be_made(
+    code: int, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
+) -> None:
+    """Each is a problem, with what to do."""
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    refusal = Refusal(code)
+    pages: dict[str, Any] = {
+        "/version": {"gitVersion": "v1.36.4", "minor": "36"},
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews": refusal,
+        "/apis/apps/v1": refusal,
+        f"{LEASES}/kube-scheduler": refusal,
+        reviews: {"status": {"allowed": True}},
+    }
+    done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, serve(pages))))
+    assert done.exit_code == 1
+    assert "PROBLEM the server's clock is not known: not now\n        -> let the user create" in done.output
+    assert "PROBLEM apps/v1: not now\n        -> let the user get /apis/apps/v1" in done.output
+    assert (
+        "PROBLEM who leads is not known: the lease kube-system/kube-scheduler cannot be read: not now\n" in done.output
+    )
+    assert ", 3 problems\n" in done.output
+
+
+def test_a_server_without_a_clock(
+    serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
+) -> None:
+    """Who asks is told, the time is not."""
+    told = {"status": {"userInfo": {"username": "jane"}}}
+    pages = {
+        "/version": {"gitVersion": "v1.36.4", "minor": "36"},
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews": told,
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": {"status": {"allowed": True}},
+    }
+    done = doctor("--kubeconfig", str(_kubeconfig(tmp_path, serve(pages))))
+    assert "note    the server does not tell the time\n        -> compare the clocks yourself\n" in done.output
+    assert "clocks agree" not in done.output
 
 
 @pytest.mark.parametrize("page", ["<html>Log in</html>", [1], {"kubeletconfig": {}}])
@@ -266,8 +325,9 @@ def test_a_server_that_is_something_else(
 ) -> None:
     """Its answer at /configz is not that of a kube-scheduler."""
     done = doctor("--server", serve({"/configz": page, "/metrics": "x"}))
+    assert done.exit_code == 1
     assert "does not tell its configuration" in done.output
-    assert "see that --server is the secure port of a kube-scheduler" in done.output
+    assert "see that --server is the secure port of a kube-scheduler that runs" in done.output
 
 
 @pytest.mark.parametrize("page", ["<html>Log in</html>", [1]])

@@ -117,13 +117,21 @@ class Checks:
         except UnauthorizedError:
             # Whoever is not known is told nothing else either.
             raise
+        except NotFoundError as error:
+            yield Finding(NOTE, f"the server's clock is not known: {error}", "compare the clocks yourself")
+            return
         except CallError as error:
-            yield Finding(NOTE, f"the server's clock is not known: {error}")
+            yield Finding(
+                PROBLEM,
+                f"the server's clock is not known: {error}",
+                "let the user create selfsubjectreviews, or try again",
+            )
             return
         user = told.get("status", {}).get("userInfo", {}).get("username", "?")
         yield Finding(OK, f"the scheduler will be {user}")
         written = told.get("metadata", {}).get("creationTimestamp")
         if not written:
+            yield Finding(NOTE, "the server does not tell the time", "compare the clocks yourself")
             return
         # The server wrote it while we waited for the answer, without the fraction of the second.
         seen = _seconds(written)
@@ -149,7 +157,7 @@ class Checks:
             except NotFoundError:
                 served = set()
             except ApiError as error:
-                yield Finding(NOTE, f"{version}: {error}")
+                yield Finding(PROBLEM, f"{version}: {error}", f"let the user get {path}, or try again")
                 continue
             missing = [plural for plural in plurals if plural not in served]
             what = f"{version}: the server has no {', '.join(missing)}"
@@ -197,7 +205,8 @@ class Checks:
         except NotFoundError:
             spec = {}
         except CallError as error:
-            yield Finding(NOTE, f"the lease {name} cannot be read: {error}")
+            what = f"who leads is not known: the lease {name} cannot be read: {error}"
+            yield Finding(PROBLEM, what, "let the user get it, or try again")
             return
         holder = spec.get("holderIdentity")
         silent = self._now() - _seconds(spec["renewTime"]) if spec.get("renewTime") else 0.0

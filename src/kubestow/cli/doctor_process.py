@@ -27,7 +27,7 @@ _PORT = 10259
 _UNTOLD = "the user of the kubeconfig must be allowed to get /configz and /metrics"
 _UNCHECKED = "rights, the lease and the running kube-scheduler are not looked at: they depend on the configuration"
 _NO_SCHEDULER = (
-    "see that --server is the secure port of a kube-scheduler, and trusted: --certificate-authority or "
+    "see that --server is the secure port of a kube-scheduler that runs, and trusted: --certificate-authority or "
     "--insecure-skip-tls-verify"
 )
 _COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
@@ -40,7 +40,7 @@ class _Configuration(msgspec.Struct):
 
 
 def examine(setting: Setting) -> int:
-    """Print what is found; returns 1 if there is a problem."""
+    """Print what is found; returns 1 if there is a problem. What was to be checked and cannot be is one, too."""
     return asyncio.run(_print_all(setting))
 
 
@@ -114,7 +114,7 @@ async def _told(access: Access, setting: Setting) -> tuple[dict[str, Any], str]:
         metrics = await client.request("GET", "/metrics")
     finally:
         await channel.closed()
-    return msgspec.json.decode(answer.body, type=_Configuration).componentconfig, metrics.body.decode()
+    return msgspec.json.decode(answer.body, type=_Configuration).componentconfig, metrics.body.decode(errors="replace")
 
 
 async def _running(
@@ -128,7 +128,8 @@ async def _running(
         told, metrics = await _told(access, setting)
     except (CallError, msgspec.DecodeError) as error:
         advice = _UNTOLD if isinstance(error, ForbiddenError | UnauthorizedError) else _NO_SCHEDULER
-        yield Finding(NOTE, f"{setting.server.url} does not tell its configuration: {error}", advice)
+        what = f"nothing is compared: {setting.server.url} does not tell its configuration: {error}"
+        yield Finding(PROBLEM, what, advice)
         return
     for finding in (*checks.plugins_there(told), *checks.differences(told), *checks.gates(metrics)):
         yield finding
