@@ -139,3 +139,27 @@ def test_every_listed_command_loads() -> None:
         done = CliRunner().invoke(cli.main, [name, "--help"])
         assert done.exit_code == 0, done.output
         assert f"Usage: main {name} " in done.output
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGUSR2"])
+def test_signals_do_not_end_a_scheduler_that_is_loaded(name: str) -> None:
+    """Nor is anything else of the process changed once it is over."""
+    program = f"""
+import importlib, os, signal
+from kubestow.cli import main
+
+load = importlib.import_module
+
+def signalled(module):
+    os.kill(os.getpid(), signal.{name})
+    return load(module)
+
+importlib.import_module = signalled
+try:
+    main(["scheduler", "--version"])
+except SystemExit as end:
+    assert end.code == 0
+assert signal.getsignal(signal.{name}) is signal.SIG_DFL
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -55,6 +55,25 @@ def test_sighup(plane: Running, start: Callable[..., Process], tmp_path: Path) -
     assert scheduler.ended() == 0
 
 
+def test_sighup_while_it_starts(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
+    """It is not lost, and does not end the process: what was read before it is read again."""
+    client = plane.client()
+    client.create("/api/v1/nodes", node("n1"))
+    configuration, plugin, next_one = tmp_path / "scheduler.yaml", tmp_path / "here.py", tmp_path / "next"
+    configuration.write_text(CONFIGURATION % plane.control_plane.kubeconfig_path)
+    next_one.write_text(PLUGIN % "n1")
+    sent = (
+        f"import os, shutil\nshutil.copy({str(next_one)!r}, {str(plugin)!r})\nos.kill(os.getpid(), {signal.SIGHUP:d})\n"
+    )
+    plugin.write_text(sent + PLUGIN % "n9")
+    client.create(PODS, pod("p"))
+    scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
+    until(lambda: client.get(f"{PODS}/p")["spec"].get("nodeName") == "n1", scheduler)
+    assert "Configuration reloaded" in scheduler.said()
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.ended() == 0
+
+
 def test_sighup_without_reload(start: Callable[..., Process], plane: Running) -> None:
     """With --reload=off it is noticed and does no harm: the scheduler goes on until it is stopped."""
     scheduler = start(f"--kubeconfig={plane.control_plane.kubeconfig_path}", "--reload=off", "-v=2")

@@ -20,6 +20,8 @@ from kubestow import __version__
 class _Entry(NamedTuple):
     module: str
     help: str
+    heeds_early_signals: bool = False
+    """Whether signals that come while it is loaded are remembered for it."""
 
 
 _SUBCOMMANDS = {
@@ -32,7 +34,7 @@ _SUBCOMMANDS = {
     "plugin": _Entry("kubestow.cli.plugin", "Make, check and list plugins written in Python."),
     "record": _Entry("kubestow.cli.record", "Keep a live cluster's objects and their changes in a file."),
     "replay": _Entry("kubestow.cli.replay", "Run a recording again, with this scheduler and its configuration."),
-    "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place."),
+    "scheduler": _Entry("kubestow.cli.scheduler", "Schedule pods at an API server, in kube-scheduler's place.", True),
     "simulate": _Entry("kubestow.cli.simulate", "Run a cluster in virtual time and report what came of it."),
     "sweep": _Entry("kubestow.cli.sweep", "Simulate with many configurations and tell which did best."),
     "up": _Entry("kubestow.cli.up", "Run a whole cluster: API server, nodes and scheduler."),
@@ -55,6 +57,17 @@ class _LazyGroup(click.Group):
         gc.set_threshold(100_000)
         command: click.Command = importlib.import_module(_SUBCOMMANDS[cmd_name].module).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        entry = _SUBCOMMANDS.get(args[0])
+        if entry is not None and entry.heeds_early_signals:
+            # Before anything else is loaded.
+            from kubestow.cli.early_signals import EarlySignals
+
+            ctx.obj = ctx.with_resource(EarlySignals())
+        return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         try:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kubestow.cli.early_signals import EarlySignals
 from kubestow.cli.scheduler_flags import FLAGS, GROUPS, Flag, normalised
 from kubestow.cli.scheduler_settings import (
     Flags,
@@ -120,7 +121,7 @@ def _run(context: click.Context, **parameters: Any) -> None:
             return
         from kubestow.cli.scheduler_process import run
 
-        code = run(flags, configuration, features, plugins, logs, metrics)
+        code = run(flags, configuration, features, plugins, logs, metrics, context.ensure_object(EarlySignals))
     except SettingsError as error:
         for line in str(error).splitlines():
             click.echo(f"Error: {line}", err=True)

@@ -1,20 +1,22 @@
 """The process: its log, its event loop, its signals, its exit code.
 
 SIGTERM and SIGINT stop it in good order, exit code 0; a second one ends it at once with 1. SIGHUP makes it reload its
-configuration and plugins. SIGUSR2 makes it tell the log what it knows, and compare that with the API server. A lost
-lease, or anything unforeseen, ends it with 1.
+configuration and plugins. SIGUSR2 makes it tell the log what it knows, and compare that with the API server. Both wait
+until there is a scheduler that can. A lost lease, or anything unforeseen, ends it with 1.
 """
 
 import asyncio
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import asdict
 
+from kubestow.cli.early_signals import EarlySignals
 from kubestow.cli.policy_source import WARNING, policy_source
 from kubestow.cli.scheduler_flags import FLAGS
 from kubestow.cli.scheduler_settings import Flags, Settings, SettingsError, has_server, written
@@ -57,6 +59,7 @@ def run(
     plugins: PluginCollection,
     log_options: LogOptions,
     metric_options: MetricOptions,
+    early: EarlySignals,
 ) -> int:
     """Run until stopped; returns the exit code. Raises SettingsError before anything has begun."""
     try:
@@ -85,7 +88,7 @@ def run(
         if policy_source(flags) is not None:
             log.warning(WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            process = _Process(output, flags["log-flush-frequency"].seconds)
+            process = _Process(output, flags["log-flush-frequency"].seconds, early)
             return runner.run(process.run(settings, Metrics(features, metric_options)))
     finally:
         output.close()
@@ -176,8 +179,9 @@ def _load() -> "Run":
 class _Process:
     """One run of the scheduler."""
 
-    def __init__(self, output: LogOutput, flush_seconds: float) -> None:
+    def __init__(self, output: LogOutput, flush_seconds: float, early: EarlySignals) -> None:
         self._output = output
+        self._early = early
         self._flush_seconds = max(flush_seconds, 0.1)
         self._live: LiveScheduler | None = None
         self._comparing: asyncio.Task[list[str]] | None = None
@@ -216,8 +220,11 @@ class _Process:
     def _begin(self, live: "LiveScheduler") -> None:
         self._live = live
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGUSR2, self._inspect, live)
-        loop.add_signal_handler(signal.SIGHUP, self._reload, live.reloader)
+        handlers = {signal.SIGUSR2: partial(self._inspect, live), signal.SIGHUP: partial(self._reload, live.reloader)}
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
+            if number in self._early.came:
+                handler()
 
     def _stop_on_signals(self, running: asyncio.Task[None]) -> None:
         def stop(name: str) -> None:
