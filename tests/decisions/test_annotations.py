@@ -21,7 +21,7 @@ SCORES = {"NodeResourcesFit": 40, "TaintToleration": 300}
 
 def decision(nodes: dict[str, schema.NodeResult], **fields: Any) -> schema.Decision:
     known: dict[str, Any] = {"version": 1, "pod": "d/p", "outcome": "scheduled", "chosen": "best", "message": ""}
-    return schema.Decision(**known, nodes=nodes, **fields)
+    return schema.Decision(**known | fields, nodes=nodes)
 
 
 def scored(total: int) -> schema.NodeResult:
@@ -82,6 +82,7 @@ def test_preemption_and_pre_filter() -> None:
     narrowed = schema.PreFilter(narrowedTo=("n1", "n2"), narrowedBy=("NodeAffinity",))
     found = annotations(decision({}, preemption=preemption, preFilter=narrowed), PLUGINS)
     assert read(found, "postfilter-result") == {"n1": {"DefaultPreemption": "preemption victim"}}
+    assert CUT not in found
     assert read(found, "prefilter-result") == {"NodeAffinity": ["n1", "n2"]}
     rejected = schema.PreFilter(rejected=schema.Rejected("NodeResourcesFit", "Unschedulable", ("never",)))
     found = annotations(decision({}, preFilter=rejected), PLUGINS)
@@ -105,3 +106,44 @@ def test_what_does_not_fit_is_cut_and_said() -> None:
     assert (
         sum(name.startswith("full") for name in everywhere) == 2000 > sum(name.startswith("t") for name in everywhere)
     )
+
+
+def test_post_filter_is_given_all_nodes_that_were_refused() -> None:
+    """As in kube-scheduler-simulator: the nominated node with who makes room there, others with nothing."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        for name in ("n1", "n2"):
+            world.cluster.add(make_node(name, cpu="2"))
+        world.cluster.add(make_node("tiny", cpu="100m"))
+        world.cluster.add(make_pod("low", cpu="2", node="n2", priority=1))
+        world.cluster.add(make_pod("equal", cpu="2", node="n1", priority=9))
+        world.cluster.add(make_pod("p", cpu="2", priority=9))
+        world.run_until_idle()
+        assert world.decisions is not None
+        plugins = Plugins.of(world.core.profiles["default-scheduler"])
+        first = min(world.decisions, key=lambda record: record.id)
+        found = annotations(tell(first, world.decisions), plugins)
+    assert read(found, "postfilter-result") == {"n2": {"DefaultPreemption": "preemption victim"}, "n1": {}, "tiny": {}}
+    assert set(read(found, "filter-result")) == {"n1", "n2", "tiny"}
+
+
+def test_post_filter_that_makes_no_room() -> None:
+    """The nodes that it was given are told all the same; without PostFilter nothing is."""
+    nodes = {"n1": refused("TaintToleration"), "n2": refused("NodeResourcesFit")}
+    failed = {"outcome": "unschedulable", "chosen": None}
+    found = annotations(decision(nodes, preemption=schema.Preemption("DefaultPreemption", "no"), **failed), PLUGINS)
+    assert read(found, "postfilter-result") == {"n1": {}, "n2": {}}
+    assert PREFIX + "postfilter-result" not in annotations(decision(nodes, **failed), PLUGINS)
+
+
+def test_the_node_that_is_made_room_on_is_kept() -> None:
+    """However far it was from fitting, and in both annotations."""
+    nodes = {f"full-{number}": refused("NodeResourcesFit") for number in range(4000)}
+    nodes["n1"] = refused("TaintToleration")
+    preemption = schema.Preemption("DefaultPreemption", nominated="n1")
+    room = 40_000
+    found = annotations(decision(nodes, chosen=None, preemption=preemption), PLUGINS, room)
+    assert room // 2 < sum(len(key) + len(value) for key, value in found.items()) <= room
+    given = read(found, "postfilter-result")
+    assert next(iter(given.items())) == ("n1", {"DefaultPreemption": "preemption victim"})
+    assert list(given) == list(read(found, "filter-result"))
+    assert found[CUT].startswith(f"the best and the nearest {len(given)} of 4001 nodes")

@@ -17,7 +17,7 @@ PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
 CUT = "kubestow.io/decision-cut"
 MOST_BYTES = 256 * 1024
 _SPARE_BYTES = 2 * 1024
-_BY_NODE = ("filter-result", "score-result", "finalscore-result")
+_BY_NODE = ("filter-result", "postfilter-result", "score-result", "finalscore-result")
 _PASSED = "passed"
 _SUCCESS = "success"
 _WAIT = "wait"
@@ -44,18 +44,19 @@ def annotations(decision: schema.Decision, plugins: Plugins, room: int = MOST_BY
     if decision.chosen:
         found[PREFIX + "selected-node"] = decision.chosen
     room -= _SPARE_BYTES + sum(len(key) + len(value.encode()) for key, value in found.items())
-    kept: dict[str, list[str]] = {name: [] for name in _BY_NODE}
-    count = 0
+    kept: dict[str, list[str]] = {key: [] for key in _BY_NODE}
+    count, nominated = 0, _nominated(decision)
     nodes = decision.nodes if isinstance(decision.nodes, dict) else {}
-    for name, results in _by_node(decision, plugins, nodes):
-        parts = [f"{_json(name)}:{_json(result)}" for result in results]
-        room -= sum(len(part.encode()) + 1 for part, result in zip(parts, results, strict=True) if result)
+    forgotten = {name: said for name, said in nominated.items() if name not in nodes}
+    kept["postfilter-result"] += [f"{_json(name)}:{_json(said)}" for name, said in forgotten.items()]
+    for name, results in _by_node(decision, plugins, nodes, nominated):
+        parts = {key: f"{_json(name)}:{_json(result)}" for key, result in results.items()}
+        room -= sum(len(part.encode()) + 1 for part in parts.values())
         if room < 0:
             break
         count += 1
-        for key, part, result in zip(_BY_NODE, parts, results, strict=True):
-            if result:
-                kept[key].append(part)
+        for key, part in parts.items():
+            kept[key].append(part)
     found |= {PREFIX + key: f"{{{','.join(parts)}}}" for key, parts in kept.items() if parts}
     if count < len(nodes):
         found[CUT] = f"the best and the nearest {count} of {len(nodes)} nodes: all of them would be too large"
@@ -64,7 +65,7 @@ def annotations(decision: schema.Decision, plugins: Plugins, room: int = MOST_BY
 
 def _results(decision: schema.Decision, plugins: Plugins) -> dict[str, object]:
     """What is not about every node."""
-    pre, preemption, binding = decision.preFilter, decision.preemption, decision.binding
+    pre, binding = decision.preFilter, decision.binding
     status = {name: _SUCCESS for name in plugins.pre_filter if name not in pre.skipped}
     if pre.rejected is not None:
         asked = plugins.pre_filter[: plugins.pre_filter.index(pre.rejected.plugin)] if pre.rejected.plugin else ()
@@ -80,11 +81,6 @@ def _results(decision: schema.Decision, plugins: Plugins) -> dict[str, object]:
     return {
         "prefilter-result-status": status,
         "prefilter-result": {plugin: list(pre.narrowedTo or ()) for plugin in pre.narrowedBy},
-        "postfilter-result": (
-            {preemption.nominated: {preemption.plugin: _VICTIM}}
-            if preemption is not None and preemption.victims
-            else {}
-        ),
         "prescore-result": {name: _SUCCESS for name in plugins.pre_score if name in decision.weights},
         "reserve-result": {name: _SUCCESS for name in plugins.reserve if placed and name not in pre.skipped},
         "permit-result": {name: _WAIT if name in permits else _SUCCESS for name in plugins.permit if placed},
@@ -96,28 +92,45 @@ def _results(decision: schema.Decision, plugins: Plugins) -> dict[str, object]:
     }
 
 
+def _nominated(decision: schema.Decision) -> dict[str, dict[str, str]]:
+    """The node that PostFilter makes room on, if there is one, and who does."""
+    preemption = decision.preemption
+    return {preemption.nominated: {preemption.plugin: _VICTIM}} if preemption and preemption.nominated else {}
+
+
 def _by_node(
-    decision: schema.Decision, plugins: Plugins, nodes: Mapping[str, schema.NodeResult]
-) -> Iterator[tuple[str, tuple[Mapping[str, str], ...]]]:
-    """What each filter said of each node, and the scores before and after normalizing; the best nodes first."""
+    decision: schema.Decision,
+    plugins: Plugins,
+    nodes: Mapping[str, schema.NodeResult],
+    nominated: Mapping[str, Mapping[str, str]],
+) -> Iterator[tuple[str, dict[str, Mapping[str, str]]]]:
+    """What is said of each node, by key and plugin; the node that is taken or made room on first, then the best."""
     asked = [name for name in plugins.filter if name not in decision.preFilter.skipped]
     rank = {name: number for number, name in enumerate(asked)}
 
     def order(entry: tuple[str, schema.NodeResult]) -> tuple[bool, bool, int, int]:
         name, result = entry
         refused = rank.get(result.rejected.plugin, len(asked)) if result.rejected is not None else 0
-        return name != decision.chosen, result.rejected is not None, -(result.total or 0), -refused
+        is_other = name != decision.chosen and name not in nominated
+        return is_other, result.rejected is not None, -(result.total or 0), -refused
 
     for name, result in sorted(nodes.items(), key=order):
+        said: dict[str, Mapping[str, str]] = {}
         if result.rejected is not None:
             plugin = result.rejected.plugin
             passed = asked[: rank.get(plugin, len(asked))]
-            said = dict.fromkeys(passed, _PASSED) | {plugin: ", ".join(result.rejected.reasons)}
-            yield name, (said, {}, {})
+            said["filter-result"] = dict.fromkeys(passed, _PASSED) | {plugin: ", ".join(result.rejected.reasons)}
+            if decision.preemption is not None:
+                # PostFilter is given all nodes that were refused, and has nothing to say of most.
+                said["postfilter-result"] = nominated.get(name, {})
         else:
-            raw = {plugin: str(score) for plugin, score in result.raw.items()}
-            final = {plugin: str(score) for plugin, score in (result.plugins or {}).items()}
-            yield name, (dict.fromkeys(asked, _PASSED), raw, final)
+            results = {
+                "filter-result": dict.fromkeys(asked, _PASSED),
+                "score-result": {plugin: str(score) for plugin, score in result.raw.items()},
+                "finalscore-result": {plugin: str(score) for plugin, score in (result.plugins or {}).items()},
+            }
+            said |= {key: value for key, value in results.items() if value}
+        yield name, said
 
 
 def _json(value: object) -> str:
