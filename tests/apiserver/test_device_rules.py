@@ -7,6 +7,7 @@ import pytest
 from apiserver.running import Client, pod
 from apiserver.world import World
 from kubestow.apiserver.errors import ApiError
+from kubestow.config.features import Features
 
 GROUP = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{GROUP}/namespaces/default/resourceclaims"
@@ -236,7 +237,12 @@ def with_attribute(value: dict[str, Any]) -> dict[str, Any]:
         ({"devices": [{"name": "a"}, {"name": "a"}]}, "spec.devices[1]", 'Duplicate value: "a"'),
         ({"devices": [{"name": "a.b"}]}, "spec.devices[0].name", 'Invalid value: "a.b": a lowercase RFC 1123 label'),
         (with_attribute({}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
-        (with_attribute({"int": 1, "bool": True}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
+        (
+            with_attribute({"int": 1, "bool": True}),
+            ATTRIBUTE,
+            'Invalid value: {"IntValue":1,"BoolValue":true,"StringValue":null,"VersionValue":null,"IntValues":null',
+        ),
+        (with_attribute({"ints": [1]}), ATTRIBUTE, 'Invalid value: "": exactly one value must be specified'),
         (
             with_attribute({"version": "1.2"}),
             f"{ATTRIBUTE}.version",
@@ -431,3 +437,55 @@ def test_expressions_use_what_gates_give_them(expression: str, without: str, wit
         World(gates=with_it).create(storage, f"x{number}", spec)
         with pytest.raises(ApiError, match=r"selectors\[0\].cel.expression: Invalid value: .*compilation failed"):
             World(gates=without).create(storage, f"x{number}", spec)
+
+
+LISTED = "resourceslices.resource.k8s.io"
+LISTS_ON = "DRAListTypeAttributes=true"
+
+
+def listing(*attributes: dict[str, Any]) -> dict[str, Any]:
+    """A slice with a device that has these attributes."""
+    return {**SLICE, "devices": [{"name": "a", "attributes": {f"m{n}": one for n, one in enumerate(attributes)}}]}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        ({"ints": []}, r"attributes\[m0\].ints: Invalid value: \[\]: must not be empty if specified"),
+        ({"ints": [1], "bools": [True]}, r'"IntValues":\[1\],"BoolValues":\[true\],.*: exactly one value must be'),
+        ({"strings": ["a", "x" * 65]}, r"attributes\[m0\].strings\[1\]: Too long: may not be more than 64 bytes"),
+        ({"versions": ["1.0.0", "1.2"]}, r'attributes\[m0\].versions\[1\]: Invalid value: "1.2": must be a string'),
+        (
+            {"ints": [*range(49)]},
+            r"devices\[0\]: Invalid value: 49: the total number of attribute values must not exceed",
+        ),
+    ],
+)
+def test_lists_that_cannot_be_meant_are_refused(attribute: dict[str, Any], message: str) -> None:
+    """In the words of kube-apiserver."""
+    with pytest.raises(ApiError, match=message):
+        World(gates=LISTS_ON).create(LISTED, "s", listing(attribute))
+
+
+def test_lists_are_kept_with_their_gate_alone() -> None:
+    """All kinds of them, with values that repeat; without the gate they are not there, as fields nobody knows."""
+    lists: list[dict[str, Any]] = [
+        {"ints": [*range(40)]},
+        {"bools": [True, True]},
+        {"strings": ["a"]},
+        {"versions": ["1.0.0"]},
+    ]
+    kept = World(gates=LISTS_ON).create(LISTED, "s", listing(*lists))
+    assert [*kept["spec"]["devices"][0]["attributes"].values()] == lists
+    dropped = World().create(LISTED, "s", listing({"int": 1, "ints": [2]}))
+    assert dropped["spec"]["devices"][0]["attributes"] == {"m0": {"int": 1}}
+
+
+def test_slices_with_lists_stay_as_they_are() -> None:
+    """When the gate goes, those that have lists may keep them."""
+    world = World(gates=LISTS_ON)
+    world.create(LISTED, "s", listing({"ints": [1, 2]}))
+    world.writer.admission.features = Features()
+    more = {"name": "b", "attributes": {"m": {"strings": ["x"]}}}
+    changed = world.update(LISTED, "s", lambda obj: obj["spec"]["devices"].append(more))
+    assert [one["attributes"] for one in changed["spec"]["devices"]] == [{"m0": {"ints": [1, 2]}}, more["attributes"]]

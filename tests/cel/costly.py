@@ -66,8 +66,27 @@ EXPRESSIONS = (
     "duration('1h').getHours() == 1 && int('12') == 12",
     "dyn(device.driver) == 'x'",
     f"string({DOMAIN}.number) == '12'",
+    f"{DOMAIN}.names.join(', and ') == 'abcdefghijklmnopqrstuvwxyz'",
 )
 """That can be true or false."""
+
+LISTED = (
+    f"{DOMAIN}.names.includes('fish')",
+    f"{DOMAIN}.names.exists(x, x > 0)",
+    f"{DOMAIN}.names.all(x, x.includes('fish'))",
+    f"{DOMAIN}.names.all(x, x.isGreaterThan(semver('0.0.1')))",
+    f"{DOMAIN}.names.filter(x, x > 0).size() == {DOMAIN}.names.size()",
+    f"{DOMAIN}.names[0] == 'abcdefghijklmnopqrstuvwxyz'",
+    f"'abcdefghijklmnopqrstuvwxyz' in {DOMAIN}.names",
+    f"{DOMAIN}.names == [1, 2, 3]",
+    f"sets.contains({DOMAIN}.names, [1, 2, 3])",
+    f"{DOMAIN}.names.sum() == 3 && {DOMAIN}.names.isSorted()",
+    f"{DOMAIN}.names.max() == 3 || {DOMAIN}.names.indexOf(3) > 0",
+    f"{DOMAIN}.names.map(x, x + 1).includes(3)",
+    f"{DOMAIN}.names.join('') == 'ab'",
+    f"[1, 2, 3].includes({DOMAIN}.name)",
+)
+"""The same, where attributes may be lists."""
 
 ENDLESS = (
     f'{DOMAIN}.map(k, k).join(",") == "x"',

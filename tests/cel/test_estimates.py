@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from cel.costly import CAPACITY, DOMAIN, ENDLESS, EXPRESSIONS, LIMIT, at_the_limit, repeated
+from cel.costly import CAPACITY, DOMAIN, ENDLESS, EXPRESSIONS, LIMIT, LISTED, at_the_limit, repeated
 from kubestow.apiserver.rules.devices import most_a_selector_costs
 from kubestow.cel import compile_selector
 
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 
 
-def _most(expression: str) -> float:
-    return most_a_selector_costs(compile_selector(expression))
+def _most(expression: str, *, lists: bool = False) -> float:
+    return most_a_selector_costs(compile_selector(expression, lists))
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,28 @@ def test_costs_are_those_of_the_api_server(expression: str, cost: float) -> None
     assert _most(expression) == cost
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@pytest.mark.parametrize(
+    ("expression", "cost"),
+    [
+        (f"{DOMAIN}.names.size() == 2", 6),
+        (f"{DOMAIN}.names.includes(true)", 52),
+        (f"{DOMAIN}.names.exists(x, x > 0)", 389),
+        (f'{DOMAIN}.names.all(x, x != "")', 261),
+        (f'{DOMAIN}.names.all(x, x.isGreaterThan(semver("0.0.1")))', 389),
+    ],
+)
+def test_costs_where_attributes_may_be_lists(expression: str, cost: float) -> None:
+    """To the unit, too."""
+    assert _most(expression, lists=True) == cost
+
+
+@pytest.mark.parametrize("expression", [*EXPRESSIONS, *LISTED])
 def test_loops_cost_as_often_as_they_run(expression: str) -> None:
     """One round more than fits is one too many."""
-    outer, inner = at_the_limit(_most(expression))
-    assert _most(repeated(expression, outer, inner)) <= LIMIT < _most(repeated(expression, outer, inner + 1))
+    lists = expression in LISTED
+    outer, inner = at_the_limit(_most(expression, lists=lists))
+    costs = [_most(repeated(expression, outer, rounds), lists=lists) for rounds in (inner, inner + 1)]
+    assert costs[0] <= LIMIT < costs[1]
 
 
 @pytest.mark.parametrize("expression", ENDLESS)

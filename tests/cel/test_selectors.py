@@ -187,6 +187,41 @@ def test_attributes_that_may_be_lists(source: str, answer: bool) -> None:
         compile_selector(source)
 
 
+LISTED = {
+    "roots": model.DeviceAttribute(strings=("pci0", "pci1")),
+    "lanes": model.DeviceAttribute(ints=(4, 8)),
+    "modes": model.DeviceAttribute(bools=(True, False)),
+    "firmware": model.DeviceAttribute(versions=("1.0.0", "2.1.0")),
+    "none": model.DeviceAttribute(ints=()),
+}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'of.roots.includes("pci1") && !of.roots.includes("pci2")',
+        '"pci0" in of.roots && of.roots[1] == "pci1"',
+        "of.lanes.exists(lanes, lanes > 4) && !of.lanes.all(lanes, lanes > 4)",
+        "of.modes == [true, false]",
+        'of.firmware.includes(semver("2.1.0")) && of.firmware.all(one, one.isLessThan(semver("3.0.0")))',
+        "of.roots.size() == 2 && of.none.size() == 0",
+    ],
+)
+def test_attributes_that_are_lists(source: str) -> None:
+    """Lists of the values that single ones have."""
+    bound = f'cel.bind(of, device.attributes["{DRIVER}"], {source})'
+    listed = Device(DRIVER, model.Device(attributes=LISTED), lists=True)
+    assert compile_selector(bound, lists=True).matches(listed)
+
+
+def test_attributes_that_are_lists_or_wrong_without_the_gate() -> None:
+    """They are told, so that no pod is scheduled by a mistake."""
+    with pytest.raises(EvaluationError, match="attribute lanes: unsupported attribute value"):
+        Device(DRIVER, model.Device(attributes={"lanes": LISTED["lanes"]}))
+    with pytest.raises(EvaluationError, match="attribute v: parse semantic version"):
+        Device(DRIVER, model.Device(attributes={"v": model.DeviceAttribute(versions=("1.0.0", "1"))}), lists=True)
+
+
 def test_a_list_that_is_too_long_to_look_through() -> None:
     """More values than a device can have attributes."""
     with pytest.raises(EvaluationError, match="'includes' function cannot be applied to lists longer than 48 values"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kubestow.cel.functions import Overload
+from kubestow.cel.library.lists import MOST_INCLUDED
 from kubestow.cel.syntax import Bind, Call, Ident, ListLiteral, Literal, Loop, LoopKind, MapLiteral, Node, Select
 from kubestow.cel.types import BYTES, CIDR, IP, QUANTITY, SEMVER, STRING, Kind, Type
 
@@ -263,10 +264,14 @@ def _membership(_node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tu
 
 def _traversing(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
     elements = node.target.type.params if node.target is not None else ()
-    if not elements and node.function != "includes":
+    if not elements:
         return _share(sizes[0]), None
     # The sizes of elements are not known, and texts have to be read.
-    return _times(sizes[0].most, math.inf if elements and elements[0] in (STRING, BYTES) else 1), None
+    return _times(sizes[0].most, math.inf if elements[0] in (STRING, BYTES) else 1), None
+
+
+def _including(_node: Call, _types: Sequence[Type], _sizes: Sequence[Size]) -> tuple[float, Size | None]:
+    return MOST_INCLUDED, None
 
 
 def _replacing(_node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
@@ -285,8 +290,12 @@ def _splitting(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tup
     return _share(sizes[0], 2 * _CHARACTER), Size(0, most if most >= 0 else math.inf)
 
 
-def _joining(_node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
-    size = Size(0, _times(sizes[0].most, math.inf))
+def _joining(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
+    # The sizes of elements are not known; where it is not known either that there are any, they count for nothing.
+    has_elements = node.target is not None and bool(node.target.type.params)
+    most = _times(sizes[0].most, math.inf) if has_elements else 0
+    separators = [_times(max(sizes[0].most - 1, 0), size.most) for size in sizes[1:]]
+    size = Size(0, most + sum(separators))
     return _share(size), size
 
 
@@ -351,7 +360,8 @@ _RULES: dict[str, _Rule] = {
     "contains": _containing,
     "_+_": _adding,
     "@in": _membership,
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"), _traversing),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversing),
+    "includes": _including,
     "replace": _replacing,
     "split": _splitting,
     "join": _joining,

@@ -48,11 +48,12 @@ class Device:
 
     __slots__ = ("fields",)
 
-    def __init__(self, driver: str, device: ModelDevice) -> None:
+    def __init__(self, driver: str, device: ModelDevice, lists: bool = False) -> None:
         """What a driver publishes of a device; raises EvaluationError for what has no valid value."""
+        attributes = {name: _value(name, attribute, lists) for name, attribute in device.attributes.items()}
         self.fields: dict[str, object] = {
             "driver": driver,
-            "attributes": _by_domain(driver, {name: _value(name, a) for name, a in device.attributes.items()}),
+            "attributes": _by_domain(driver, attributes),
             "capacity": _by_domain(driver, {name: _amount(name, c) for name, c in device.capacity.items()}),
             "allowMultipleAllocations": device.allowMultipleAllocations or False,
         }
@@ -69,13 +70,19 @@ def _by_domain(driver: str, values: Mapping[str, object]) -> DefaultingMap:
     return DefaultingMap(domains)
 
 
-def _value(name: str, attribute: DeviceAttribute) -> object:
-    for value in (attribute.integer, attribute.boolean, attribute.string):
-        if value is not None:
-            return value
-    if attribute.version is None:
-        raise EvaluationError(f"attribute {name}: unsupported attribute value")
+def _value(name: str, attribute: DeviceAttribute, lists: bool) -> object:
     try:
+        if lists:
+            for values in (attribute.ints, attribute.bools, attribute.strings):
+                if values is not None:
+                    return list(values)
+            if attribute.versions is not None:
+                return [Semver(version) for version in attribute.versions]
+        for value in (attribute.integer, attribute.boolean, attribute.string):
+            if value is not None:
+                return value
+        if attribute.version is None:
+            raise EvaluationError(f"attribute {name}: unsupported attribute value")
         return Semver(attribute.version)
     except ValueError as error:
         raise EvaluationError(f"attribute {name}: parse semantic version: {error}") from None

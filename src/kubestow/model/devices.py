@@ -169,12 +169,16 @@ class DeviceClass(Base, frozen=True):
 
 
 class DeviceAttribute(Base, frozen=True, rename={"integer": "int", "boolean": "bool"}):
-    """One of the four is set."""
+    """One of the eight is set."""
 
     string: str | None = None
     integer: int | None = None
     boolean: bool | None = None
     version: str | None = None
+    strings: tuple[str, ...] | None = None
+    ints: tuple[int, ...] | None = None
+    bools: tuple[bool, ...] | None = None
+    versions: tuple[str, ...] | None = None
 
 
 class CapacityRequestPolicyRange(Base, frozen=True):

@@ -146,7 +146,12 @@ KINDS = (
         cluster=True,
         generation=True,
         selectable="spec.nodeName spec.driver",
-        rules=Rules(validate=slices.validate_slice, validate_update=slices.keep_slice, date=slices.date_taints),
+        rules=Rules(
+            validate=slices.validate_slice,
+            validate_update=slices.keep_slice,
+            withhold=slices.withhold_lists,
+            date=slices.date_taints,
+        ),
         columns=printed(("Node", "spec.nodeName"), ("Driver", "spec.driver"), ("Pool", "spec.pool.name")),
     ),
     Resource(

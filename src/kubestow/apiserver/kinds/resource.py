@@ -61,6 +61,8 @@ class Rules:
     """What is wrong with a new object, given the labels of its namespace."""
     judge: Callable[[Object, Object | None], Iterator[Cause]] = lambda _new, _old: iter(())
     """What is wrong with an object that is valid otherwise, given the old one if there is one."""
+    withhold: Callable[[Object, Object | None, Features], None] | None = None
+    """Takes out of an object what the feature gates do not give it, unless the old one, if there is one, has it."""
     gated: Callable[[Object, Features], Iterator[Cause]] | None = None
     """What is wrong with an object, given the feature gates."""
     valid_name: names.Wrong = names.dns_subdomain

@@ -86,6 +86,8 @@ class Writer:
         write = Write("CREATE", resource, obj, None, intent)
         self._mutate(write)
         rules.prepare_create(obj)
+        if rules.withhold is not None:
+            rules.withhold(obj, None, self.admission.features)
         if rules.sign is not None:
             rules.sign(obj, intent.user)
         if rules.date is not None:
@@ -211,6 +213,8 @@ class Writer:
             if not sub:
                 self.admission.complete(resource, new)
             rules.prepare_update(new, old)
+            if rules.withhold is not None:
+                rules.withhold(new, old, self.admission.features)
             if rules.date is not None:
                 rules.date(new, old, self.store.now())
             causes = [*wrong_metadata(metadata), *rules.validate(new)]

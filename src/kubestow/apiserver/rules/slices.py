@@ -7,6 +7,8 @@ its capacity by a policy that says how large a part can be.
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.device_fields import (
     repeated,
@@ -24,9 +26,16 @@ from kubestow.apiserver.rules.device_fields import (
 from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, dns_label, dns_subdomain, wrong_name
 from kubestow.apiserver.rules.placement import wrong_node_selector
 from kubestow.cel.library.semver import Semver
+from kubestow.config.features import Features
 from kubestow.model import quantity
 
 MAX_ATTRIBUTES, LONGEST_VALUE = 32, 64
+_MAX_VALUES = 48
+"""Of a device's attributes, those in lists included."""
+_KINDS = ("int", "bool", "string", "version")
+_LISTS = tuple(f"{kind}s" for kind in _KINDS)
+_VALUES = {f"{kind}{many}": f"{kind.capitalize()}Value{many}" for many in ("", "s") for kind in _KINDS}
+"""What an attribute can be, as kube-apiserver tells of one that is more than one thing."""
 _MAX_DEVICES, _MAX_ADVANCED_DEVICES, _MAX_COUNTER_SETS = 128, 64, 8
 _MAX_TAINTS, _MAX_COUNTERS, _MAX_CONSUMED_SETS, _MAX_VALID_VALUES = 16, 32, 2, 10
 _IMMUTABLE = "Invalid value: field is immutable"
@@ -80,6 +89,20 @@ def keep_slice(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
             yield f"spec.{name}", INVALID, _IMMUTABLE
 
 
+def withhold_lists(new: dict[str, Any], old: dict[str, Any] | None, features: Features) -> None:
+    """Attributes are lists with their gate alone, but for slices that have such ones already."""
+    if features.dra_list_type_attributes or any(one.keys() & _LISTS for one in _attributes(old or {})):
+        return
+    for attribute in _attributes(new):
+        for kind in _LISTS:
+            attribute.pop(kind, None)
+
+
+def _attributes(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for device in obj.get("spec", {}).get("devices") or ():
+        yield from (device.get("attributes") or {}).values()
+
+
 def date_taints(obj: dict[str, Any], _: dict[str, Any] | None, now: str) -> None:
     """A taint that says nothing of its age is new."""
     for device in obj.get("spec", {}).get("devices") or ():
@@ -130,6 +153,10 @@ def _wrong_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iter
     if size > MAX_ATTRIBUTES:
         message = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
         yield path, INVALID, f"Invalid value: {size}: {message}"
+    values = sum(sum(len(one.get(kind) or ()) for kind in _LISTS) or 1 for one in attributes.values())
+    if values > _MAX_VALUES:
+        message = f"the total number of attribute values must not exceed {_MAX_VALUES}"
+        yield path, INVALID, f"Invalid value: {values}: {message}"
     for name, attribute in attributes.items():
         yield from wrong_attribute_name(name, f"{path}.attributes")
         yield from _wrong_attribute(attribute, f"{path}.attributes[{name}]")
@@ -168,15 +195,31 @@ def _wrong_device_place(device: dict[str, Any], path: str, *, by_device: bool) -
 
 
 def _wrong_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
-    if len(attribute) != 1 or not attribute.keys() & {"int", "bool", "string", "version"}:
-        yield path, INVALID, 'Invalid value: "": exactly one value must be specified'
-    for kind in ("string", "version"):
-        yield from too_long(attribute.get(kind, ""), LONGEST_VALUE, f"{path}.{kind}")
+    given = {kind: value for kind, value in attribute.items() if value is not None}
+    for kind in _LISTS:
+        if given.get(kind) == []:
+            yield f"{path}.{kind}", INVALID, "Invalid value: []: must not be empty if specified"
+    for kind, check in (("string", _wrong_string), ("version", _wrong_version)):
+        if kind in given:
+            yield from check(given[kind], f"{path}.{kind}")
+        for index, value in enumerate(given.get(f"{kind}s", ())):
+            yield from check(value, f"{path}.{kind}s[{index}]")
+    if len(given) != 1:
+        told = {name: given.get(kind) for kind, name in _VALUES.items()} if given else ""
+        message = f"Invalid value: {msgspec.json.encode(told).decode()}: exactly one value must be specified"
+        yield path, INVALID, message
+
+
+def _wrong_string(value: str, path: str) -> Iterator[Cause]:
+    yield from too_long(value, LONGEST_VALUE, path)
+
+
+def _wrong_version(value: str, path: str) -> Iterator[Cause]:
     try:
-        Semver(attribute.get("version", "0.0.0"))
+        Semver(value)
     except ValueError:
-        message = f'Invalid value: "{attribute["version"]}": must be a string compatible with semver.org spec 2.0.0'
-        yield f"{path}.version", INVALID, message
+        yield path, INVALID, f'Invalid value: "{value}": must be a string compatible with semver.org spec 2.0.0'
+    yield from too_long(value, LONGEST_VALUE, path)
 
 
 def _wrong_counters(owner: dict[str, Any], path: str) -> Iterator[Cause]:

@@ -20,7 +20,7 @@ define = LIBRARY.define
 
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _SORTABLE = {parse_type(name).name for name in _COMPARABLE}
-_MOST_INCLUDED = 48
+MOST_INCLUDED = 48
 
 
 @define("isSorted", *(f"list({name}).() -> bool" for name in _COMPARABLE), cost=traversing)
@@ -76,15 +76,15 @@ def last_index_of(items: list[Any], wanted: Any) -> int:
     return next((place for place in reversed(range(len(items))) if equals(items[place], wanted)), -1)
 
 
-@ATTRIBUTES.define("includes", "dyn.(dyn) -> bool", cost=traversing)
+@ATTRIBUTES.define("includes", "dyn.(dyn) -> bool")
 def includes(value: Any, wanted: Any) -> bool:
     """Whether a list contains a value, or a value that is no list is that value."""
     if value.__class__ is not list:
         return equals(value, wanted)
-    if any(equals(item, wanted) for item in value[:_MOST_INCLUDED]):
+    if any(equals(item, wanted) for item in value[:MOST_INCLUDED]):
         return True
-    if len(value) > _MOST_INCLUDED:
-        raise EvaluationError(f"'includes' function cannot be applied to lists longer than {_MOST_INCLUDED} values")
+    if len(value) > MOST_INCLUDED:
+        raise EvaluationError(f"'includes' function cannot be applied to lists longer than {MOST_INCLUDED} values")
     return False
 
 

@@ -100,7 +100,7 @@ class Compiler:
             if constraint.matchAttribute is None and (constraint.distinctAttribute is None or not self._knows_distinct):
                 problem = f"constraint #{number}: empty constraint (unsupported constraint type?)"
                 raise AllocationError(f"claim {key_of(claim)}, {problem}")
-            constraints.append(Constraint(constraint))
+            constraints.append(Constraint(constraint, lists=self._features.dra_list_type_attributes))
         for request in requests:
             for option in request.options:
                 option.constraints = tuple(

@@ -14,11 +14,10 @@ class Expression:
 
     def __init__(self, source: str, features: Features) -> None:
         self._known: dict[int, bool | EvaluationError] = {}
+        self._lists = features.dra_list_type_attributes
         self._compiled: Selector | CompileError
         try:
-            self._compiled = compile_selector(
-                source, features.dra_list_type_attributes, features.dra_consumable_capacity
-            )
+            self._compiled = compile_selector(source, self._lists, features.dra_consumable_capacity)
         except CompileError as error:
             self._compiled = error
 
@@ -35,6 +34,6 @@ class Expression:
         if isinstance(self._compiled, CompileError):
             raise SelectorError(f"CEL compile error: {self._compiled}")
         try:
-            return self._compiled.matches(Device(device.driver, device.device))
+            return self._compiled.matches(Device(device.driver, device.device, self._lists))
         except EvaluationError as error:
             return error
