@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from apiserver.running import TOKEN, Running
+from client.authority import Authority
 from kubestow import config
 from kubestow.apiserver import Options
 from kubestow.cli import main
@@ -256,7 +257,7 @@ def test_a_server_that_lacks_much(
 
 
 def test_a_running_scheduler_that_does_not_tell(
-    plane: Running, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result]
+    plane: Running, serve: Callable[[dict[str, Any]], str], doctor: Callable[..., Result], tmp_path: Path
 ) -> None:
     """Because it is none, or cannot be trusted; what to do is told."""
     done = doctor("--server", serve({}))
@@ -264,8 +265,14 @@ def test_a_running_scheduler_that_does_not_tell(
     assert "PROBLEM nothing is compared: http://" in done.output
     assert "does not tell its configuration" in done.output
     assert "see that --server is the secure port of a kube-scheduler that runs" in done.output
-    done = doctor("--server", plane.control_plane.url, "--certificate-authority", "/no/such/file")
-    assert "--insecure-skip-tls-verify" in done.output
+    other = tmp_path / "other.crt"
+    other.write_bytes(Authority().pem)
+    done = doctor("--server", plane.control_plane.url, "--certificate-authority", str(other))
+    assert done.exit_code == 1
+    assert "-> say whom to trust there with --certificate-authority, or trust anybody with --ins" in done.output
+    done = doctor("--server", serve({"/configz": Refusal(403)}))
+    assert done.exit_code == 1
+    assert "-> let the user get /configz and /metrics there, or run this once more as an administrator" in done.output
 
 
 def test_a_running_scheduler_that_does_not_run(doctor: Callable[..., Result]) -> None:
@@ -275,7 +282,8 @@ def test_a_running_scheduler_that_does_not_run(doctor: Callable[..., Result]) ->
         url = f"https://127.0.0.1:{unused.getsockname()[1]}"
         done = doctor("--server", url)
     assert done.exit_code == 1
-    assert f"PROBLEM nothing is compared: {url} does not tell its configuration: cannot connect to" in done.output
+    assert f"PROBLEM nothing is compared: {url} does not tell its configuration: cannot connect to " in done.output
+    assert ": connection refused\n" in done.output
     assert "-> see that --server is the secure port of a kube-scheduler that runs" in done.output
     assert done.output.endswith(", 1 problem\n")
 

@@ -36,7 +36,7 @@ def command(
 
     \b
     kubestow doctor --kubeconfig scheduler.conf --config config.yaml
-    kubestow doctor --kubeconfig scheduler.conf --server https://127.0.0.1:10259 --insecure-skip-tls-verify
+    kubestow doctor --kubeconfig admin.conf --server https://127.0.0.1:10259 --insecure-skip-tls-verify
 
     Rights, versions of the API, the clock, who leads now, and what differs from the kube-scheduler at --server.
     Nothing is written. Exit code 1 if something would go wrong, or cannot be checked.

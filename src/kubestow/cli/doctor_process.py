@@ -18,18 +18,16 @@ from kubestow.client.api import ApiClient
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, SchedulerConfiguration
 from kubestow.explaining.reading import pages_of
-from kubestow.model.failures import CallError, ForbiddenError, UnauthorizedError
+from kubestow.model.failures import CallError, ForbiddenError, UnauthorizedError, UntrustedError
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 
 _SECONDS = 10.0
 _PORT = 10259
-_UNTOLD = "the user of the kubeconfig must be allowed to get /configz and /metrics"
+_UNTOLD = "let the user get /configz and /metrics there, or run this once more as an administrator, to compare"
 _UNCHECKED = "rights, the lease and the running kube-scheduler are not looked at: they depend on the configuration"
-_NO_SCHEDULER = (
-    "see that --server is the secure port of a kube-scheduler that runs, and trusted: --certificate-authority or "
-    "--insecure-skip-tls-verify"
-)
+_UNTRUSTED = "say whom to trust there with --certificate-authority, or trust anybody with --insecure-skip-tls-verify"
+_NO_SCHEDULER = "see that --server is the secure port of a kube-scheduler that runs"
 _COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 
 
@@ -127,9 +125,8 @@ async def _running(
     try:
         told, metrics = await _told(access, setting)
     except (CallError, msgspec.DecodeError) as error:
-        advice = _UNTOLD if isinstance(error, ForbiddenError | UnauthorizedError) else _NO_SCHEDULER
         what = f"nothing is compared: {setting.server.url} does not tell its configuration: {error}"
-        yield Finding(PROBLEM, what, advice)
+        yield Finding(PROBLEM, what, _advice(error))
         return
     for finding in (*checks.plugins_there(told), *checks.differences(told), *checks.gates(metrics)):
         yield finding
@@ -146,3 +143,14 @@ async def _running(
     ):
         advice = "give both the same lease to replace it, or another schedulerName to run beside it"
         yield Finding(PROBLEM, f"both {pods}, and each has a lease of its own", advice)
+
+
+def _advice(error: CallError | msgspec.DecodeError) -> str:
+    """What to do about a scheduler that does not tell."""
+    match error:
+        case ForbiddenError() | UnauthorizedError():
+            return _UNTOLD
+        case UntrustedError():
+            return _UNTRUSTED
+        case _:
+            return _NO_SCHEDULER

@@ -41,7 +41,7 @@ from kubestow.explaining.reading import (
 )
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
-from kubestow.model.failures import CallError, NotFoundError
+from kubestow.model.failures import CallError, NotFoundError, UntrustedError
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key, group_name
 from kubestow.objects import Manifest, ObjectsError
@@ -380,4 +380,4 @@ async def _record(
 def _told(error: CallError) -> str:
     """Why a scheduler does not answer; and if it is not trusted, what can be done."""
     hint = "--certificate-authority says whom to trust there, --insecure-skip-tls-verify trusts anybody"
-    return f"{error} ({hint})" if "CERTIFICATE_VERIFY_FAILED" in str(error) else str(error)
+    return f"{error} ({hint})" if isinstance(error, UntrustedError) else str(error)

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 import socket
 import ssl
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from kubestow.client.connection import Connection
 from kubestow.client.errors import CredentialsError
 from kubestow.client.proxies import Handshake, Proxy
 from kubestow.client.tls import ResumingContext, TlsContexts
-from kubestow.model.failures import ConnectError
+from kubestow.model.failures import ConnectError, UntrustedError
 
 CONNECT_SECONDS = 10.0
 _TICKET_SECONDS = 0.05
@@ -89,8 +90,11 @@ class Dialer:
                     connection = await self._through(self._proxy, context)
         except TimeoutError:
             raise ConnectError(f"cannot connect to {self._way()}: no answer in time") from None
-        except (OSError, ssl.SSLError) as error:
-            raise ConnectError(f"cannot connect to {self._way()}: {error}") from error
+        except ssl.SSLCertVerificationError as error:
+            what = f"certificate verify failed: {error.verify_message}"
+            raise UntrustedError(f"cannot connect to {self._way()}: {what}") from error
+        except OSError as error:
+            raise ConnectError(f"cannot connect to {self._way()}: {_reason(error)}") from error
         return connection
 
     def _way(self) -> str:
@@ -151,3 +155,10 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
         number = getattr(socket, option, None)
         if number is not None:
             sock.setsockopt(socket.IPPROTO_TCP, number, value)
+
+
+def _reason(error: OSError) -> str:
+    """What is wrong, without the numbers and functions of Python and its libraries."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno).lower()
+    return error.strerror or str(error)

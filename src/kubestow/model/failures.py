@@ -26,6 +26,10 @@ class ConnectError(TransportError):
     """The server is unreachable: the request was never sent."""
 
 
+class UntrustedError(ConnectError):
+    """The server's certificate is not to be trusted."""
+
+
 class ConnectionLostError(TransportError):
     """The connection ended before the answer was complete."""
 
