@@ -91,6 +91,13 @@ def test_first_of_several_files_wins(tmp_path: Path) -> None:
     assert (access.server, access.identity.token) == ("https://first", "second")
 
 
+def test_none_of_several_files_is_there(tmp_path: Path) -> None:
+    """It is not the context that is missing."""
+    environ = {"KUBECONFIG": os.pathsep.join([str(tmp_path / "one"), str(tmp_path / "two")]), "HOME": str(tmp_path)}
+    with pytest.raises(CredentialsError, match="/one: no such file"):
+        find_access(environ=environ)
+
+
 def test_another_context(tmp_path: Path) -> None:
     """The current context counts; without a user, nobody logs in."""
     tree = config()

@@ -145,9 +145,14 @@ def find_access(
 
 
 def load_kubeconfig(paths: Sequence[str], *, must_exist: bool = False, context: str = "") -> Access:
-    """Read and merge the files, and take a context, the current one if none is named."""
+    """Read and merge the files, and take a context, the current one if none is named.
+
+    Files that are not there are passed over unless they `must_exist`, or none is there.
+    """
     asked_by = "--context" if context else "current-context"
-    files = [(Path(path), _read(Path(path), must_exist)) for path in dict.fromkeys(filter(None, paths))]
+    given = [Path(path) for path in dict.fromkeys(filter(None, paths))]
+    must_exist = must_exist or not any(path.exists() for path in given)
+    files = [(path, _read(path, must_exist)) for path in given]
     source = os.pathsep.join(str(path) for path, _ in files)
     clusters: dict[str, _Found[_Cluster]] = {}
     users: dict[str, _Found[_User]] = {}
