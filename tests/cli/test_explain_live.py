@@ -21,6 +21,16 @@ from client.authority import Authority
 from integration.real_control_plane import until
 from kubestow.cli import explain_process
 
+BROKEN = """
+class Broken:
+    name = "Broken"
+
+    def __init__(self, args, handle): ...
+
+    def filter(self, state, pod, node):
+        raise OSError("no licence server")
+"""
+
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
@@ -58,6 +68,22 @@ def test_a_pending_pod_is_told_what_would_help(up: Up) -> None:
     screen = run("large", "--kubeconfig", str(up.kubeconfig)).output
     assert screen.startswith("Pod default/large is pending: it fits nowhere on 4 nodes.\n")
     assert "\n  Tried " in screen
+
+
+def test_a_dry_run_that_fails_where_the_scheduler_did_not(up: Up, tmp_path: Path) -> None:
+    """What would help cannot be tried then, and it is said why."""
+    plugin, configuration = tmp_path / "broken.py", tmp_path / "config.yaml"
+    plugin.write_text(BROKEN)
+    configuration.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {filter: {disabled: [{name: '*'}], enabled: [{name: Broken}]}}}]\n"
+    )
+    told = explain(up, "large", "--plugin", str(plugin), "--config", str(configuration))
+    assert (told["source"], told["outcome"]) == ("scheduler", "unschedulable")
+    assert "wouldFitIf" not in told
+    (note,) = told["notes"]
+    assert note.startswith("what would help is not known: a dry run, as --config, --plugin and --feature-gates")
+    assert "no licence server" in note
 
 
 def test_a_manifest_is_tried_and_nothing_is_written(up: Up, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from kubestow.cli.explain_group_screen import group_lines_of
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
-from kubestow.decisions.schema import SCHEDULED, Decision, GroupDecision
+from kubestow.decisions.schema import ERROR, SCHEDULED, Decision, GroupDecision
 from kubestow.explaining.dry_run import DryRun, dry_run, take
 from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun, take_group
@@ -51,6 +51,7 @@ from kubestow.wiring.registry import in_tree_registry
 _WATCH_SECONDS = 2.0
 _GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
 _CLEAR = "\x1b[2J\x1b[H"
+_FAILS = "a dry run, as --config, --plugin and --feature-gates describe the scheduler, fails:"
 _FITS_NOW = ("something has changed since: it would fit now, and will be tried again.",)
 
 Known = TypeVar("Known", Decision, GroupDecision)
@@ -326,6 +327,8 @@ async def _explanations(
     if decision is None or request.against:
         return [run]
     notes += _FITS_NOW if run.decision.outcome == SCHEDULED and not group_name(pod) else ()
+    if run.decision.outcome == ERROR and decision.outcome != ERROR:
+        notes += (f"what would help is not known: {_FAILS} {run.decision.message}",)
     return [run._replace(decision=decision, source="scheduler", notes=notes)]
 
 
