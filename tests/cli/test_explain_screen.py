@@ -127,6 +127,26 @@ def test_a_record_tells_what_binding_waits_for() -> None:
     assert lines == ["Pod shop/web went to a.", "  Room was made for it there.", "  Binding: waiting for Quota"]
 
 
+def test_why_this_node() -> None:
+    """How many would do of those that were looked at, and how many of these scored as well."""
+    known: dict[str, Any] = {"outcome": "scheduled", "chosen": "a", "nodeCount": 5, "feasible": 3}
+    for evaluated, choice, words in (
+        (5, Choice("score", ("a",)), "3 of 5 nodes will do, and it scores highest."),
+        (4, Choice("score", ("a",)), "3 of 4 nodes looked at will do, and it scores highest."),
+        (
+            5,
+            Choice("random", ("a", "b")),
+            "3 of 5 nodes will do, and 2 of them score highest: chance chose among these.",
+        ),
+        (
+            5,
+            Choice("random", ("a", "b", "c")),
+            "3 of 5 nodes will do, and all of them score the same: chance chose among these.",
+        ),
+    ):
+        assert words in " ".join(map(str.strip, told(**known, evaluated=evaluated, choice=choice)))
+
+
 def test_nodes_that_were_not_looked_at_are_counted() -> None:
     """Because enough had been found, the attempt failed, PreFilter had left them out, or room was made elsewhere."""
     rejected = NodeResult(rejected=Rejected("P", "Unschedulable", ("no",)))

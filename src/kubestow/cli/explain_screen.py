@@ -106,11 +106,13 @@ def _choice(decision: Decision, *, dry: bool) -> str:
         return f"It is the only one of {count} that will do."
     if choice.reason == "nominated":
         return "Room was made for it there."
+    looked_at = count if decision.evaluated == decision.nodeCount else f"{_nodes(decision.evaluated)} looked at"
+    will_do = f"{decision.feasible} of {looked_at} will do"
     if choice.reason == "score":
-        return f"It scores highest of {decision.feasible} that will do, of {count}."
-    many = f"{len(choice.best)} nodes score"
-    which = "it is any one of them" if dry else "chance chose among them"
-    return f"Of {decision.feasible} that will do, of {count}, {many} highest; {which}."
+        return f"{will_do}, and it scores highest."
+    many = len(choice.best)
+    alike = "all of them score the same" if many == decision.feasible else f"{many} of them score highest"
+    return f"{will_do}, and {alike}: {'it is any one of these' if dry else 'chance chose among these'}."
 
 
 def _looked_at(decision: Decision) -> str:
