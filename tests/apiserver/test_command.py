@@ -1,5 +1,6 @@
 """The command `kubestow apiserver`: what it prints, and what it says when it cannot start."""
 
+import re
 import signal
 import socket
 import subprocess
@@ -7,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import kubestow.apiserver
+from kubestow.config.features import SCHEDULING_GATES, Features
 
 MAIN = "from kubestow.cli import main; main()"
 
@@ -63,3 +67,15 @@ def test_what_cannot_be_used_is_named(arguments: list[str], said: str) -> None:
     assert result.returncode != 0
     assert said in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_help_names_the_gates_that_make_a_difference() -> None:
+    """All that the control plane looks at, and no others."""
+    sources = Path(kubestow.apiserver.__path__[0]).rglob("*.py")
+    read = {field for source in sources for field in re.findall(r"features\.([a-z_]+)", source.read_text())}
+    gates = zip(SCHEDULING_GATES, Features.__struct_fields__, strict=True)
+    counting = {gate.name for gate, field in gates if field in read}
+    told = " ".join(run("--help").stdout.split())
+    named = re.search(r"Features to turn on or off\. (.*?) make a difference\.", told)
+    assert named is not None
+    assert set(re.split(r",? and |, ", named[1])) == counting

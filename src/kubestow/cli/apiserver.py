@@ -50,7 +50,10 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
     help="Who may do what: a small fixed policy, or roles and their bindings.",
 )
 @click.option("--audit-log", type=click.Path(path_type=Path, dir_okay=False), help="Write who did what, as JSON lines.")
-@feature_gates_option("Features to turn on or off: GenericWorkload and WorkloadWithJob make a difference.")
+@feature_gates_option(
+    "Features to turn on or off. GenericWorkload, WorkloadWithJob, DRAConsumableCapacity, DRADeviceTaints, "
+    "DRADeviceTaintRules and DRAListTypeAttributes make a difference."
+)
 @click.option("--enable-admission-plugins", default="", help="Names with commas: more than act by default.")
 @click.option("--disable-admission-plugins", default="", help="Names with commas: less than act by default.")
 @log_flags
