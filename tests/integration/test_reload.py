@@ -56,20 +56,28 @@ def test_sighup(plane: Running, start: Callable[..., Process], tmp_path: Path) -
 
 
 def test_sighup_while_it_starts(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
-    """It is not lost, and does not end the process: what was read before it is read again."""
+    """It is not lost, and does not end the process."""
+    configuration, plugin, loaded = tmp_path / "scheduler.yaml", tmp_path / "here.py", tmp_path / "loaded"
+    configuration.write_text(CONFIGURATION % plane.control_plane.kubeconfig_path)
+    once = f"import os\nif not os.path.exists({str(loaded)!r}):\n    os.kill(os.getpid(), {signal.SIGHUP:d})\n"
+    plugin.write_text(f"{once}open({str(loaded)!r}, 'w').close()\n" + PLUGIN % "n1")
+    scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
+    until(lambda: "Configuration reloaded" in scheduler.said(), scheduler)
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.ended() == 0
+
+
+def test_a_file_that_changes_while_it_starts(plane: Running, start: Callable[..., Process], tmp_path: Path) -> None:
+    """The scheduler has read it, and does not watch it yet; the change is taken over all the same."""
     client = plane.client()
     client.create("/api/v1/nodes", node("n1"))
     configuration, plugin, next_one = tmp_path / "scheduler.yaml", tmp_path / "here.py", tmp_path / "next"
     configuration.write_text(CONFIGURATION % plane.control_plane.kubeconfig_path)
     next_one.write_text(PLUGIN % "n1")
-    sent = (
-        f"import os, shutil\nshutil.copy({str(next_one)!r}, {str(plugin)!r})\nos.kill(os.getpid(), {signal.SIGHUP:d})\n"
-    )
-    plugin.write_text(sent + PLUGIN % "n9")
+    plugin.write_text(f"import os\nos.replace({str(next_one)!r}, {str(plugin)!r})\n" + PLUGIN % "n9")
     client.create(PODS, pod("p"))
     scheduler = start(f"--config={configuration}", f"--plugin={plugin}", "-v=2")
     until(lambda: client.get(f"{PODS}/p")["spec"].get("nodeName") == "n1", scheduler)
-    assert "Configuration reloaded" in scheduler.said()
     scheduler.send(signal.SIGTERM)
     assert scheduler.ended() == 0
 

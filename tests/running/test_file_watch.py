@@ -40,6 +40,15 @@ def test_a_change_is_told_once_when_it_has_settled(tmp_path: Path, write: Callab
     assert news(watch) == [False, True, False]
 
 
+def test_a_change_between_reading_and_watching_is_told(tmp_path: Path) -> None:
+    """Of a file that is as it was when it was read nothing is."""
+    path = tmp_path / "config.yaml"
+    path.write_text("one")
+    written = path.stat().st_ctime
+    assert news(FileWatch([path], since=written + 10)) == [False, False, False]
+    assert news(FileWatch([path, tmp_path / "missing"], since=written)) == [True, False, False]
+
+
 def test_what_is_still_written_is_waited_for(tmp_path: Path) -> None:
     """Every step is seen, none is told before the last."""
     path = tmp_path / "config.yaml"

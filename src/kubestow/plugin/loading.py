@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import stat
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -46,6 +47,8 @@ class PluginCollection(Mapping[str, frozenset[str]]):
     """The plugins that a configuration may name, with their extension points: in-tree, loaded and installed."""
 
     def __init__(self, sources: Iterable[str] = ()) -> None:
+        self.made_at = time.time()
+        """Before any of them was read."""
         self.sources = tuple(sources)
         self._loaded: dict[str, Loaded] = {}
         for source in self.sources:

@@ -8,12 +8,15 @@ several steps may finish first.
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from kubestow.plugin.loading import sources_of
 
 SECONDS = 1.0
+_TICK = 0.02
+"""How many seconds the clock of a file system may be behind."""
 
 _Stat = tuple[tuple[str, int, int, int, int] | None, ...]
 
@@ -21,10 +24,13 @@ _Stat = tuple[tuple[str, int, int, int, int] | None, ...]
 class FileWatch:
     """Watches files, and the Python files in folders."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
+    def __init__(self, paths: Iterable[Path], *, since: float = math.inf) -> None:
+        """`since` is when they were read first, in seconds since 1970: what changed after that is new."""
         self._paths = tuple(paths)
         self._told = self._digest()
         self._seen = self._checked = self._stat()
+        if any(_changed_at(file) >= since - _TICK for file in self._files()):
+            self._told, self._checked = [], ()
 
     def __bool__(self) -> bool:
         return bool(self._paths)
@@ -61,6 +67,14 @@ def _stat(file: Path) -> tuple[str, int, int, int, int] | None:
     except OSError:
         return None
     return (str(file), found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _changed_at(file: Path) -> float:
+    try:
+        # Unlike st_mtime it tells of a file that was moved here, too.
+        return file.stat().st_ctime
+    except OSError:
+        return 0.0
 
 
 def _digest(file: Path) -> str:

@@ -246,5 +246,6 @@ class LiveScheduler:
     def _watch_files(self) -> asyncio.Task[None] | None:
         if self.reloader is None or self.options.reload is None:
             return None
-        watch = FileWatch((*self.options.reload.files, *self.options.reload.plugins.files))
+        plugins = self.options.reload.plugins
+        watch = FileWatch((*self.options.reload.files, *plugins.files), since=plugins.made_at)
         return asyncio.create_task(watch.run(self.reloader.reload), name="watch files") if watch else None
