@@ -76,8 +76,18 @@ def test_client_certificate(tmp_path: Path, from_files: bool) -> None:
 
 @pytest.mark.parametrize(("tickets", "resumed"), [(2, 3), (0, 0)])
 @pytest.mark.parametrize("runner", [run, uvloop.run])
-def test_handshakes_are_shortened(tmp_path: Path, runner: Callable[..., Any], tickets: int, resumed: int) -> None:
-    """Connections opened after the first resume its session, if the server gives tickets."""
+def test_handshakes_are_shortened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: Callable[..., Any], tickets: int, resumed: int
+) -> None:
+    """Connections opened after the first resume its session, if the server gives tickets; it is copied once."""
+    copies: list[ssl.SSLObject] = []
+    session: Any = ssl.SSLObject.session
+
+    def copied(connection: ssl.SSLObject) -> Any:
+        copies.append(connection)
+        return session.__get__(connection)
+
+    monkeypatch.setattr(ssl.SSLObject, "session", property(copied, session.__set__))
     authority = Authority()
     context = authority.server_context(tmp_path, "127.0.0.1", ask_clients=True)
     context.num_tickets = tickets
@@ -104,6 +114,7 @@ def test_handshakes_are_shortened(tmp_path: Path, runner: Callable[..., Any], ti
 
     assert runner(all_at_once()) == 4
     assert context.session_stats()["hits"] == resumed
+    assert len(copies) == 1 or not tickets
 
 
 def test_rotated_files_are_picked_up(tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ class Dialer:
         """With which a connection was opened last."""
         self._patient_until = 0.0
         """Until when others wait for what it takes to resume its session."""
+        self._looking = asyncio.Lock()
+        """Held by the one of them that looks for it."""
 
     async def __call__(self, deadline: float) -> Connection:
         endpoint = self._endpoint
@@ -106,10 +108,11 @@ class Dialer:
         if context is not self._context:
             self._context, self._patient_until = context, self._loop.time() + _TICKET_SECONDS
             return
-        for _ in range(_TICKET_LOOKS):
-            if self._loop.time() >= self._patient_until or context.can_resume():
-                break
-            await asyncio.sleep(_TICKET_SECONDS / _TICKET_LOOKS)
+        async with self._looking:
+            for _ in range(_TICKET_LOOKS):
+                if self._loop.time() >= self._patient_until or context.can_resume():
+                    break
+                await asyncio.sleep(_TICKET_SECONDS / _TICKET_LOOKS)
 
     def _new_connection(self) -> Connection:
         return Connection(self._loop, self._largest_answer)

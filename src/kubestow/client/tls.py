@@ -44,9 +44,12 @@ class ResumingContext(ssl.SSLContext):
     def can_resume(self) -> bool:
         """Whether the server has given a ticket, which comes after its handshake."""
         latest = self._latest
-        if latest is not None and latest.version() is not None and latest.session is not None:
-            # Its handshake is over; before, there is no session to ask for.
-            self._session = latest.session if latest.session.has_ticket else self._session
+        # Before its handshake is over there is no session to ask for. One that was resumed will do for the next, too:
+        # whoever asks for a session gets a copy, for which OpenSSL reads the server's certificate again.
+        if latest is not None and latest.version() is not None and not latest.session_reused:
+            session = latest.session
+            if session is not None and session.has_ticket:
+                self._session, self._latest = session, None
         return self._session is not None
 
     def wrap_bio(
