@@ -7,36 +7,48 @@ libraries and servers cannot be trusted.
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 
 REDACTED = "<redacted>"
 
-_TELLING_NAME = re.compile(
-    r"(access|bearer|id|refresh)?token|(proxy)?authorization|credentials?|pass(word|wd|phrase)|(set)?cookie"
-    r"|(client|private|tls)key(data)?|(client)?secret"
+_TELLING_NAMES = frozenset(
+    (
+        *("token", "accesstoken", "bearertoken", "idtoken", "refreshtoken", "authorization", "proxyauthorization"),
+        *("credential", "credentials", "password", "passwd", "passphrase", "cookie", "setcookie"),
+        *("clientkey", "clientkeydata", "privatekey", "privatekeydata", "tlskey", "tlskeydata"),
+        *("secret", "clientsecret"),
+    )
 )
-_CREDENTIALS = re.compile(
-    r"(?P<scheme>\b(?:bearer|authorization\W+basic)\s+)[\w.~+/=-]{6,}"
-    # In prose, `token: expired` is no secret; in code and data, `token=...` and `"token": "..."` are.
-    r"|(?P<token>\b(?:access[-_]?|bearer[-_]?|id[-_]?|refresh[-_]?)?token(?:=|:|[\"']\s*:\s*[\"']?))[^\s\"',;&}]+"
-    r"|(?P<field>\b(?:client[-_]?secret|client-key-data|pass(?:word|wd|phrase))[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&}]+"
-    r"|(?P<url>://[^\s/:@]*:)[^\s/@]+(?=@)"
-    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    re.IGNORECASE | re.DOTALL,
-)
+_MARKS = ("bearer", "author", "token", "secret", "key-data", "pass", "://", "eyj", "-----")
+"""Text without any of these has no credentials: most is not searched any further."""
+
+
+@cache
+def _credentials() -> re.Pattern[str]:
+    return re.compile(
+        r"(?P<scheme>\b(?:bearer|authorization\W+basic)\s+)[\w.~+/=-]{6,}"
+        # In prose, `token: expired` is no secret; in code and data, `token=...` and `"token": "..."` are.
+        r"|(?P<token>\b(?:access[-_]?|bearer[-_]?|id[-_]?|refresh[-_]?)?token(?:=|:|[\"']\s*:\s*[\"']?))[^\s\"',;&}]+"
+        r"|(?P<field>\b(?:client[-_]?secret|client-key-data|pass(?:word|wd|phrase))[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&}]+"
+        r"|(?P<url>://[^\s/:@]*:)[^\s/@]+(?=@)"
+        r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
+        r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+        re.IGNORECASE | re.DOTALL,
+    )
 
 
 def hide_in_text(text: str) -> str:
     """The text without anything that looks like credentials."""
-    return _CREDENTIALS.sub(_redacted, text)
+    folded = text.casefold()
+    return _credentials().sub(_redacted, text) if any(mark in folded for mark in _MARKS) else text
 
 
 def showable(name: str, value: Any) -> Any:
     """A value as it may be shown under this name, made of what JSON knows."""
-    if _TELLING_NAME.fullmatch(name.replace("_", "").replace("-", "").lower()):
+    if name.replace("_", "").replace("-", "").lower() in _TELLING_NAMES:
         return REDACTED
     if isinstance(value, str):
         return hide_in_text(value)
