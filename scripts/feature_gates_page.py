@@ -42,7 +42,7 @@ def page() -> str:
 
 def _table(gates: list[Gate]) -> str:
     lines = ["", "| gate | stage | default | needs |", "|---|---|---|---|"]
-    for gate in sorted(gates):
+    for gate in sorted(gates, key=lambda gate: gate.name):
         needs = ", ".join(f"`{need}`" for need in gate.needs)
         lines.append(f"| `{gate.name}` | {gate.stage} | {_default(gate)} | {needs} |")
     return "\n".join(lines) + "\n"

@@ -36,9 +36,9 @@ def plugins(multi: str, disabled: str = "", **points: str) -> Plugins:
 
 
 def order(profile: Plugins, point: str) -> list[str]:
-    points, problems = expand(profile, KNOWN)
-    assert problems == []
-    return [plugin.name for plugin in points[point]]
+    found = expand(profile, KNOWN)
+    assert found.problems == []
+    return [plugin.name for plugin in found.points[point]]
 
 
 def problems_of(profile: Plugins) -> list[str]:
@@ -72,7 +72,7 @@ def test_disabling_at_a_point_holds_multi_point_off() -> None:
 
 def test_weights_of_the_point_win_over_those_of_multi_point() -> None:
     """A weight counts at scoring points: the point's own first, then multiPoint's; none is 1."""
-    points, _ = expand(plugins("A*4 B*5 D", score="B*2"), KNOWN)
+    points = expand(plugins("A*4 B*5 D", score="B*2"), KNOWN).points
     assert points["score"] == (EnabledPlugin("B", 2), EnabledPlugin("A", 4), EnabledPlugin("D", 1))
     assert points["filter"] == (EnabledPlugin("A", 0), EnabledPlugin("B", 0))
 
@@ -140,18 +140,22 @@ def test_the_default_profile_runs_the_known_order() -> None:
         "NodeDeclaredFeatures",
     ]
     assert points["score"] == (
-        ("TaintToleration", 3),
-        ("NodeAffinity", 2),
-        ("NodeResourcesFit", 1),
-        ("VolumeBinding", 1),
-        ("PodTopologySpread", 2),
-        ("InterPodAffinity", 2),
-        ("DynamicResources", 2),
-        ("NodeResourcesBalancedAllocation", 1),
-        ("ImageLocality", 1),
+        EnabledPlugin("TaintToleration", 3),
+        EnabledPlugin("NodeAffinity", 2),
+        EnabledPlugin("NodeResourcesFit", 1),
+        EnabledPlugin("VolumeBinding", 1),
+        EnabledPlugin("PodTopologySpread", 2),
+        EnabledPlugin("InterPodAffinity", 2),
+        EnabledPlugin("DynamicResources", 2),
+        EnabledPlugin("NodeResourcesBalancedAllocation", 1),
+        EnabledPlugin("ImageLocality", 1),
     )
-    assert points["postFilter"] == (("DynamicResources", 0), ("DefaultPreemption", 0))
-    assert points["preEnqueue"] == (("SchedulingGates", 0), ("DynamicResources", 0), ("DefaultPreemption", 0))
+    assert [plugin.name for plugin in points["postFilter"]] == ["DynamicResources", "DefaultPreemption"]
+    assert [plugin.name for plugin in points["preEnqueue"]] == [
+        "SchedulingGates",
+        "DynamicResources",
+        "DefaultPreemption",
+    ]
 
 
 def test_the_table_of_plugins_uses_real_points() -> None:

@@ -129,10 +129,10 @@ def test_histograms_count_every_value_once(seen: list[float], bounds: list[float
     histogram = Histogram("h", ALPHA, "", bounds)
     for value in seen:
         histogram.observe(value)
-    counts, total = histogram.read()[()]
-    cumulated = [sum(counts[: index + 1]) for index in range(len(counts))]
+    read = histogram.read()[()]
+    cumulated = [sum(read.counts[: index + 1]) for index in range(len(read.counts))]
     assert cumulated == [sum(value <= hook for value in seen) for hook in (*bounds, math.inf)]
-    assert total == pytest.approx(sum(seen))
+    assert read.total == pytest.approx(sum(seen))
 
 
 def test_bad_declarations_are_refused() -> None:

@@ -28,7 +28,7 @@ from kubestow.model.pod import TopologySpreadConstraint
 _SECOND = 1_000_000_000
 _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
-_PATH_ENDS = re.compile(": (?=(?:Invalid|Unsupported) value: )")
+_PATH_ENDS = ": (?=(?:Invalid|Unsupported) value: )"
 
 
 def args_problems(args: object, path: str, features: Features) -> Iterator[Problem]:
@@ -198,7 +198,7 @@ def _node_affinity(args: NodeAffinityArgs, path: str) -> Iterator[Problem]:
             # kube-scheduler leaves "preference" out of these paths.
             errors += compile_term(preferred.preference, f"{preferred_path}[{index}]").errors
     for error in errors:
-        where, what = _PATH_ENDS.split(error, maxsplit=1)
+        where, what = re.split(_PATH_ENDS, error, maxsplit=1)
         yield Problem(where, what)
 
 

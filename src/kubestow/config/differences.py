@@ -4,7 +4,7 @@ Compared is what `dump` writes. Profiles, plugins and extenders are told by thei
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ _KEYS = "tlsConfig"
 _LONGEST = 60
 
 
-class Difference(NamedTuple):
+class Difference(msgspec.Struct, frozen=True):
     """One field."""
 
     path: str

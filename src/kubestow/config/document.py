@@ -29,7 +29,7 @@ def _parse_yaml(text: str, problems: list[Problem]) -> Any:
     first = next(yaml_documents(text), None)
     if first is None:
         return None
-    problems += [Problem(*fault) for fault in first.faults]
+    problems += [Problem(fault.path, fault.message) for fault in first.faults]
     return first.tree
 
 

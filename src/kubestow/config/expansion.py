@@ -6,14 +6,16 @@ of multiPoint, less what is disabled there; then the other plugins named there. 
 out of it.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from kubestow.config.configuration import Plugins
 from kubestow.config.plugin_points import EXTENSION_POINTS, SCORING_POINTS, PluginPoints
 from kubestow.config.problems import Problem
 
 
-class EnabledPlugin(NamedTuple):
+class EnabledPlugin(msgspec.Struct, frozen=True):
     """A plugin at an extension point; the weight counts only at the scoring points, elsewhere it is 0."""
 
     name: str
@@ -24,7 +26,7 @@ ResolvedPlugins: TypeAlias = dict[str, tuple[EnabledPlugin, ...]]
 """Extension point -> its plugins, in the order they run."""
 
 
-class Expansion(NamedTuple):
+class Expansion(msgspec.Struct, frozen=True):
     """What runs where, and what could not be resolved."""
 
     points: ResolvedPlugins

@@ -5,8 +5,6 @@ it; each gate that matters to scheduling is a field. Gates that kube-scheduler a
 in `other_gates`: setting one is checked and otherwise has no effect.
 """
 
-from typing import NamedTuple
-
 import msgspec
 
 from kubestow.config.other_gates import OTHER_GATES
@@ -21,7 +19,7 @@ _BOOLEANS = {
 }
 
 
-class Gate(NamedTuple):
+class Gate(msgspec.Struct, frozen=True):
     """A gate: a locked one cannot be changed; one that is on wants the gates it `needs` on, too."""
 
     name: str

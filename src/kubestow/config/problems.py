@@ -4,10 +4,10 @@ A path reads as in the file: `profiles[0].pluginConfig[1].args.resources[0].weig
 meant.
 """
 
-from typing import NamedTuple
+import msgspec
 
 
-class Problem(NamedTuple):
+class Problem(msgspec.Struct, frozen=True):
     path: str
     message: str
 

@@ -5,8 +5,8 @@ There are few of them beside those about pods, so they are kept as they are told
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubestow.cycle.group_outcome import GroupOutcome
@@ -20,7 +20,7 @@ _POD_BYTES = 200
 _PLACEMENT_BYTES = 300
 
 
-class GroupRecord(NamedTuple):
+class GroupRecord(msgspec.Struct, frozen=True):
     """One cycle of one group."""
 
     id: int

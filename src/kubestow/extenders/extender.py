@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, Union
 
+import msgspec
+
 from kubestow.config import configuration
 from kubestow.model.pod import Pod
 from kubestow.reporting.secrets import hide_in_text
@@ -38,7 +40,7 @@ class Extender:
         )
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True):
     """A request; the pieces of its body belong one after the other."""
 
     extender: Extender

@@ -9,7 +9,7 @@ turned into JSON one by one.
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import yaml
@@ -28,7 +28,7 @@ REPEATED = "is given more than once"
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
-class Fault(NamedTuple):
+class Fault(msgspec.Struct, frozen=True):
     """Something wrong in a document that is YAML; the path reads as `spec.containers[0].name`."""
 
     path: str

@@ -5,7 +5,6 @@ makes its plugins known by entry points in the group `kubestow.plugins`, named l
 only where a configuration names a plugin that is not known otherwise, so they cost nothing where none is used.
 """
 
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -15,7 +14,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.framework.contract import CONTRACT
@@ -32,7 +33,7 @@ class PluginLoadError(ValueError):
     """A plugin that cannot be loaded; the message names where it was to come from."""
 
 
-class Loaded(NamedTuple):
+class Loaded(msgspec.Struct, frozen=True):
     """A plugin and where it came from."""
 
     name: str
@@ -117,10 +118,11 @@ def load(source: str) -> list[Loaded]:
         raise PluginLoadError(f"{source}: cannot be loaded: {type(error).__name__}: {error}") from error
     found = [_checked(plugin, source, digest) for plugin in _plugins_in(module)]
     classes: dict[str, str] = {}
-    for name, plugin, *_ in found:
-        other = classes.setdefault(name, plugin.__name__)
-        if other != plugin.__name__:
-            raise PluginLoadError(f"{source}: {other} and {plugin.__name__} are both named {name}")
+    for loaded in found:
+        own = loaded.plugin.__name__
+        other = classes.setdefault(loaded.name, own)
+        if other != own:
+            raise PluginLoadError(f"{source}: {other} and {own} are both named {loaded.name}")
     if not found:
         raise PluginLoadError(
             f"{source}: defines no plugin: a class with a `name` and a method of an extension point, such as filter"
@@ -180,6 +182,9 @@ def _from_file(path: Path) -> tuple[ModuleType, str]:
         what = f"{error.strerror}: {file.name}" if path.is_dir() else error.strerror
         raise PluginLoadError(f"{path}: cannot be read: {what}") from None
     _refuse_writable_by_all(path, texts)
+    # Imported only now: it takes time, and many have no plugins of their own.
+    import hashlib
+
     digest = hashlib.sha256(b"".join(texts.values())).hexdigest()
     # A name of its own for every version, so that one that is being tried out does not replace the one in use.
     name = f"{_PREFIX}{path.stem}_{digest[:12]}"

@@ -6,10 +6,10 @@ Score prefers domains with few. Verdicts and scores are found per domain, and ro
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kubestow.cluster.arrays import BoolArray, CountArray, FloatArray, IntArray, Rows
 from kubestow.cluster.counts import Question, Scope
@@ -30,7 +30,7 @@ _SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 _UNLABELLED = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 
 
-class _Spread(NamedTuple):
+class _Spread(msgspec.Struct, frozen=True):
     """One hard constraint in one cycle."""
 
     constraint: Constraint
@@ -162,8 +162,8 @@ class PodTopologySpread:
         counts = spread.domains.counts.copy()
         for domain, number in shift.items():
             counts[domain] += number
-        domains = spread.domains._replace(counts=counts)
-        return spread._replace(domains=domains, refusals=self._refusals(pod, spread.constraint, domains, skewed))
+        domains = replace(spread.domains, counts=counts)
+        return replace(spread, domains=domains, refusals=self._refusals(pod, spread.constraint, domains, skewed))
 
     def filter_rows(self, state: HardState, pod: PodInfo, view: NodeView, rows: Rows) -> Rejections | None:
         kinds: IntArray | None = None

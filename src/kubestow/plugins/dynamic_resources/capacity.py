@@ -5,14 +5,15 @@ for is rounded up to one of them.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from kubestow.model.devices import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
 from kubestow.model.meta import RawQuantity
 from kubestow.model.quantity import canonical, nano, value
 
 
-class Consumption(NamedTuple):
+class Consumption(msgspec.Struct, frozen=True):
     """By capacity, what is consumed and what there is, in nano-units; and the former in words."""
 
     amounts: tuple[tuple[str, int, int], ...]

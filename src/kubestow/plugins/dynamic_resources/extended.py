@@ -5,7 +5,8 @@ device plugin) is not the claim's business there.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubestow.cluster.listers import Store
 from kubestow.model.devices import (
@@ -26,7 +27,7 @@ IN_MEMORY = "<extended-resources>"
 """The name of a claim that nobody else knows of; no claim can have it."""
 
 
-class NodeClaim(NamedTuple):
+class NodeClaim(msgspec.Struct, frozen=True):
     """The claim as it is for some nodes, and which container's resource each request is for."""
 
     claim: ResourceClaim

@@ -5,8 +5,8 @@ itself is no matter there. Rows that need the same claims are judged together.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, ByteArray, IntArray, Rows, are_all_zero
@@ -43,14 +43,14 @@ _WORDS = {
 }
 
 
-class Wanted(NamedTuple):
+class Wanted(msgspec.Struct, frozen=True):
     """What is to be allocated on some nodes."""
 
     claims: Sequence[ResourceClaim]
     node_claim: NodeClaim | None
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """Rows of a view, and their numbers in the cluster."""
 
     view: NodeView

@@ -4,7 +4,7 @@ A request asks for devices in one way (`exactly`), or in the first of several wa
 either way it has options. What an option says of a device depends on the device's content alone and is remembered.
 """
 
-from typing import NamedTuple
+import msgspec
 
 from kubestow.cluster.devices import DeviceEntry
 from kubestow.cluster.listers import Store, key_of
@@ -66,7 +66,7 @@ class Option:
         )
 
 
-class Request(NamedTuple):
+class Request(msgspec.Struct, frozen=True):
     """What one request of a claim asks for."""
 
     name: str
@@ -74,7 +74,7 @@ class Request(NamedTuple):
     is_list: bool
 
 
-class WantedClaim(NamedTuple):
+class WantedClaim(msgspec.Struct, frozen=True):
     """What a claim asks for."""
 
     requests: tuple[Request, ...]

@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from kubestow.cluster.devices import DeviceEntry, PoolView
 from kubestow.cluster.devices.entries import CounterName
 from kubestow.model.lazily import lazy
@@ -25,7 +27,7 @@ _STEPS_BETWEEN_LOOKS = 256
 """After so many steps the clock is looked at."""
 
 
-class Rules(NamedTuple):
+class Rules(msgspec.Struct, frozen=True):
     """Which features are on."""
 
     partitions: bool

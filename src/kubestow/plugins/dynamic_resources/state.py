@@ -1,14 +1,13 @@
 """What the plugin knows of the pod that is being scheduled."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.devices import AllocationResult, ResourceClaim
 from kubestow.plugins.dynamic_resources.extended import IN_MEMORY, NodeClaim
 
 
-@dataclass(slots=True)
-class State:
+class State(msgspec.Struct):
     """The claims of a pod, and what becomes of them."""
 
     pod: PodInfo
@@ -16,20 +15,20 @@ class State:
     """In the pod's order; a claim for extended resources comes last."""
     resources: tuple[str, ...] = ()
     """The extended resources that devices stand for."""
-    unavailable: set[int] = field(default_factory=set)
+    unavailable: set[int] = msgspec.field(default_factory=set)
     """Claims that have devices, but not on some node that would do otherwise."""
-    allocations: dict[int, AllocationResult] = field(default_factory=dict)
+    allocations: dict[int, AllocationResult] = msgspec.field(default_factory=dict)
     """What claims were promised on the node that was chosen."""
-    shared: set[int] = field(default_factory=set)
+    shared: set[int] = msgspec.field(default_factory=set)
     """Claims that have only been promised devices, for another pod of the group."""
-    unallocated: list[int] = field(init=False, default_factory=list)
-    """The claims that had no devices when the attempt began."""
-    wanted: list[ResourceClaim] = field(init=False, default_factory=list)
-    """The same as they are."""
-    has_lists: bool = field(init=False, default=False)
-    """Whether there are options to choose from."""
     node_claim: NodeClaim | None = None
     """The claim for extended resources as it is for that node."""
+    unallocated: list[int] = msgspec.field(default_factory=list)
+    """The claims that had no devices when the attempt began."""
+    wanted: list[ResourceClaim] = msgspec.field(default_factory=list)
+    """The same as they are."""
+    has_lists: bool = False
+    """Whether there are options to choose from."""
 
     def __post_init__(self) -> None:
         for number, claim in enumerate(self.claims):

@@ -5,9 +5,9 @@ that owns it.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubestow.cluster.listers import Listers
 from kubestow.cluster.state import Cluster
@@ -41,7 +41,7 @@ _SYSTEM_DEFAULTS = (
 _CACHE_LIMIT = 10_000
 
 
-class Constraint(NamedTuple):
+class Constraint(msgspec.Struct, frozen=True):
     """How far the counts of the selected pods may differ between the domains of a topology key."""
 
     key: str
@@ -142,7 +142,7 @@ class ConstraintReader:
         selector = self._default_selector(pod)
         if selector.is_everything:
             return ()
-        return tuple(default._replace(selector=selector) for default in defaults)
+        return tuple(replace(default, selector=selector) for default in defaults)
 
     def _default_selector(self, pod: Pod) -> Selector:
         meta = pod.metadata

@@ -5,8 +5,8 @@ missing label leave out nodes; only then are rows added up.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, CountArray
@@ -23,7 +23,7 @@ from kubestow.plugins.support.taints import REPELLING
 _MOST_TOLERATIONS = 1_000
 
 
-class Domains(NamedTuple):
+class Domains(msgspec.Struct, frozen=True):
     """Pods per domain, by label value id."""
 
     counts: CountArray
