@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -12,7 +12,6 @@ from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.gate import Gate
 from kubestow.cycle.outcome import Failed, Placed
 from kubestow.cycle.scheduling import refusal
-from kubestow.extenders.binding import ExtenderBinding
 from kubestow.framework.caller import Caller
 from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
@@ -20,6 +19,9 @@ from kubestow.framework.results import Code, PluginError, Rejection, Skip
 from kubestow.model.failures import CallError
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+if TYPE_CHECKING:
+    from kubestow.extenders.binding import ExtenderBinding
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -104,7 +106,9 @@ class Binder:
         else:
             self._observer.binding_failed(attempt, placed, failed)
 
-    async def _bind(self, profile: Profile, placed: Placed, extender_binding: ExtenderBinding | None) -> Failed | None:
+    async def _bind(
+        self, profile: Profile, placed: Placed, extender_binding: "ExtenderBinding | None"
+    ) -> Failed | None:
         pod, node = placed.pod, placed.node
         to_prepare = _needed(profile, placed) if profile.pre_bind else ()
         if self._announces_expectation and (to_prepare or placed.waits):

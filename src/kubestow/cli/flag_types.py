@@ -1,6 +1,5 @@
 """Types of flags, named and read as kube-scheduler's, and written back as its help and /flagz write them."""
 
-import csv
 import ipaddress
 import re
 from collections.abc import Callable
@@ -84,6 +83,9 @@ def _ip(text: str) -> str:
 def _strings(text: str) -> tuple[str, ...]:
     if not text:
         return ()
+    # Imported only now: few lists are given.
+    import csv
+
     try:
         return tuple(next(csv.reader([text], strict=True)))
     except csv.Error as error:

@@ -8,7 +8,7 @@ import asyncio
 import math
 import os
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -16,14 +16,16 @@ from kubestow.client import auth as auths
 from kubestow.client.api import Channel
 from kubestow.client.dialing import Dialer, parse_server
 from kubestow.client.errors import CredentialsError
-from kubestow.client.execplugin import ExecAuth, ExecPlugin
-from kubestow.client.oidc import OidcAuth, OidcSettings
 from kubestow.client.pool import Pool
 from kubestow.client.proxies import parse_proxy, proxy_from_environment
 from kubestow.client.secretive import Secretive
 from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.model.clock import Clock
 from kubestow.reporting.metrics.client import ClientMetrics
+
+if TYPE_CHECKING:
+    from kubestow.client.execplugin import ExecPlugin
+    from kubestow.client.oidc import OidcSettings
 
 MOST_REQUESTS = 24
 """Requests under way at a time; one connection each.
@@ -39,8 +41,8 @@ class Identity(Secretive, frozen=True):
     token_file: str = ""
     username: str = ""
     password: str = ""
-    plugin: ExecPlugin | None = None
-    oidc: OidcSettings | None = None
+    plugin: "ExecPlugin | None" = None
+    oidc: "OidcSettings | None" = None
     impersonation: tuple[tuple[str, str], ...] = ()
 
 
@@ -105,9 +107,14 @@ def _auth(
 ) -> auths.Auth:
     identity = access.identity
     _refuse_several(access)
+    # Imported only where they are asked for: few log in so.
     if identity.plugin is not None:
+        from kubestow.client.execplugin import ExecAuth
+
         return ExecAuth(identity.plugin, access.source, tls, pool, environ, clock, metrics)
     if identity.oidc is not None:
+        from kubestow.client.oidc import OidcAuth
+
         return OidcAuth(identity.oidc, access.source, environ, clock)
     if identity.token_file:
         loop = asyncio.get_running_loop()

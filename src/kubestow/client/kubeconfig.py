@@ -8,23 +8,25 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from kubestow.client.access import Access, Identity, override_server
 from kubestow.client.errors import CredentialsError
-from kubestow.client.execplugin import ExecPlugin
 from kubestow.client.incluster import in_cluster_access, runs_in_cluster
-from kubestow.client.oidc import OidcSettings
 from kubestow.client.tls import Certificate, TlsSettings
 from kubestow.objects.errors import DocumentError
 from kubestow.objects.yaml_documents import yaml_documents
 
+if TYPE_CHECKING:
+    from kubestow.client.execplugin import ExecPlugin
+    from kubestow.client.oidc import OidcSettings
+
 SCHEDULER_EXTENSION = "kubestow.dev/scheduler"
 """The extension of a cluster that says where its scheduler serves pages."""
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
-_PLACE = re.compile(r"^(?P<problem>.*?) - at `\$\.?(?P<field>.*?)`$", re.DOTALL)
+_PLACE = r"(?s)^(?P<problem>.*?) - at `\$\.?(?P<field>.*?)`$"
 
 
 class _Extension(msgspec.Struct):
@@ -196,7 +198,7 @@ def _read(path: Path, must_exist: bool) -> _File:
     try:
         return msgspec.convert(document.tree if document is not None else {}, _File)
     except msgspec.ValidationError as error:
-        place = _PLACE.match(str(error))
+        place = re.match(_PLACE, str(error))
         if place is None:
             raise CredentialsError(str(path), "", str(error)) from None
         raise CredentialsError(str(path), place["field"], place["problem"]) from None
@@ -273,10 +275,13 @@ def _certificate(user: _User, path: Path, name: str) -> Certificate | None:
     )
 
 
-def _plugin(user: _User, path: Path, name: str, cluster: _Cluster, tls: TlsSettings) -> ExecPlugin | None:
+def _plugin(user: _User, path: Path, name: str, cluster: _Cluster, tls: TlsSettings) -> "ExecPlugin | None":
     plugin = user.exec
     if plugin is None:
         return None
+    # Imported only now: few have any.
+    from kubestow.client.execplugin import ExecPlugin
+
     where = f"users[{name}].user.exec"
     if not plugin.command:
         raise CredentialsError(str(path), f"{where}.command", "not set")
@@ -326,10 +331,13 @@ def _ca_bytes(tls: TlsSettings) -> bytes | None:
         ) from None
 
 
-def _oidc(user: _User, path: Path, name: str) -> OidcSettings | None:
+def _oidc(user: _User, path: Path, name: str) -> "OidcSettings | None":
     provider = user.auth_provider
     if provider is None:
         return None
+    # Imported only now: few have any.
+    from kubestow.client.oidc import OidcSettings
+
     where = f"users[{name}].user.auth-provider"
     if provider.name != "oidc":
         raise CredentialsError(

@@ -7,7 +7,6 @@ session of an earlier one where the server allows it, for a third of the CPU on 
 
 import os
 import ssl
-import tempfile
 
 import msgspec
 
@@ -141,6 +140,9 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
 def _show(context: ssl.SSLContext, certificate: Certificate, source: str) -> None:
     cert = certificate.cert_data or _read(certificate.cert_file, source, "client-certificate")
     key = certificate.key_data or _read(certificate.key_file, source, "client-key")
+    # Imported only now: it takes time, and few show a certificate.
+    import tempfile
+
     # OpenSSL's binding takes a path only; the file is readable by its owner alone and gone a moment later.
     descriptor, path = tempfile.mkstemp(prefix="kubestow-", suffix=".pem")
     try:

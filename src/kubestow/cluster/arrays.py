@@ -4,8 +4,10 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+NDArray = np.ndarray[tuple[Any, ...], np.dtype[_Scalar]]
+"""What it is in numpy.typing, which takes time to load."""
 IntArray = NDArray[np.int64]
 IdArray = NDArray[np.int32]
 CountArray = NDArray[np.int32]

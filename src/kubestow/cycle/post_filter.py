@@ -1,16 +1,20 @@
 """PostFilter: the plugins that try to make room are asked in turn, until one has, or finds that nothing can."""
 
+from typing import TYPE_CHECKING
+
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.extenders.asking import Extenders
 from kubestow.extenders.extender import Conversation, ExtenderError
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Candidates, Code, PluginError, PostFilterResult
+
+if TYPE_CHECKING:
+    from kubestow.extenders.asking import Extenders
 
 _REJECTED = (Code.UNSCHEDULABLE, Code.PENDING)
 
 
 def run_post_filter(
-    profile: Profile, evaluation: Evaluation, extenders: Extenders | None
+    profile: Profile, evaluation: Evaluation, extenders: "Extenders | None"
 ) -> Conversation[PostFilterResult]:
     """Ask the plugins; what those who could not help had to say is joined. A plugin that fails ends it."""
     start = profile.caller.started()
@@ -19,7 +23,7 @@ def run_post_filter(
     return result
 
 
-def _run(profile: Profile, evaluation: Evaluation, extenders: Extenders | None) -> Conversation[PostFilterResult]:
+def _run(profile: Profile, evaluation: Evaluation, extenders: "Extenders | None") -> Conversation[PostFilterResult]:
     messages: list[str] = []
     nominated: str | None = None
     for hook in profile.post_filter:
@@ -43,7 +47,7 @@ def _run(profile: Profile, evaluation: Evaluation, extenders: Extenders | None) 
 
 
 def _decide(
-    plugin: str, candidates: Candidates, evaluation: Evaluation, extenders: Extenders | None
+    plugin: str, candidates: Candidates, evaluation: Evaluation, extenders: "Extenders | None"
 ) -> Conversation[PostFilterResult]:
     """Have extenders look at the candidates, and the plugin decide among what they leave."""
     victims = candidates.victims

@@ -8,7 +8,7 @@ extenders are to be asked, it is whoever runs it that waits.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,7 +23,6 @@ from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Search, Sharing, Upcoming
 from kubestow.cycle.trace import Trace
-from kubestow.extenders.asking import Extenders
 from kubestow.extenders.extender import Asking, Conversation, ExtenderError, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
@@ -32,6 +31,9 @@ from kubestow.framework.verdicts import Verdicts
 from kubestow.model.rng import Rng
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+if TYPE_CHECKING:
+    from kubestow.extenders.asking import Extenders
 
 log = get_logger(__name__)
 
@@ -116,7 +118,7 @@ class SchedulingCycles:
         self.trace: Trace | None = None
         """What the last cycle left."""
 
-    def use_extenders(self, extenders: Extenders | None) -> None:
+    def use_extenders(self, extenders: "Extenders | None") -> None:
         """These are asked from now on."""
         self._extenders = extenders
 

@@ -5,17 +5,19 @@ for longer is in `layers` and in `scores`.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cycle.journal import Layer
-from kubestow.extenders.asking import Asked
 from kubestow.framework.placements import Placement
 from kubestow.framework.results import PostFilterResult, Rejection
 from kubestow.framework.verdicts import Told, Verdicts
+
+if TYPE_CHECKING:
+    from kubestow.extenders.asking import Asked
 
 
 class Scored(NamedTuple):
@@ -64,12 +66,12 @@ class Trace(Struct, gc=False):
     """What extenders added to the scores."""
     post_filter: PostFilterResult | None = None
     scores: tuple[Scored, ...] = ()
-    calls: tuple[Asked, ...] = ()
+    calls: "tuple[Asked, ...]" = ()
     group: str = ""
     """The pod group that the pod was tried with."""
     placement: Placement | None = None
     """Among which nodes; None: all."""
 
-    def asked(self, call: Asked) -> None:
+    def asked(self, call: "Asked") -> None:
         """An extender has answered."""
         self.calls += (call,)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kubestow.cluster.arrays import NDArray
 from kubestow.framework.results import Rejection
 from kubestow.framework.verdicts import Told, Verdicts
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from kubestow.framework.args import ArgsError, decode_args
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import POINTS, AdaptsToChanges, NormalizeScore, Requeues, Signs
 
@@ -55,6 +54,9 @@ class Registry:
         if factory is None:
             raise RegistryError(f"plugin {name} does not exist")
         if not self.trusts(name):
+            # Imported only now: plugins of the scheduler's own know their arguments.
+            from kubestow.framework.args import ArgsError, decode_args
+
             try:
                 args = decode_args(factory, args)
             except ArgsError as error:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
+from kubestow.cluster.arrays import BoolArray, IntArray, NDArray, are_all_set
 from kubestow.framework.caller import worded
 from kubestow.framework.results import Code, Rejection, Rejections
 from kubestow.model.lazily import lazy

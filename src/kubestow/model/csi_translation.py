@@ -58,7 +58,7 @@ MIGRATED = frozenset({AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PORTWORX})
 """The old drivers whose volumes the scheduler treats as their successors'."""
 
 _UNSPECIFIED = "UNSPECIFIED"
-_EBS_ID = re.compile(r"vol-[^/]*")
+_EBS_ID = r"vol-[^/]*"
 
 
 def old_driver(source: VolumeSource) -> str | None:
@@ -128,7 +128,7 @@ def _ebs_handle(volume_id: str) -> str:
     if not volume_id.startswith("aws://"):
         return volume_id
     handle = urlsplit(volume_id).path.strip("/")
-    if not _EBS_ID.fullmatch(handle):
+    if not re.fullmatch(_EBS_ID, handle):
         wrong = f"Invalid format for AWS volume ({volume_id})"
         raise TranslationError(f"failed to translate Kubernetes ID to EBS Volume ID {wrong}")
     return handle

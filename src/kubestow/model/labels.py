@@ -213,7 +213,7 @@ def selector_from_set(labels: Mapping[str, str]) -> Selector:
     return Selector(Requirement(key, Operator.EQUALS, (value,)) for key, value in labels.items())
 
 
-_TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^ \t\r\n=!(),<>]+))")
+_WORD = r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^ \t\r\n=!(),<>]+))"
 _QUERY_OPERATORS = {
     "=": Operator.EQUALS,
     "==": Operator.DOUBLE_EQUALS,
@@ -236,7 +236,7 @@ class _Query:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens: list[str] = [sign or word for sign, word in _TOKEN.findall(text)]
+        self.tokens: list[str] = [sign or word for sign, word in re.findall(_WORD, text)]
         self.position = 0
 
     def selector(self) -> Selector:

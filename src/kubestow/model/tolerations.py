@@ -8,7 +8,7 @@ from kubestow.model.label_syntax import parse_int64
 from kubestow.model.node import Taint
 from kubestow.model.pod import Toleration
 
-_PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+_PLAIN_INTEGER = r"0|-?[1-9][0-9]*"
 
 
 def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool) -> bool:
@@ -57,4 +57,4 @@ def untolerated(
 
 def _integer(text: str) -> int | None:
     """An integer as it is normally written: with leading zeros or a plus sign it counts as none."""
-    return parse_int64(text) if _PLAIN_INTEGER.fullmatch(text) else None
+    return parse_int64(text) if re.fullmatch(_PLAIN_INTEGER, text) else None

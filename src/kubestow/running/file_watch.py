@@ -7,7 +7,6 @@ several steps may finish first.
 """
 
 import asyncio
-import hashlib
 import math
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
@@ -27,7 +26,7 @@ class FileWatch:
     def __init__(self, paths: Iterable[Path], *, since: float = math.inf) -> None:
         """`since` is when they were read first, in seconds since 1970: what changed after that is new."""
         self._paths = tuple(paths)
-        self._told = self._digest()
+        self._told = self._contents()
         self._seen = self._checked = self._stat()
         if any(_changed_at(file) >= since - _TICK for file in self._files()):
             self._told, self._checked = [], ()
@@ -41,7 +40,7 @@ class FileWatch:
         if self._seen != before or self._seen == self._checked:
             return False
         self._checked = self._seen
-        before_that, self._told = self._told, self._digest()
+        before_that, self._told = self._told, self._contents()
         return self._told != before_that
 
     async def run(self, changed: Callable[[], Awaitable[object]]) -> None:
@@ -57,8 +56,8 @@ class FileWatch:
     def _stat(self) -> _Stat:
         return tuple(_stat(file) for file in self._files())
 
-    def _digest(self) -> list[tuple[Path, str]]:
-        return [(file, _digest(file)) for file in self._files()]
+    def _contents(self) -> list[tuple[Path, bytes]]:
+        return [(file, _contents(file)) for file in self._files()]
 
 
 def _stat(file: Path) -> tuple[str, int, int, int, int] | None:
@@ -77,8 +76,8 @@ def _changed_at(file: Path) -> float:
         return 0.0
 
 
-def _digest(file: Path) -> str:
+def _contents(file: Path) -> bytes:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        return file.read_bytes()
     except OSError:
-        return ""
+        return b""

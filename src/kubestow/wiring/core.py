@@ -16,8 +16,6 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.configuration import Extender
 from kubestow.cycle.pod_group import GroupCycles
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
-from kubestow.extenders.asking import Extenders
-from kubestow.extenders.binding import ExtenderBinding
 from kubestow.extenders.extender import Ask, ask_nobody
 from kubestow.framework.handle import ApiPort, Handle, Recorder
 from kubestow.framework.profile import Profile
@@ -177,10 +175,19 @@ def build_core(
         )
 
     def use_extenders(configured: Sequence[Extender]) -> None:
-        extenders = Extenders(configured, cluster.nodes) if configured else None
-        handle.extenders_judge_preemption = extenders.judge_preemption if extenders else lambda _pod: False
+        if not configured:
+            handle.extenders_judge_preemption = lambda _pod: False
+            cycles.use_extenders(None)
+            scheduler.binder.extender_binding = None
+            return
+        # Imported only now: few have any.
+        from kubestow.extenders.asking import Extenders
+        from kubestow.extenders.binding import ExtenderBinding
+
+        extenders = Extenders(configured, cluster.nodes)
+        handle.extenders_judge_preemption = extenders.judge_preemption
         cycles.use_extenders(extenders)
-        scheduler.binder.extender_binding = ExtenderBinding(extenders, outside.ask) if extenders else None
+        scheduler.binder.extender_binding = ExtenderBinding(extenders, outside.ask)
 
     use_extenders(configuration.extenders)
     return Core(

@@ -68,12 +68,13 @@ def _recorder(options: DecisionOptions, clock: Clock) -> "tuple[Recorder | None,
     if not options.record_bytes:
         return None, None
     # Imported only now: where nothing is kept, nothing is loaded.
-    from kubestow.decisions.log import DecisionLog
     from kubestow.decisions.recorder import Recorder
 
     recorder = Recorder(clock, options.record_bytes)
     if not options.log:
         return recorder, None
+    from kubestow.decisions.log import DecisionLog
+
     log = DecisionLog(
         recorder, options.log, size=options.log_bytes, backups=options.log_backups, nodes=options.log_nodes
     )

@@ -6,9 +6,8 @@ It is true of a row until something changes there. What it was found for is one 
 from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kubestow.cluster.arrays import BoolArray, FloatArray, IdArray, IntArray, grown
+from kubestow.cluster.arrays import BoolArray, FloatArray, IdArray, IntArray, NDArray, grown
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import PodRanking
 from kubestow.plugins.default_preemption.dry_run import DryRun

@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from kubestow.cluster.arrays import FloatArray, IntArray, Rows, row_count, row_numbers
+from kubestow.cluster.arrays import FloatArray, IntArray, NDArray, Rows, row_count, row_numbers
 from kubestow.cluster.capacities import EXACT_IN_FLOAT
 from kubestow.cluster.nodes import CPU, MEMORY
 from kubestow.cluster.pods import PodInfo

@@ -8,10 +8,13 @@ their values given, in alphabetical order, the order in which they are written.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Key = tuple[str, ...]
 """Label values."""
@@ -34,7 +37,7 @@ def exponential_buckets(start: float, factor: float, count: int) -> tuple[float,
     return tuple(bounds)
 
 
-class Observed(NamedTuple):
+class Observed(msgspec.Struct, frozen=True):
     """What a histogram has seen: how many values in each bucket and above the last, and their sum."""
 
     counts: list[int]
@@ -158,7 +161,7 @@ class _Observations:
 
     __slots__ = ("_bounds", "counts", "recent", "total")
 
-    def __init__(self, bounds: NDArray[np.float64]) -> None:
+    def __init__(self, bounds: "NDArray[np.float64]") -> None:
         self._bounds = bounds
         self.counts: NDArray[np.int64] = np.zeros(len(bounds) + 1, np.int64)
         self.total = 0.0
