@@ -117,7 +117,8 @@ def test_only_one_plugin_generates_placements() -> None:
     """Two placement generators are one too many."""
     known = {**KNOWN, "P": frozenset({"placementGenerate"}), "Q": frozenset({"placementGenerate"})}
     (problem,) = expand(plugins("P Q"), known).problems
-    assert problem == ("plugins.placementGenerate", "at most one placement generate plugin is allowed, found P, Q")
+    assert problem.path == "plugins.placementGenerate"
+    assert problem.message == "at most one placement generate plugin is allowed, found P, Q"
 
 
 def test_the_default_profile_runs_the_known_order() -> None:
