@@ -11,6 +11,7 @@ from kubestow.binding.binder import Attempt
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.cycle.trace import Trace
 from kubestow.decisions.record import Record
@@ -44,12 +45,13 @@ class World:
         self.schedule_and_forget(name, cpu)
         return next(iter(self.recorder))
 
-    def schedule_and_forget(self, name: str, cpu: str) -> None:
+    def schedule_and_forget(self, name: str, cpu: str) -> Outcome:
         pod = make_pod(name, cpu=cpu)
         queued = QueuedPod(pod, 0.0)
         self.waiting.add(queued.uid)
         outcome = settled(self.cycles.run(self.profile, queued.info))
         self.recorder.decided(Attempt(queued, self.profile, 0.0), outcome, 0.0, self.cycles.trace)
+        return outcome
 
 
 def test_equal_pods_share_arrays() -> None:
@@ -104,6 +106,33 @@ def test_pods_that_wait_are_remembered() -> None:
     world.schedule("waits")
     assert next(record.uid for record in world.recorder) == uid
     assert [record.id for record in world.recorder if record.uid == uid] == [203]
+
+
+def test_the_last_of_a_pod_is_known_whenever_somebody_asks() -> None:
+    """Also after others came that nobody asked about, and after the oldest have gone."""
+    world = World(40_000)
+    uids = [world.schedule(name).uid for name in ("a", "b", "a")]
+    assert [found and found.id for found in map(world.recorder.last, uids)] == [3, 2, 3]
+    world.schedule("b", "100m")
+    world.waiting.clear()
+    assert [found and found.id for found in map(world.recorder.last, uids)] == [3, 4, 3]
+    for number in range(200):
+        world.schedule_and_forget(f"p{number}", "100m")
+        world.waiting.clear()
+    assert [world.recorder.last(uid) for uid in uids] == [None, None, None]
+    for record in world.recorder:
+        assert world.recorder.last(record.uid) is record
+
+
+def test_the_end_of_a_binding_is_told_of_a_record_that_is_gone() -> None:
+    """There was no room for it; whoever writes a log wants to know all the same."""
+    world, heard = World(1), list[tuple[str, str]]()
+    world.recorder.listeners.append(lambda record: heard.append((record.name, record.binding)))
+    placed = world.schedule_and_forget("p", "100m")
+    assert isinstance(placed, Placed)
+    assert not list(world.recorder)
+    world.recorder.ended(placed, None)
+    assert heard == [("p", "binding"), ("p", "bound")]
 
 
 def test_too_many_that_wait_lose_their_nodes_first() -> None:

@@ -34,8 +34,8 @@ class Placed(msgspec.Struct):
     """In the words of the last of them."""
     trace: Trace | None = None
     """What the cycle left for those who explain it."""
-    binding: Any = None
-    """What whoever follows the binding has to remember."""
+    record: Any = None
+    """Of whoever follows the binding."""
 
 
 class Failed(msgspec.Struct, frozen=True):

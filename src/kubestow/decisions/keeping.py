@@ -6,14 +6,15 @@ when those alone are too many, the oldest of them lose what is about nodes, and 
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import attrgetter
 
-from kubestow.decisions.record import NO_DETAILS, Record, bytes_of, let_go
+from kubestow.decisions.record import NO_DETAILS, Record, hold, let_go
 
 RECORD_BYTES = 660
 """A record, with its places in the tables here, and the pod's names."""
 HISTORY_BYTES = 300
-_UID = attrgetter("uid")
+_OWN_BYTES = attrgetter("own_bytes")
 
 
 class Kept:
@@ -30,8 +31,10 @@ class Kept:
         """The last records of pods that wait, older than those in the ring; by uid."""
         self._bare: dict[str, Record] = {}
         """Those that have lost what is about nodes, older still."""
-        self.last: dict[str, Record] = {}
-        """Of every pod, by uid."""
+        self._last: dict[str, Record] = {}
+        """Of every pod, by uid, but for the newest in the ring."""
+        self._listed = 0
+        """How many of the ring are in that table: few ask for the last of a pod, and not for each of them."""
 
     def __len__(self) -> int:
         return len(self._ring) + len(self._kept) + len(self._bare)
@@ -42,30 +45,44 @@ class Kept:
         yield from reversed(self._kept.values())
         yield from reversed(self._bare.values())
 
+    def last(self, uid: str) -> Record | None:
+        """The newest about a pod."""
+        missing = len(self._ring) - self._listed
+        if missing:
+            newest = list(islice(reversed(self._ring), missing))
+            self._last.update((record.uid, record) for record in reversed(newest))
+            self._listed = len(self._ring)
+        return self._last.get(uid)
+
     def add(self, records: Sequence[Record], limit: int) -> None:
-        """New ones, of which each is the last of its pod now; the oldest go where they take more than `limit`."""
+        """New ones that all share the same, of which each is the last of its pod now.
+
+        The oldest go where they take more than `limit`.
+        """
         if self._kept or self._bare:
             for record in records:
                 before = self._kept.pop(record.uid, None) or self._bare.pop(record.uid, None)
                 if before is not None:
                     self._release(before)
         self._ring.extend(records)
-        self.last.update(zip(map(_UID, records), records, strict=True))
-        self.bytes += bytes_of(records)
+        self.bytes += sum(map(_OWN_BYTES, records)) + hold(records[-1], len(records))
         if self.bytes > limit:
             self._make_room(limit)
 
     def _release(self, record: Record) -> None:
         self.bytes -= let_go(record)
         self.bytes -= record.own_bytes
-        if self.last.get(record.uid) is record:
-            del self.last[record.uid]
+        if self._last.get(record.uid) is record:
+            del self._last[record.uid]
 
     def _make_room(self, limit: int) -> None:
         ring, kept = self._ring, self._kept
         while self.bytes > limit and ring:
-            record = ring.popleft()
-            if self.last.get(record.uid) is record and self.is_pending(record.uid):
+            record = ring[0]
+            is_wanted = self.is_pending(record.uid) and self.last(record.uid) is record
+            ring.popleft()
+            self._listed = max(self._listed - 1, 0)
+            if is_wanted:
                 kept[record.uid] = record
             else:
                 self._release(record)

@@ -1,10 +1,7 @@
 """One decision, as it is kept: numbers, names and references to arrays, some of which other records have, too."""
 
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
-from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -72,14 +69,6 @@ class Details:
 NO_DETAILS = Details()
 
 
-class Binding(Struct, gc=False):
-    """What becomes of a pod that was placed; it goes on when the record is made."""
-
-    state: str
-    steps: tuple[Any, ...] = ()
-    """Of one step after the other: step, plugin, and from when to when on the stopwatch."""
-
-
 class Record(Struct, gc=False):
     """One cycle of one pod, and what became of it. It is made for every pod, in the order of its fields."""
 
@@ -104,7 +93,8 @@ class Record(Struct, gc=False):
     """The chosen one."""
     evaluated: int = 0
     feasible: int = 0
-    binding: Binding | None = None
+    binding: str = ""
+    """What becomes of it, which goes on when the record is made; empty: no node was found."""
     waits: Mapping[str, float] | None = None
     """The plugins whose permission was missing, and for how many seconds at most they let it wait."""
     node_count: int = 0
@@ -113,6 +103,8 @@ class Record(Struct, gc=False):
     skipped: Collection[str] = ()
     trace: Trace | None = None
     details: Details = NO_DETAILS
+    steps: tuple[Any, ...] = ()
+    """Of the binding, one after the other: step, plugin, and from when to when on the stopwatch."""
     message: str = ""
     plugins: frozenset[str] = frozenset()
     """Who rejected the pod."""
@@ -123,7 +115,7 @@ class Record(Struct, gc=False):
     @property
     def is_settled(self) -> bool:
         """Whether nothing more will become of it."""
-        return self.binding is None or self.binding.state not in (WAITING, BINDING)
+        return self.binding not in (WAITING, BINDING)
 
     @property
     def pod(self) -> str:
@@ -131,44 +123,44 @@ class Record(Struct, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-def bytes_of(records: Sequence[Record]) -> int:
-    """How many bytes new records take, beyond what others share with them; from now on they hold it, too."""
-    size: int = sum(map(_OWN_BYTES, records))
-    for part, count in Counter(_shared(records)).items():
+def hold(record: Record, count: int = 1) -> int:
+    """So many new records hold what this one shares; returns the bytes of what no other holds."""
+    size = 0
+    for part in _shared(record):
         size += 0 if part.holders else part.size
         part.holders += count
-    for chapter, count in Counter(_chapters(records)).items():
-        chapter.holders += count
-        size += chapter.bytes - chapter.counted
-        chapter.counted = chapter.bytes
+    for growing in _growing(record):
+        growing.holders += count
+        size += growing.bytes - growing.counted
+        growing.counted = growing.bytes
     return size
 
 
 def let_go(record: Record) -> int:
     """Take from a record all that is about nodes; returns the bytes of what no other holds."""
     size = 0
-    for part in _shared((record,)):
+    for part in _shared(record):
         part.holders -= 1
         size += 0 if part.holders else part.size
-    for chapter in _chapters((record,)):
-        chapter.holders -= 1
-        if not chapter.holders:
-            size += chapter.counted
-            chapter.counted = 0
+    for growing in _growing(record):
+        growing.holders -= 1
+        if not growing.holders:
+            size += growing.counted
+            growing.counted = 0
     record.names = record.refusals = record.trace = None
     return size
 
 
-# Every record comes by here, dozens at a time, so the loops are not Python's.
-_OWN_BYTES, _NAMES, _REFUSALS = attrgetter("own_bytes"), attrgetter("names"), attrgetter("refusals")
-_TRACE, _LAYERS, _CHAPTER = attrgetter("trace"), attrgetter("layers"), itemgetter(0)
-_NOMINATED, _LOG = attrgetter("details.nominated"), attrgetter("log")
+def _shared(record: Record) -> Iterator[Shared]:
+    if record.names is not None:
+        yield record.names
+    if record.refusals is not None:
+        yield record.refusals
 
 
-def _shared(records: Sequence[Record]) -> Iterator[Shared]:
-    return filter(None, chain(map(_NAMES, records), map(_REFUSALS, records)))
-
-
-def _chapters(records: Sequence[Record]) -> Iterator[Growing]:
-    layers = chain.from_iterable(map(_LAYERS, filter(None, map(_TRACE, records))))
-    return chain(map(_CHAPTER, layers), map(_LOG, filter(None, map(_NOMINATED, records))))
+def _growing(record: Record) -> Iterator[Growing]:
+    if record.trace is not None:
+        for layer in record.trace.layers:
+            yield layer[0]
+    if record.details.nominated is not None:
+        yield record.details.nominated.log

@@ -1,13 +1,12 @@
 """Makes a record of every decision, and hands it to those that are kept.
 
-A record costs little because it keeps what the cycle has found out anyway, in arrays that equal pods share. Of a pod
-that was placed like others before it, only references are taken down when it is decided: a draft. Dozens of drafts
-become records in one go, or all there are when somebody wants to read. What becomes of the binding is noted in an
-object that the placed pod and its record have in common, so nothing has to be looked up for it.
+A record costs little because it keeps what the cycle has found out anyway, in arrays that equal pods share. Those of
+pods that were placed like others before them are kept dozens at a time, or all there are when somebody wants to read.
+The placed pod carries its record, which takes down what becomes of the binding, so nothing has to be looked up for it.
 """
 
 from array import array
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from kubestow.binding.binder import Attempt
 from kubestow.cluster.arrays import IntArray
@@ -15,6 +14,7 @@ from kubestow.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import GroupOutcome
+from kubestow.cycle.journal import Chapter, Layer
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.trace import Scored, Trace
 from kubestow.decisions.groups import GroupRecords
@@ -25,7 +25,6 @@ from kubestow.decisions.record import (
     FAILED,
     NO_DETAILS,
     WAITING,
-    Binding,
     Details,
     Names,
     Record,
@@ -40,7 +39,7 @@ from kubestow.queue.queued_pod import QueuedPod
 
 DEFAULT_BYTES = 128 * 1024 * 1024
 _TRACE_BYTES = 600
-_DRAFT_BYTES = RECORD_BYTES + _TRACE_BYTES
+_ALIKE_BYTES = RECORD_BYTES + _TRACE_BYTES
 _DETAILS_BYTES = 400
 _POD_BYTES = 3_000
 _MOST_MOVES = 8
@@ -49,11 +48,8 @@ FIRST_EVENT = UNSCHEDULED_POD_ADD.label
 _MOST_WORDS = 1_024
 _GROUPS_SHARE = 8
 """Decisions about groups may take up to one part in so many of the room."""
-_MADE_AT_ONCE = 64
-"""So many drafts become records, which takes fewer calls."""
+_KEPT_AT_ONCE = 64
 
-Draft = tuple[Attempt, Placed, float, float, Trace, int, Collection[str]]
-"""A pod that was placed: in how many seconds, when, what the cycle left, the number of nodes, the plugins skipped."""
 Listener = Callable[[Record], None]
 
 
@@ -68,10 +64,13 @@ class Recorder:
         self._now = clock.now
         self._room = limit
         self._kept = Kept()
-        self._new: list[Draft | Record] = []
-        """What is not kept yet."""
+        self._alike: list[Record] = []
+        """Of pods that were placed one after the other, with the same names and chapters; not kept yet."""
+        self._chapter: Chapter | None = None
+        self._lowest: Layer | None = None
+        """What tells whether the next is like them."""
         self._count = 0
-        """How many records there were, without those."""
+        """How many records there were."""
         self._names = Names(())
         self._layout = -1
         self._group = NO_DETAILS
@@ -96,9 +95,9 @@ class Recorder:
         self._kept.is_pending = told
 
     def kept(self) -> Kept:
-        """All records, with those that are to be made yet."""
-        if self._new:
-            self._keep_new()
+        """All records."""
+        if self._alike:
+            self._keep_alike()
         return self._kept
 
     def __iter__(self) -> Iterator[Record]:
@@ -107,7 +106,7 @@ class Recorder:
 
     def last(self, uid: str) -> Record | None:
         """The newest about a pod."""
-        return self.kept().last.get(uid)
+        return self.kept().last(uid)
 
     def clock_offset(self) -> float:
         """What is to be added to the stopwatch to have the time."""
@@ -135,27 +134,21 @@ class Recorder:
             del history[1:3]
 
     def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
-        made: Draft | Record | None = None
+        record: Record | None = None
         if isinstance(outcome, Placed):
             trace = outcome.trace
-            outcome.binding = Binding(WAITING if outcome.waits else BINDING)
             if trace is not None and trace.layers and outcome.feasible == outcome.evaluated:
                 evaluation: Evaluation = trace.evaluation
                 if not (trace.scores or evaluation.scores or trace.left is not None) and evaluation.nominated is None:
                     # Nothing but what pods like it share.
-                    table = evaluation.cluster.nodes
-                    if table.layout != self._layout:
-                        self._follow(table)
-                    trace.evaluation = None
-                    made = (attempt, outcome, seconds, self._now(), trace, table.count, evaluation.skipped)
-        if made is None:
-            made = self._record(attempt, outcome, seconds)
+                    record = self._alike_record(attempt, outcome, seconds, trace, evaluation)
+        if record is None:
+            record = self._record(attempt, outcome, seconds)
             if trace is not None:
-                self._note_trace(made, trace)
-        new = self._new
-        new.append(made)
-        if len(new) >= _MADE_AT_ONCE or self.listeners:
-            record = self._keep_new()
+                self._note_trace(record, trace)
+            self._keep([record])
+        if self.listeners:
+            self.kept()
             for listener in self.listeners:
                 listener(record)
 
@@ -165,20 +158,17 @@ class Recorder:
         self.groups.decided(tried, profile, outcome, scheduled, seconds)
 
     def step(self, placed: Placed, step: str, plugin: str, start: float) -> None:
-        binding: Binding = placed.binding
-        binding.steps += (step, plugin, start, self.stopwatch())
-        if binding.state == WAITING:
-            binding.state = BINDING
+        record: Record = placed.record
+        record.steps += (step, plugin, start, self.stopwatch())
+        if record.binding == WAITING:
+            record.binding = BINDING
 
     def ended(self, placed: Placed, failed: Failed | None) -> None:
-        placed.binding.state = BOUND if failed is None else FAILED
-        if failed is None and not self.listeners:
-            return
-        record = self.last(placed.pod.uid)
-        if record is None or record.binding is not placed.binding:
-            return
-        if failed is not None:
-            record.message = failed.message
+        record: Record = placed.record
+        if failed is None:
+            record.binding = BOUND
+        else:
+            record.binding, record.message = FAILED, failed.message
             record.outcome = UNSCHEDULABLE if failed.is_rejection else ERROR
             record.plugins = self._shared_set(failed.plugins | failed.pending_plugins)
         for listener in self.listeners:
@@ -188,58 +178,64 @@ class Recorder:
 
     def _follow(self, table: NodeTable) -> None:
         """Nodes have come or gone since the last decision."""
-        if self._new:
-            self._keep_new()
+        if self._alike:
+            self._keep_alike()
         self._layout, self._names = table.layout, Names(tuple(table.names))
 
-    def _keep_new(self) -> Record:
-        """Make records of drafts, and keep what is new; returns the last."""
-        new, self._new = self._new, []
-        names, records = self._names, list[Record]()
-        for number, draft in enumerate(new, self._count + 1):
-            if isinstance(draft, Record):
-                draft.id = number
-                records.append(draft)
-                continue
-            attempt, placed, seconds, time, trace, node_count, skipped = draft
-            queued, info = attempt.queued, placed.pod
-            history, size, moves = queued.history, _DRAFT_BYTES, 1
-            evaluated = placed.evaluated
-            if history is not None:
-                size, moves = size + HISTORY_BYTES, _moves(history)
-            # Everything at once: setting a field later takes longer than giving it here.
-            records.append(
-                Record(
-                    number,
-                    time,
-                    seconds,
-                    info.namespace,
-                    info.pod.metadata.name,
-                    info.uid,
-                    attempt.profile.name,
-                    info.priority,
-                    queued.attempts,
-                    queued.timestamp,
-                    queued.initial_attempt_timestamp,
-                    history,
-                    moves,
-                    SCHEDULED,
-                    size,
-                    placed.node,
-                    evaluated,
-                    evaluated,
-                    placed.binding,
-                    placed.waits or None,
-                    node_count,
-                    names,
-                    skipped,
-                    trace,
-                    self._of_group(trace) if trace.group else NO_DETAILS,
-                )
-            )
-        self._count += len(new)
+    def _alike_record(
+        self, attempt: Attempt, placed: Placed, seconds: float, trace: Trace, evaluation: Evaluation
+    ) -> Record:
+        table, layers = evaluation.cluster.nodes, trace.layers
+        if table.layout != self._layout:
+            self._follow(table)
+        chapter = layers[-1][0]
+        if chapter is not self._chapter or layers[0] is not self._lowest:
+            if self._alike:
+                self._keep_alike()
+            self._chapter, self._lowest = chapter, layers[0]
+        trace.evaluation = None
+        self._count += 1
+        queued, info = attempt.queued, placed.pod
+        history, evaluated = queued.history, placed.evaluated
+        # Everything at once: setting a field later takes longer than giving it here.
+        placed.record = record = Record(
+            self._count,
+            self._now(),
+            seconds,
+            info.namespace,
+            info.pod.metadata.name,
+            info.uid,
+            attempt.profile.name,
+            info.priority,
+            queued.attempts,
+            queued.timestamp,
+            queued.initial_attempt_timestamp,
+            history,
+            1 if history is None else _moves(history),
+            SCHEDULED,
+            _ALIKE_BYTES if history is None else _ALIKE_BYTES + HISTORY_BYTES,
+            placed.node,
+            evaluated,
+            evaluated,
+            WAITING if placed.waits else BINDING,
+            placed.waits or None,
+            table.count,
+            self._names,
+            evaluation.skipped,
+            trace,
+            self._of_group(trace) if trace.group else NO_DETAILS,
+        )
+        self._alike.append(record)
+        if len(self._alike) >= _KEPT_AT_ONCE:
+            self._keep_alike()
+        return record
+
+    def _keep_alike(self) -> None:
+        records, self._alike = self._alike, []
+        self._keep(records)
+
+    def _keep(self, records: list[Record]) -> None:
         self._kept.add(records, self._room - self.groups.bytes - self.journal_bytes())
-        return records[-1]
 
     def _of_group(self, trace: Trace) -> Details:
         """The pods of a group have the same."""
@@ -250,10 +246,13 @@ class Recorder:
         return self._group
 
     def _record(self, attempt: Attempt, outcome: Outcome, seconds: float) -> Record:
+        if self._alike:
+            self._keep_alike()
+        self._count += 1
         queued = attempt.queued
         meta, history = queued.pod.metadata, queued.history
         record = Record(
-            0,
+            self._count,
             self._now(),
             seconds,
             meta.namespace,
@@ -271,7 +270,8 @@ class Recorder:
         )
         if isinstance(outcome, Placed):
             record.node, record.evaluated, record.feasible = outcome.node, outcome.evaluated, outcome.feasible
-            record.binding, record.waits = outcome.binding, outcome.waits or None
+            record.binding, record.waits = WAITING if outcome.waits else BINDING, outcome.waits or None
+            outcome.record = record
         else:
             self._note_failure(record, outcome)
         return record
@@ -318,7 +318,7 @@ class Recorder:
     def _note_group(self, record: Record, trace: Trace) -> None:
         details = self._own_details(record)
         details.group, details.placement = trace.group, _placement(trace)
-        if trace.rows is not None and record.binding is None:
+        if trace.rows is not None and not record.binding:
             # It had found a node, and had to give it back.
             record.evaluated, record.feasible = trace.searched, len(trace.rows)
 
@@ -328,7 +328,7 @@ class Recorder:
         except PluginError as error:
             evaluation.profile.caller.failed(error)
             return
-        if record.binding is None:
+        if not record.binding:
             record.evaluated = len(record.refusals)
 
     def _note_rows(self, record: Record, evaluation: Evaluation, trace: Trace, rows: IntArray) -> None:

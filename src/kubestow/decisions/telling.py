@@ -289,10 +289,10 @@ def tell_moves(history: Sequence[float] | None, names: Sequence[tuple[str, str, 
 
 def _binding(record: Record, offset: float) -> schema.Binding | None:
     binding = record.binding
-    if binding is None:
+    if not binding:
         return None
-    error = record.message if binding.state == FAILED else ""
-    taken = iter(binding.steps)
+    error = record.message if binding == FAILED else ""
+    taken = iter(record.steps)
     steps = [
         schema.Step(step, format_micro_time(start + offset), plugin, round(end - start, 6))
         for step, plugin, start, end in zip(taken, taken, taken, taken, strict=True)
@@ -300,5 +300,5 @@ def _binding(record: Record, offset: float) -> schema.Binding | None:
     if steps:
         steps[-1] = replace(steps[-1], error=error)
     permits = dict(record.waits or {})
-    waits_for = tuple(permits) if binding.state == WAITING else ()
-    return schema.Binding(binding.state, tuple(steps), waits_for, error, permits)
+    waits_for = tuple(permits) if binding == WAITING else ()
+    return schema.Binding(binding, tuple(steps), waits_for, error, permits)
