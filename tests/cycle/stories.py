@@ -14,7 +14,6 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import Judge, SchedulingCycles, choose_at_random
 from kubestow.cycle.sharing import Search, Upcoming
-from kubestow.framework.profile import Profile
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.offline.handles import settled
@@ -121,13 +120,9 @@ class Watched(SchedulingCycles):
 
     totals: dict[str, int] | None = None
 
-    def _begin(
-        self, profile: Profile, pod: PodInfo, search: Search, within: IntArray | None
-    ) -> tuple[Evaluation, Judge | None]:
-        evaluation, judge = super()._begin(profile, pod, search, within)
-        if judge is not None:
-            judge = Overheard(judge, self._heard)
-        return evaluation, judge
+    def _pre_filter(self, evaluation: Evaluation, search: Search) -> Judge | None:
+        judge = super()._pre_filter(evaluation, search)
+        return None if judge is None else Overheard(judge, self._heard)
 
     def _heard(self, rows: IntArray, totals: IntArray) -> None:
         named = zip(rows.tolist(), (totals - totals.min()).tolist(), strict=True)

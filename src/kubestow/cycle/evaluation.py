@@ -17,7 +17,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
 from kubestow.cycle.outcome import none_available
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse, run_filters
 from kubestow.framework.handle import Nominator
@@ -55,7 +55,8 @@ class Evaluation:
     verdicts: Verdicts | None = None
     signature: Hashable | None = None
     """Equal for pods that may share what was found out about rows."""
-    trace: Trace | None = None
+    told: list[Scored] | None = None
+    """Scores that no journal has and `scores` neither, if the cycle is traced."""
     remembers = False
 
     def __init__(

@@ -33,7 +33,7 @@ from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 if TYPE_CHECKING:
-    from kubestow.extenders.asking import Extenders
+    from kubestow.extenders.asking import Asked, Extenders
 
 log = get_logger(__name__)
 
@@ -114,13 +114,15 @@ class SchedulingCycles:
         """Whether the last search did not find any: nor will the next, most often."""
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
         self._extenders: Extenders | None = None
+        self._asked: list[Asked] = []
+        """What extenders have answered in this cycle, if it is traced."""
         self.traces = traces
         self.trace: Trace | None = None
         """What the last cycle left."""
 
     def use_extenders(self, extenders: "Extenders | None") -> None:
         """These are asked from now on."""
-        self._extenders = extenders
+        self._extenders, self._asked = extenders, []
 
     @property
     def asks_extenders(self) -> bool:
@@ -149,11 +151,13 @@ class SchedulingCycles:
         Where it is asked `just_whether` the pod fits, a failure does not say why, and PostFilter does not run.
         """
         self.trace = _NO_TRACE
+        evaluation: Evaluation | None = None
         try:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
             search = self._next_search(profile, within)
-            evaluation, judge = self._begin(profile, pod, search, within)
+            evaluation = self._begin(profile, pod, within)
+            judge = self._pre_filter(evaluation, search)
             explain = not just_whether
             found = None if judge is None else (yield from self._find(evaluation, judge, search, explain))
             if found is None:
@@ -168,9 +172,8 @@ class SchedulingCycles:
         except ValueError as error:
             return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
         finally:
-            if self.trace is not None:
-                # The two must not keep each other alive.
-                self.trace.evaluation.trace = None
+            if self.traces and evaluation is not None and (self.trace is None or self._asked):
+                self._trace_of(evaluation).calls = tuple(self._asked)
 
     # Which node
 
@@ -188,42 +191,49 @@ class SchedulingCycles:
         is_choosy = bool(profile.score) or (self._extenders is not None and self._extenders.judge_nodes)
         return Search(order, enough if is_choosy else 1)
 
-    def _begin(
-        self, profile: Profile, pod: PodInfo, search: Search, within: IntArray | None
-    ) -> tuple[Evaluation, Judge | None]:
-        """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
+    def _begin(self, profile: Profile, pod: PodInfo, within: IntArray | None) -> Evaluation:
         evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
         if self.traces:
-            self.trace = evaluation.trace = trace = Trace(evaluation)
+            evaluation.told = []
             if self._extenders is not None:
-                self._extenders.asked = trace.asked
+                self._asked = []
+                self._extenders.asked = self._asked.append
+        return evaluation
+
+    def _pre_filter(self, evaluation: Evaluation, search: Search) -> Judge | None:
+        """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
         if self._sharing is not None:
             judge = self._sharing.evaluate(evaluation, search)
             if judge is not None:
-                return evaluation, judge
-        return evaluation, evaluation if evaluation.pre_filter() else None
+                return judge
+        return evaluation if evaluation.pre_filter() else None
+
+    def _trace_of(self, evaluation: Evaluation) -> Trace:
+        """What the cycle leaves, also if it did not come to a search."""
+        if self.trace is None:
+            self.trace = Trace(evaluation)
+        return self.trace
 
     def _find(
         self, evaluation: Evaluation, judge: Judge, search: Search, explain: bool
     ) -> Conversation[tuple[str, int, int] | None]:
         """The best node, how many were looked at, and how many would do; None if none will."""
         nominated = self._nominated_row(evaluation.pod, evaluation.within)
-        trace = evaluation.trace
         if nominated is not None and (yield from self._is_still_good(evaluation, judge, nominated)):
-            if trace is not None:
-                trace.order = trace.rows = np.array([nominated])
-                trace.searched, trace.took_nominated = 1, True
+            if self.traces:
+                alone = np.array([nominated])
+                self.trace = Trace(evaluation, alone, 1, alone, took_nominated=True)
             return self._cluster.nodes.names[nominated], 1, 1
         narrowed = evaluation.narrowed_rows()
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
         rows, searched = self._filter(evaluation, judge, search, explain)
         self._next_start += searched
-        if trace is not None:
-            trace.order, trace.searched, trace.rows = search.order, searched, rows
+        trace: Trace | None = None
+        if self.traces:
+            self.trace = trace = Trace(evaluation, search.order, searched, rows, judge.layers())
             if 0 < len(rows) < searched:
                 self._tell_refused(trace, judge, search.order[:searched], rows)
-            trace.layers = judge.layers()
         if self._extenders is not None and len(rows):
             left = yield from self._extenders.filter(evaluation.pod, rows)
             rows = left.rows
@@ -238,6 +248,8 @@ class SchedulingCycles:
             totals = judge.score(rows)
             if trace is not None:
                 trace.is_scored = True
+                if evaluation.told:
+                    trace.scores = tuple(evaluation.told)
             if self._extenders is not None:
                 totals = totals + (yield from self._prioritized(evaluation, rows))
             row = self._choose(rows[totals == totals.item(totals.argmax())])
@@ -290,8 +302,8 @@ class SchedulingCycles:
         """What extenders add to the scores."""
         assert self._extenders is not None
         extended = yield from self._extenders.prioritize(evaluation.pod, rows)
-        if evaluation.trace is not None:
-            evaluation.trace.extended = extended
+        if self.trace is not None:
+            self.trace.extended = extended
         return extended
 
     def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> int | None:
@@ -306,8 +318,8 @@ class SchedulingCycles:
         if not evaluation.profile.post_filter:
             return Failed(Code.UNSCHEDULABLE, evaluation.message(), plugins)
         result = yield from run_post_filter(evaluation.profile, evaluation, self._extenders)
-        if evaluation.trace is not None:
-            evaluation.trace.post_filter = result
+        if self.traces:
+            self._trace_of(evaluation).post_filter = result
         return Failed(
             Code.UNSCHEDULABLE,
             evaluation.message(result.message),

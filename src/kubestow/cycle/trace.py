@@ -40,7 +40,7 @@ class Scored(NamedTuple):
 
 
 class Trace(Struct, gc=False):
-    """One cycle. Nothing that it holds leads back to it once the cycle is over."""
+    """One cycle. Nothing that it holds leads back to it."""
 
     evaluation: Any
     """Of `cycle.evaluation`."""
@@ -50,6 +50,8 @@ class Trace(Struct, gc=False):
     """How many of them were looked at."""
     rows: IntArray | None = None
     """Those that passed, before extenders were asked."""
+    layers: tuple[Layer, ...] = ()
+    """What pods like this one share, lowest first."""
     refused: Verdicts | Told | None = None
     """Why others did not, as far as no layer says it."""
     left: IntArray | None = None
@@ -60,8 +62,6 @@ class Trace(Struct, gc=False):
     """Whether those that were left were scored."""
     took_nominated: bool = False
     """Whether the nominated node was taken, without a look at others."""
-    layers: tuple[Layer, ...] = ()
-    """What pods like this one share, lowest first."""
     extended: IntArray | None = None
     """What extenders added to the scores."""
     post_filter: PostFilterResult | None = None
@@ -71,7 +71,3 @@ class Trace(Struct, gc=False):
     """The pod group that the pod was tried with."""
     placement: Placement | None = None
     """Among which nodes; None: all."""
-
-    def asked(self, call: "Asked") -> None:
-        """An extender has answered."""
-        self.calls += (call,)

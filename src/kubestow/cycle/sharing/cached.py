@@ -48,7 +48,7 @@ class Cached:
         if self._seen == last and has_room:
             return
         if self._seen < 0 or not has_room:
-            if evaluation.trace is not None and self.journal is None:
+            if evaluation.told is not None and self.journal is None:
                 self.journal = _journal_of(self.ready)
             self._make_room(table.capacity)
             self._judge(evaluation, slice(0, table.size))
@@ -157,8 +157,8 @@ class Cached:
         for scoring, raw in self._uneven:
             weighted = scoring.normalized(evaluation, rows, raw[rows])
             totals += weighted
-            if evaluation.trace is not None:
-                evaluation.trace.scores += (Scored(scoring.hook.name, scoring.weight, None, weighted),)
+            if evaluation.told is not None:
+                evaluation.told.append(Scored(scoring.hook.name, scoring.weight, None, weighted))
 
     def explain(self, evaluation: Evaluation, rows: IntArray) -> None:
         """Have the journal know why rows are refused."""

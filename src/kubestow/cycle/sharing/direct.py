@@ -24,18 +24,18 @@ class Direct:
         return passing
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
-        totals, trace = self._below.totals(evaluation, rows), evaluation.trace
+        totals, told = self._below.totals(evaluation, rows), evaluation.told
         if self._ready.scores:
-            parts: list[IntArray] | None = None if trace is None else []
+            parts: list[IntArray] | None = None if told is None else []
             totals += self._ready.score(evaluation, rows, None, parts)
-            if trace is not None and parts is not None:
-                self._ready.tell(trace, parts)
+            if told is not None and parts is not None:
+                self._ready.tell(told, parts)
         for scoring in self._ready.normalizing:
             raw = scoring.judge(evaluation, rows)
             weighted = scoring.normalized(evaluation, rows, raw)
             totals += weighted
-            if trace is not None:
-                trace.scores += (Scored(scoring.hook.name, scoring.weight, raw, weighted),)
+            if told is not None:
+                told.append(Scored(scoring.hook.name, scoring.weight, raw, weighted))
         return totals
 
     def layers(self) -> tuple[Layer, ...]:

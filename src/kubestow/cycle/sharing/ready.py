@@ -9,7 +9,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, largest, row_count, row_numbers
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.sharing.groups import Group
-from kubestow.cycle.trace import Scored, Trace
+from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
@@ -84,10 +84,10 @@ class Ready(msgspec.Struct, frozen=True):
             total = weighted if total is None else total + weighted
         return np.zeros(row_count(rows), np.int64) if total is None else total
 
-    def tell(self, trace: Trace, parts: Iterable[IntArray]) -> None:
+    def tell(self, told: list[Scored], parts: Iterable[IntArray]) -> None:
         """What those gave that do not normalize."""
         # A score is at most 100, and they are kept for long.
-        trace.scores += tuple(
+        told.extend(
             Scored(hook.name, weight, scores.astype(np.uint8), None)
             for (hook, weight, _), scores in zip(self.scores, parts, strict=True)
         )
