@@ -23,6 +23,8 @@ from kubestow.cli.flag_types import (
     FlagType,
 )
 from kubestow.cli.scheduler_flags import FLAGS, GROUPS, normalised
+from kubestow.cli.scheduler_process import decision_options
+from kubestow.cli.scheduler_settings import Flags
 
 KUBE_SCHEDULER = """
 Misc: config master write-config-to
@@ -314,3 +316,19 @@ def test_types_read_and_write_values(kind: FlagType, text: str, value: Any, writ
 def test_every_default_can_be_shown() -> None:
     """/flagz writes all flags, given or not."""
     assert json.dumps({name: flag.type.write(flag.default) for name, flag in FLAGS.items()})
+
+
+@pytest.mark.parametrize(
+    ("given", "room"),
+    [
+        ({}, 128 << 20),
+        ({"secure-port": 0}, 0),
+        ({"secure-port": 0, "decision-records-bytes": 1 << 20}, 1 << 20),
+        ({"secure-port": 0, "decision-log": "-"}, 128 << 20),
+        ({"secure-port": 0, "annotate-decisions": True}, 128 << 20),
+    ],
+)
+def test_records_that_nobody_can_read_are_not_kept(given: dict[str, Any], room: int) -> None:
+    """Unless the flag says how many there may be."""
+    values = {flag.name: flag.default for flag in FLAGS.values()}
+    assert decision_options(Flags(values | given, frozenset(given))).record_bytes == room

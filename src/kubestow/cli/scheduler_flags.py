@@ -75,7 +75,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("decision-log-max-size", types.QUANTITY, 100 * _MEBIBYTE, "How many bytes make a file full, e.g. 10Mi."),
         Flag("decision-log-nodes", types.BOOL, False, "Write also what was found out about every node."),
         Flag("decision-records-bytes", types.QUANTITY, 128 * _MEBIBYTE, "How much memory records of decisions may "
-             "take, e.g. 64Mi; 0: none are kept."),
+             "take, e.g. 64Mi; 0: none are kept. Unless it is given, none are kept either where nothing is served, "
+             "logged or annotated."),
         Flag("ui", types.BOOL, False, "Serve a page about cluster, queue and decisions at /ui/ of the secure port; who "
              "may read /debug may read what it shows."),
     ),

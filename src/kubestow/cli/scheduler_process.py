@@ -74,7 +74,7 @@ def run(
         plugins,
         access,
         has_server(flags),
-        _decision_options(flags),
+        decision_options(flags),
         _tracing_options(flags),
         output.set_verbosity,
     )
@@ -109,7 +109,7 @@ def _check_serving(flags: Flags) -> None:
         check_certificates(flags)
 
 
-def _decision_options(flags: Flags) -> DecisionOptions:
+def decision_options(flags: Flags) -> DecisionOptions:
     """What is kept of decisions; raises SettingsError."""
     room, path, size = flags["decision-records-bytes"], flags["decision-log"], flags["decision-log-max-size"]
     for name in ("decision-log", "annotate-decisions", "ui"):
@@ -126,6 +126,9 @@ def _decision_options(flags: Flags) -> DecisionOptions:
             Path(path).open("ab").close()
         except OSError as error:
             raise SettingsError(f"--decision-log: cannot write {path}: {error.strerror}") from None
+    if not (flags["secure-port"] or path or flags["annotate-decisions"] or "decision-records-bytes" in flags.given):
+        # Nobody could read them.
+        room = 0
     backups, nodes = flags["decision-log-max-backups"], flags["decision-log-nodes"]
     return DecisionOptions(room, path, size, backups, nodes, flags["annotate-decisions"])
 
