@@ -15,7 +15,8 @@ All flags of kube-scheduler v1.36, with its names, types and defaults, and those
 [legacy Policy](../how-to/migrate-from-policy.md).
 
 - A value follows after `=` or a space. A switch (type bool) needs none: `--leader-elect` is `--leader-elect=true`;
-  `--leader-elect=false` and `--leader-elect false` turn it off. Underscores stand for dashes: `--leader_elect`.
+  `--leader-elect=false` turns it off. After a space, as in `--leader-elect false`, it is refused: switches take no
+  argument. Underscores stand for dashes: `--leader_elect`.
 - Lists are separated by commas and add up when the flag is repeated; of other flags the last one counts.
 - With `--config` the deprecated flags are ignored but for those about a Policy, which wins over profiles and extenders
   in the file; the flags about leader election win over the file.

@@ -94,13 +94,12 @@ def test_help_shows_every_flag_in_its_group() -> None:
     "arguments",
     [
         ("--leader-elect=false",),
-        ("--leader-elect", "false"),
         ("--leader_elect=F",),
         ("--leader-elect=true", "--leader-elect=0"),
     ],
 )
 def test_switches_take_a_value(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """After an equals sign or a space, with underscores, and the last one counts."""
+    """After an equals sign, with underscores, and the last one counts."""
     assert _written(tmp_path, *arguments)["leaderElection"]["leaderElect"] is False
 
 
@@ -111,15 +110,16 @@ def test_a_switch_alone_is_true(tmp_path: Path) -> None:
     assert written["clientConnection"]["qps"] == 7
 
 
+def test_empty_arguments_are_none(tmp_path: Path) -> None:
+    """As where a variable of a shell is empty."""
+    assert _written(tmp_path, "", "--leader-elect", "")["leaderElection"]["leaderElect"] is True
+
+
 def test_short_forms_of_verbosity() -> None:
-    """-v=4, -v4 and -v 4 are --v=4."""
-    assert normalised(["-v=4", "-v4", "-v", "4", "--kube_api_qps=a_b"]) == [
-        "--v=4",
-        "--v=4",
-        "-v",
-        "4",
-        "--kube-api-qps=a_b",
-    ]
+    """-v=4, -v4 and -v 4 are --v=4; values are left as they are, also those that look like flags."""
+    given = ["-v=4", "-v4", "-v", "4", "--kube_api_qps=a_b", "--cert_dir", "--leader_elect", "--master", "-v4"]
+    read = ["--v=4", "--v=4", "-v", "4", "--kube-api-qps=a_b", "--cert-dir", "--leader_elect", "--master", "-v4"]
+    assert normalised(given) == read
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,11 @@ def test_short_forms_of_verbosity() -> None:
         (("--allow-metric-labels=metric",), "'metric' must be formatted as key=value"),
         (("--version=old",), "'--version': 'old' is neither true, false nor raw"),
         (("--config",), "--config"),
-        (("pods",), "unexpected extra argument"),
+        (("pods", "", 'a"b'), 'scheduler" does not take any arguments, got ["pods" "" "a\\"b"]'),
+        (("--leader-elect", "false"), 'scheduler" does not take any arguments, got ["false"]'),
+        (("--leader_elect", "--version", "raw"), 'scheduler" does not take any arguments, got ["raw"]'),
+        (("--ui", "true"), 'scheduler" does not take any arguments, got ["true"]'),
+        (("--", "--leader_elect"), 'scheduler" does not take any arguments, got ["--leader_elect"]'),
     ],
 )
 def test_wrong_usage_ends_with_1_and_names_the_flag(arguments: tuple[str, ...], words: str) -> None:

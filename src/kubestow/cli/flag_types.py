@@ -28,7 +28,7 @@ class FlagType(msgspec.Struct, frozen=True):
     adds_up: bool = False
     """Given several times, the values count together; else the last one counts."""
     alone: str = ""
-    """The value of the flag when none is given; without it a value is required."""
+    """The value of the flag when none is given behind an equals sign; without it a value is required."""
 
 
 def _bool(text: str) -> bool:

@@ -1,5 +1,6 @@
 """`kubestow scheduler`: takes kube-scheduler's place at an API server."""
 
+import json
 import sys
 from typing import Any
 
@@ -37,14 +38,12 @@ class _Value(click.ParamType[Any]):
 
 def _option(flag: Flag) -> click.Option:
     names = [f"--{flag.name}"] + ([f"-{flag.short}"] if flag.short else [])
-    without_value: dict[str, Any] = {"is_flag": False, "flag_value": flag.type.alone} if flag.type.alone else {}
     return click.Option(
         [*names, flag.parameter],
         type=_Value(flag),
         multiple=flag.type.adds_up,
         metavar=flag.type.name or None,
         help=flag.help,
-        **without_value,
     )
 
 
@@ -62,9 +61,13 @@ class _Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, normalised(args))
+            stray = super().parse_args(ctx, normalised(args))
+            if any(stray):
+                told = " ".join(json.dumps(argument, ensure_ascii=False) for argument in stray)
+                raise click.UsageError(f'"{ctx.command_path}" does not take any arguments, got [{told}]', ctx)
         except click.UsageError as error:
             raise _WrongUsage(error) from error
+        return stray
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         for group, flags in GROUPS.items():
@@ -131,7 +134,7 @@ def _run(context: click.Context, **parameters: Any) -> None:
 
 command = _Command(
     "scheduler",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "allow_extra_args": True},
     params=[_option(flag) for flag in FLAGS.values()],
     callback=click.pass_context(_run),
     help=_run.__doc__,

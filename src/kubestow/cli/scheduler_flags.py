@@ -3,6 +3,7 @@
 Click's options, the reference page and /flagz are made from it.
 """
 
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -208,14 +209,25 @@ FLAGS: dict[str, Flag] = {flag.name: flag for flags in GROUPS.values() for flag 
 
 
 def normalised(arguments: list[str]) -> list[str]:
-    """Arguments in the one form that click reads: dashes for underscores, `--v=4` for -v4 and -v=4."""
-    result = []
-    for argument in arguments:
-        if argument.startswith("--"):
-            name, equals, value = argument.partition("=")
-            result.append(name.replace("_", "-") + equals + value)
+    """Arguments in the one form that click reads: dashes for underscores, `--v=4` for -v4 and -v=4.
+
+    A switch has the value behind its equals sign, or none: what follows it is no value.
+    """
+    result: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*result, argument, *rest]
+        name, equals, value = argument.partition("=")
+        if name.startswith("--"):
+            name = name.replace("_", "-")
         elif argument.startswith("-v") and argument != "-v":
-            result.append(f"--v={argument.removeprefix('-v').removeprefix('=')}")
-        else:
-            result.append(argument)
+            name, equals, value = "--v", "=", argument.removeprefix("-v").removeprefix("=")
+        flag = FLAGS.get(name.lstrip("-")) if name.startswith("-") and not equals else None
+        if flag is not None and flag.type.alone:
+            equals, value = "=", flag.type.alone
+        result.append(name + equals + value)
+        if flag is not None and not flag.type.alone:
+            # Its value, whatever that looks like.
+            result += islice(rest, 1)
     return result
