@@ -106,7 +106,8 @@ WRONG = {
     "limit=0": "limit: must be a whole number above 0, not '0'",
     "nodes=yes": "nodes: must be true or false, not 'yes'",
     "watch=1": "watch: must be true or false, not '1'",
-    "podd=a": "podd: unknown; there are namespace, pod, node,",
+    "podd=a": "podd: unknown; there are namespace, pod, node, refusedNode, outcome, plugin, since, until, "
+    "before, limit, nodes, watch",
 }
 
 

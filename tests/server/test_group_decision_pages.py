@@ -63,7 +63,8 @@ def test_groups_that_are_not_known(setting: Setting) -> None:
         404,
         "nothing is known about a pod group default/none: it was not tried, or too long ago",
     )
-    assert (wrong[0], wrong[1]["message"].startswith("nodes: unknown; there are namespace, podGroup,")) == (400, True)
+    known = "namespace, podGroup, node, outcome, plugin, since, until, before, limit, watch"
+    assert (wrong[0], wrong[1]["message"]) == (400, f"nodes: unknown; there are {known}")
     assert "a pod podgroups/pod" in pod[1]["message"]
 
 

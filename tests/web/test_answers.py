@@ -244,6 +244,7 @@ def test_searching(site: Site) -> None:
         ("/decisions/default/none", 404, "nothing is known"),
         ("/decisions/default/big?id=99", 404, "attempt 99"),
         ("/decisions?outcome=odd", 400, "outcome"),
+        ("/decisions?watch=true", 400, "limit, nodes, run, at"),
         ("/cluster?at=yesterday", 400, "at: must be a number"),
         ("/cluster?at=1", 404, "at: nothing is known"),
         ("/cluster?run=1", 400, "run: must be a number from 0 to 0"),

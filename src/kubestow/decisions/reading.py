@@ -1,6 +1,6 @@
 """Finding decisions: by pod, node, outcome, plugin and time."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -96,24 +96,26 @@ AnyQuery = TypeVar("AnyQuery", Query, GroupQuery)
 AnyFound = TypeVar("AnyFound")
 
 
-def parse_query(given: Mapping[str, str], *, nodes: bool = False) -> Query:
+def parse_query(given: Mapping[str, str], *, nodes: bool = False, beside: Sequence[str] = ()) -> Query:
     """A query from the parameters of a request; raises ValueError with the name of the one that is wrong.
 
-    `nodes` is what counts if they say nothing about it.
+    `nodes` is what counts if they say nothing about it. The caller reads those `beside` itself.
     """
-    return _parsed(given, Query(nodes=nodes))
+    return _parsed(given, Query(nodes=nodes), beside)
 
 
-def parse_group_query(given: Mapping[str, str]) -> GroupQuery:
+def parse_group_query(given: Mapping[str, str], *, beside: Sequence[str] = ()) -> GroupQuery:
     """The same about pod groups."""
-    return _parsed(given, GroupQuery())
+    return _parsed(given, GroupQuery(), beside)
 
 
-def _parsed(given: Mapping[str, str], known: AnyQuery) -> AnyQuery:
+def _parsed(given: Mapping[str, str], known: AnyQuery, beside: Sequence[str]) -> AnyQuery:
     fields: dict[str, object] = {}
     for name, text in given.items():
+        if name in beside:
+            continue
         if name not in known._fields:
-            raise ValueError(f"{name}: unknown; there are {', '.join(known._fields)}")
+            raise ValueError(f"{name}: unknown; there are {', '.join((*known._fields, *beside))}")
         try:
             fields[name] = _read(text, getattr(known, name))
         except ValueError as error:

@@ -19,6 +19,7 @@ from kubestow.server.serving import SAFE
 
 GROUPS = "podgroups"
 MOST_FOLLOWERS = 16
+_WATCH = "watch"
 _EVENTS = b"text/event-stream"
 _ONE_OF_GROUPS = 3
 """The parts of podgroups/NAMESPACE/NAME."""
@@ -38,18 +39,17 @@ class DecisionPages:
     def answer(self, request: Request) -> Response | Stream:
         """The list, or the decisions about one pod or group, or a stream; raises ApiError."""
         parts = [part for part in request.path.removeprefix(DECISIONS).split("/") if part]
-        parameters = dict(request.query)
-        watch = parameters.pop("watch", "false")
+        watch = request.query.get(_WATCH, "false")
         try:
             if watch not in ("true", "false"):
-                raise ValueError(f"watch: must be true or false, not {watch!r}")
-            return self._answer(request.path, parts, parameters, watch == "true")
+                raise ValueError(f"{_WATCH}: must be true or false, not {watch!r}")
+            return self._answer(request, parts, is_watch=watch == "true")
         except ValueError as error:
             raise bad_request(str(error)) from None
 
-    def _answer(self, path: str, parts: list[str], parameters: dict[str, str], is_watch: bool) -> Response | Stream:
+    def _answer(self, request: Request, parts: list[str], *, is_watch: bool) -> Response | Stream:
         if parts[:1] == [GROUPS] and len(parts) in (1, _ONE_OF_GROUPS):
-            groups = parse_group_query(parameters)
+            groups = parse_group_query(request.query, beside=(_WATCH,))
             if parts[1:]:
                 groups = groups._replace(namespace=parts[1], podGroup=parts[2])
             if is_watch:
@@ -57,8 +57,8 @@ class DecisionPages:
             return _found(read_groups(self._recorder.groups, groups), "a pod group", parts[1:])
         if len(parts) not in (0, 2):
             known = f"{DECISIONS}/NAMESPACE/POD or {DECISIONS}/{GROUPS}/NAMESPACE/NAME"
-            raise ApiError(404, "NotFound", f"there is no page {path}; it is {known}")
-        pods = parse_query(parameters, nodes=bool(parts))
+            raise ApiError(404, "NotFound", f"there is no page {request.path}; it is {known}")
+        pods = parse_query(request.query, nodes=bool(parts), beside=(_WATCH,))
         if parts:
             pods = pods._replace(namespace=parts[0], pod=parts[1])
         return self._pods.follow(pods.matches) if is_watch else _found(read(self._recorder, pods), "a pod", parts)

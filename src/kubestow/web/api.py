@@ -116,7 +116,7 @@ class Api:
         decisions, until = asked.run.decisions, math.inf if asked.at is None else asked.at
         if not asked.rest:
             try:
-                query = parse_query({key: value for key, value in asked.query.items() if key not in ("run", "at")})
+                query = parse_query(asked.query, beside=("run", "at"))
             except ValueError as error:
                 raise bad_request(str(error)) from None
             return read(decisions, query._replace(until=min(query.until, until)))
