@@ -4,13 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from cycle.random_clusters import PROFILES, clusters, kinds, pod_of, profile_on
 from cycle.stories import Schedule, World, stories, stories_of_many_sizes
-from kubestow.cluster import order
+from fewest_nodes import fewest_nodes
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.framework.results import SKIP
@@ -24,9 +23,8 @@ def compare(
     fewest, percentage = sample
     pods = [PodInfo(what.pod(f"p{i}")) if isinstance(what, Schedule) else None for i, what in enumerate(story)]
     coming: list[PodInfo] = []
-    with pytest.MonkeyPatch.context() as patch:
-        # So that not all nodes of a small cluster are looked at.
-        patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)
+    # So that not all nodes of a small cluster are looked at.
+    with fewest_nodes(fewest):
         sharing = World(profile, percentage, sharing=True, upcoming=lambda most: coming[:most])
         alone = World(profile, percentage, sharing=False)
         for number, what in enumerate(story):

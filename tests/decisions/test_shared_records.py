@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from cycle.random_clusters import PROFILES
 from cycle.stories import Schedule, World, stories, stories_of_many_sizes
+from fewest_nodes import fewest_nodes
 from kubestow.binding.binder import Attempt
-from kubestow.cluster import order
 from kubestow.cluster.pods import PodInfo
 from kubestow.decisions import schema
 from kubestow.decisions.recorder import Recorder
@@ -48,9 +47,8 @@ def compare(
     coming: list[PodInfo] = []
     recorder, plain = Recorder(StillClock(), 1 << 30), Recorder(StillClock(), 1 << 30)
     said: dict[str, schema.Decision] = {}
-    with pytest.MonkeyPatch.context() as patch:
-        # So that not all nodes of a small cluster are looked at.
-        patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)
+    # So that not all nodes of a small cluster are looked at.
+    with fewest_nodes(fewest):
         sharing = World(profile, percentage, sharing=True, upcoming=lambda most: coming[:most], traces=True)
         alone = World(profile, percentage, sharing=False, traces=True)
         for number, what in enumerate(story):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.cluster import order
+from fewest_nodes import fewest_nodes
 from kubestow.framework.results import unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import hostile
@@ -155,11 +155,8 @@ def test_a_plugin_that_takes_its_time(start: Start, method: str) -> None:
 
 @pytest.mark.parametrize("misbehave", [hostile.raises, hostile.exits])
 @pytest.mark.parametrize("method", ["pre_filter", "sign", "join_states", "join_score_states"])
-def test_looking_ahead_fails_nobody(
-    start: Start, monkeypatch: pytest.MonkeyPatch, method: str, misbehave: Misbehaviour
-) -> None:
+def test_looking_ahead_fails_nobody(start: Start, method: str, misbehave: Misbehaviour) -> None:
     """Pods of many sizes are judged together: what goes wrong for one of them is its own business."""
-    monkeypatch.setattr(order, "MIN_FEASIBLE_NODES", 2)
 
     def join(self: Any, states: Any, rows: Any) -> Any:
         return self._act("join_states", True, False) or self._act("join_score_states", True, False)
@@ -171,20 +168,21 @@ def test_looking_ahead_fails_nobody(
     for number in range(30):
         labels = TARGET if number % 7 == 6 else {}
         harness.cluster.add(make_pod(f"p{number}", cpu=f"{100 + number}m", labels=labels))
-    harness.run_for(3)
+    with fewest_nodes(2):
+        harness.run_for(3)
     fails = {f"default/p{number}" for number in range(6, 30, 7)} if not method.startswith("join") else set()
     assert set(harness.bindings) == {f"default/p{number}" for number in range(30)} - fails
 
 
-def test_a_pod_that_makes_no_sense_fails_alone(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_that_makes_no_sense_fails_alone(start: Start) -> None:
     """One with a quantity that cannot be read is judged ahead like the others, and only it fails."""
-    monkeypatch.setattr(order, "MIN_FEASIBLE_NODES", 2)
     harness = start()
     for number in range(40):
         harness.cluster.add(make_node(f"n{number}", cpu="32"))
     for number in range(12):
         harness.cluster.add(make_pod(f"p{number}", cpu="lots" if number == 5 else f"{100 + number}m"))
-    harness.run_for(3)
+    with fewest_nodes(2):
+        harness.run_for(3)
     assert set(harness.bindings) == {f"default/p{number}" for number in range(12) if number != 5}
     assert harness.cluster.conditions("p5")["PodScheduled"].reason == "SchedulerError"
 

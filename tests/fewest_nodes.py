@@ -1,0 +1,20 @@
+"""Searches that stop early in small clusters, too."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from kubestow.cluster import order
+
+
+@contextmanager
+def fewest_nodes(fewest: int) -> Iterator[None]:
+    """So many nodes that will do are enough, whatever others asked before, and nobody is told so afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "MIN_FEASIBLE_NODES", fewest)
+        order.enough_nodes.cache_clear()
+        try:
+            yield
+        finally:
+            order.enough_nodes.cache_clear()
