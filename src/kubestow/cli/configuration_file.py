@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 def load(file: str, features: Features, plugins: "PluginCollection | None" = None) -> SchedulerConfiguration:
     """The configuration in a file, `-` for standard input; raises ConfigError. `plugins` are those it may name."""
+    return parse(read(file), features, plugins)
+
+
+def parse(text: str, features: Features, plugins: "PluginCollection | None" = None) -> SchedulerConfiguration:
+    """The configuration in a text; raises ConfigError."""
     # Imported only now: commands that read no configuration must not pay for the framework.
     from kubestow.plugin.loading import PluginCollection, PluginLoadError
 
     plugins = PluginCollection() if plugins is None else plugins
     try:
-        configuration = config.load(read(file), features, plugins)
+        configuration = config.load(text, features, plugins)
     except PluginLoadError as error:
         raise ConfigError([Problem("", str(error))]) from None
     problems = [

@@ -50,7 +50,7 @@ def command(
     # Imported only now: help must not pay for it.
     from kubestow.cli.doctor_checks import Setting
     from kubestow.cli.doctor_process import examine
-    from kubestow.explaining.reading import SchedulerAddress
+    from kubestow.explaining.scheduler_pages import SchedulerAddress
 
     address = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
     sys.exit(examine(Setting(kubeconfig, context, configuration, plugins, features, address)))

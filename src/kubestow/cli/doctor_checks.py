@@ -1,7 +1,6 @@
 """What `kubestow doctor` looks at: each check yields what it found, and what to do about it."""
 
-import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,10 +13,9 @@ from kubestow.client.candidate import ADVICE as CANDIDATES_ADVICE
 from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import SCHEDULING_GATES
-from kubestow.explaining.reading import SchedulerAddress
+from kubestow.explaining.scheduler_pages import SchedulerAddress, plugins_lacking
 from kubestow.model.failures import ApiError, BadAnswerError, CallError, NotFoundError, UnauthorizedError
 from kubestow.plugin.loading import PluginCollection
-from kubestow.wiring.registry import MODULES
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 OLDEST, NEWEST = 30, 36
@@ -49,7 +47,6 @@ ALLOCATION_WRITES = (("resource.k8s.io", "resourceclaims/binding", "update", "")
 GROUP_WRITES = (("scheduling.k8s.io", "podgroups/status", "patch", ""),)
 CANDIDATES = "/apis/coordination.k8s.io/v1beta1", "leasecandidates"
 CANDIDATE_WRITES = tuple(("coordination.k8s.io", "leasecandidates", verb, "") for verb in ("create", "get", "update"))
-_GATE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)",[^}]*\} (\d)', re.MULTILINE)
 _IGNORED = ("clientConnection.kubeconfig", "apiVersion", "kind")
 
 
@@ -223,13 +220,9 @@ class Checks:
 
     def plugins_there(self, running: dict[str, Any]) -> Iterator[Finding]:
         """Plugins that the running scheduler has and this one lacks."""
-        known = {*MODULES, *(loaded.name for loaded in self._setting.plugins.loaded)}
-        for profile in running.get("profiles") or ():
-            points = (profile.get("plugins") or {}).values()
-            named = {plugin["name"] for point in points for plugin in point.get("enabled") or ()}
-            for name in sorted(named - known - {"*"}):
-                where = f"profile {profile.get('schedulerName')} enables the plugin {name}, which is not here"
-                yield Finding(PROBLEM, where, "write it in Python and give it with --plugin, or run it as an extender")
+        for profile, name in plugins_lacking(running, self._setting.plugins):
+            what = f"profile {profile} enables the plugin {name}, which is not here"
+            yield Finding(PROBLEM, what, "write it in Python and give it with --plugin, or run it as an extender")
 
     def differences(self, running: dict[str, Any]) -> Iterator[Finding]:
         """What the configurations say differently."""
@@ -244,9 +237,8 @@ class Checks:
         if not paths:
             yield Finding(OK, "the configurations are the same")
 
-    def gates(self, metrics: str) -> Iterator[Finding]:
-        """Which gates that concern scheduling are set differently there, as its metrics tell."""
-        told = {name: value == "1" for name, value in _GATE.findall(metrics)}
+    def gates(self, told: Mapping[str, bool]) -> Iterator[Finding]:
+        """Which gates that concern scheduling are set differently there."""
         features = self._setting.features
         for gate in SCHEDULING_GATES:
             there, here = told.get(gate.name), features.enabled(gate.name)

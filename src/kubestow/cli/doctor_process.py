@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import click
-import msgspec
 
 from kubestow import config
 from kubestow.cli import configuration_file
@@ -17,7 +16,7 @@ from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, SchedulerConfiguration
-from kubestow.explaining.reading import pages_of
+from kubestow.explaining.scheduler_pages import SchedulerPages
 from kubestow.model.failures import CallError, ForbiddenError, UnauthorizedError, UntrustedError
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
@@ -29,12 +28,6 @@ _UNCHECKED = "rights, the lease and the running kube-scheduler are not looked at
 _UNTRUSTED = "say whom to trust there with --certificate-authority, or trust anybody with --insecure-skip-tls-verify"
 _NO_SCHEDULER = "see that --server is the secure port of a kube-scheduler that runs"
 _COLOURS = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
-
-
-class _Configuration(msgspec.Struct):
-    """What a kube-scheduler answers at /configz."""
-
-    componentconfig: dict[str, Any]
 
 
 def examine(setting: Setting) -> int:
@@ -103,16 +96,13 @@ def _machine() -> Finding:
     return Finding(OK, what)
 
 
-async def _told(access: Access, setting: Setting) -> tuple[dict[str, Any], str]:
-    """Configuration and metrics of the scheduler that runs now."""
-    channel = open_channel(pages_of(access, setting.server), most_requests=1, clock=WallClock())
+async def _told(access: Access, setting: Setting) -> tuple[dict[str, Any], dict[str, bool]]:
+    """Configuration and gates of the scheduler that runs now."""
+    pages = SchedulerPages(access, setting.server, "doctor")
     try:
-        client = ApiClient(channel, user_agent=user_agent("doctor"), seconds=_SECONDS)
-        answer = await client.request("GET", "/configz")
-        metrics = await client.request("GET", "/metrics")
+        return await pages.configuration(), await pages.gates()
     finally:
-        await channel.closed()
-    return msgspec.json.decode(answer.body, type=_Configuration).componentconfig, metrics.body.decode(errors="replace")
+        await pages.close()
 
 
 async def _running(
@@ -123,12 +113,12 @@ async def _running(
         yield Finding(NOTE, "not compared with a running kube-scheduler", "name its secure port with --server")
         return
     try:
-        told, metrics = await _told(access, setting)
-    except (CallError, msgspec.DecodeError) as error:
+        told, gates = await _told(access, setting)
+    except CallError as error:
         what = f"nothing is compared: {setting.server.url} does not tell its configuration: {error}"
         yield Finding(PROBLEM, what, _advice(error))
         return
-    for finding in (*checks.plugins_there(told), *checks.differences(told), *checks.gates(metrics)):
+    for finding in (*checks.plugins_there(told), *checks.differences(told), *checks.gates(gates)):
         yield finding
     names = {profile.get("schedulerName") for profile in told.get("profiles") or ()}
     election, there = configuration.leaderElection, told.get("leaderElection") or {}
@@ -145,7 +135,7 @@ async def _running(
         yield Finding(PROBLEM, f"both {pods}, and each has a lease of its own", advice)
 
 
-def _advice(error: CallError | msgspec.DecodeError) -> str:
+def _advice(error: CallError) -> str:
     """What to do about a scheduler that does not tell."""
     match error:
         case ForbiddenError() | UnauthorizedError():

@@ -32,9 +32,14 @@ if TYPE_CHECKING:
     multiple=True,
     help="The cluster as objects in a file, such as `kubectl get -A -o json` writes them, instead of a live one.",
 )
-@click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler, for a dry run.")
+@click.option(
+    "--config",
+    "configuration",
+    metavar="FILE",
+    help="Configuration of the scheduler, for a dry run; else the one that the running scheduler tells.",
+)
 @plugin_option
-@feature_gates_option("Feature gates that the scheduler runs with, for a dry run.")
+@feature_gates_option("Feature gates that the scheduler runs with, for a dry run; else those that it tells.")
 @click.option("--extenders", is_flag=True, help="Ask the extenders of the configuration in a dry run, too.")
 @click.option("-n", "--namespace", default="", help="Namespace of the pod.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml", "wide"]), help="Other forms than one screen.")
@@ -77,7 +82,7 @@ def command(
     """
     # Imported only now: help and usage errors must not pay for an engine.
     from kubestow.cli.explain_process import Request, explain
-    from kubestow.explaining.reading import SchedulerAddress
+    from kubestow.explaining.scheduler_pages import SchedulerAddress
     from kubestow.explaining.world import ExplainError
 
     if bool(pod) == bool(files):
@@ -88,9 +93,10 @@ def command(
         if cluster and value:
             raise click.UsageError(f"{option} is about a live cluster, --cluster about files; give one of them")
     scheduler = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
+    is_given = click.get_current_context().get_parameter_source("features") is click.core.ParameterSource.COMMANDLINE
     request = Request(
-        pod or "", files, cluster, configuration, plugins, features, namespace, output, node, against, kubeconfig,
-        context, scheduler, watch, extenders,
+        pod or "", files, cluster, configuration, plugins, features if is_given else None, namespace, output, node,
+        against, kubeconfig, context, scheduler, watch, extenders,
     )  # fmt: skip
     try:
         explain(request)

@@ -4,16 +4,15 @@ files --------------------------+
                                 +--> world --> dry run --> what would help --> screen, JSON or YAML
 API server, as the caller may --+                                  |
                                                                    |
-the scheduler's record of the pod, if there is one ----------------+
+the scheduler: its record of the pod, its configuration -----------+
 """
 
 import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -23,25 +22,20 @@ from kubestow.cli import configuration_file, explain_forms, explain_screen
 from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.explain_extenders import asker, not_asked
 from kubestow.cli.explain_group_screen import group_lines_of
+from kubestow.cli.explain_scheduler import RunningScheduler, Told, configuration_told
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
-from kubestow.decisions.schema import ERROR, SCHEDULED, Decision, GroupDecision
+from kubestow.decisions.schema import ERROR, SCHEDULED
 from kubestow.explaining.dry_run import DryRun, dry_run, take
 from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
-from kubestow.explaining.reading import (
-    LiveCluster,
-    NodesForbiddenError,
-    Reading,
-    SchedulerAddress,
-    recorded,
-    recorded_group,
-)
+from kubestow.explaining.reading import LiveCluster, NodesForbiddenError, Reading
+from kubestow.explaining.scheduler_pages import SchedulerAddress
 from kubestow.explaining.world import ExplainError, Setup, World
 from kubestow.framework.profile import ProfileError
-from kubestow.model.failures import CallError, NotFoundError, UntrustedError
+from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key, group_name
 from kubestow.objects import Manifest, ObjectsError
@@ -51,10 +45,11 @@ from kubestow.wiring.registry import in_tree_registry
 _WATCH_SECONDS = 2.0
 _GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
 _CLEAR = "\x1b[2J\x1b[H"
-_FAILS = "a dry run, as --config, --plugin and --feature-gates describe the scheduler, fails:"
+_FAILS = "a dry run, with the configuration, plugins and feature gates that are known here, fails:"
 _FITS_NOW = ("something has changed since: it would fit now, and will be tried again.",)
-
-Known = TypeVar("Known", Decision, GroupDecision)
+_GROUPS_OFF = (
+    "the scheduler's gate GenericWorkload is off: it knows no pod groups; here they are tried as if it were on."
+)
 
 
 class Request(NamedTuple):
@@ -65,7 +60,8 @@ class Request(NamedTuple):
     cluster: tuple[str, ...]
     configuration: str | None
     plugins: PluginCollection
-    features: Features
+    features: Features | None
+    """None: not given."""
     namespace: str
     output: str | None
     node: str
@@ -131,7 +127,8 @@ def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
     except ObjectsError as error:
         raise ExplainError(str(error)) from None
     with_groups = _have_groups(manifests) or any(isinstance(obj, PodGroup) for obj in loaded)
-    world = _world(request, loaded, with_groups=with_groups)
+    setup, _ = _setup(request, Told(), with_groups=with_groups)
+    world = _world(setup, loaded)
     pods = pods_in(manifests, world, request.namespace or "default") if manifests else []
     notes: tuple[str, ...] = () if world.cluster.nodes.count else (f"{', '.join(request.cluster)} has no nodes.",)
     if request.group:
@@ -157,28 +154,33 @@ def _have_groups(manifests: Iterable[Manifest]) -> bool:
     return any(one.kind == "PodGroup" or b'"schedulingGroup"' in bytes(one.data) for one in manifests)
 
 
-def _world(request: Request, loaded: list[object], *, with_groups: bool) -> World:
-    path = request.configuration
+def _setup(request: Request, told: Told, *, with_groups: bool) -> tuple[Setup, tuple[str, ...]]:
+    """How the scheduler decides: as the command line says, or else as it tells; with notes. Raises ExplainError."""
+    features = request.features or Features.running(told.gates or {})
+    notes = told.notes
+    if with_groups and not features.generic_workload:
+        # Where there are pod groups, the scheduler knows them, unless the command line says what it knows.
+        notes += (_GROUPS_OFF,) if told.gates is not None else ()
+        known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
+        features = msgspec.structs.replace(features, **known)
+    if request.configuration is not None:
+        try:
+            configuration = configuration_file.load(request.configuration, features, request.plugins)
+        except ConfigError as error:
+            raise ExplainError("\n".join(f"{request.configuration}: {one}" for one in error.problems)) from None
+    elif told.configuration is not None:
+        configuration, more = configuration_told(told.configuration, features, request.plugins)
+        notes += more
+    else:
+        configuration = config.default(features)
+    return Setup(configuration, features, request.plugins.register(in_tree_registry())), notes
+
+
+def _world(setup: Setup, loaded: list[object]) -> World:
     try:
-        features = _features(request, with_groups)
-        if path is None:
-            configuration = config.default(features)
-        else:
-            configuration = configuration_file.load(path, features, request.plugins)
-        setup = Setup(configuration, features, request.plugins.register(in_tree_registry()))
         return World(setup, loaded, time.time())
-    except ConfigError as error:
-        raise ExplainError("\n".join(f"{path}: {problem}" for problem in error.problems)) from None
     except ProfileError as error:
         raise ExplainError(str(error)) from None
-
-
-def _features(request: Request, with_groups: bool) -> Features:
-    """Where there are pod groups, the scheduler knows them, unless the command line says what it knows."""
-    if not with_groups or request.features.generic_workload:
-        return request.features
-    known = {"generic_workload": True, "gang_scheduling": True, "topology_aware_workload_scheduling": True}
-    return msgspec.structs.replace(request.features, **known)
 
 
 def _tried(
@@ -277,11 +279,11 @@ def _notes(pod: Pod) -> tuple[str, ...]:
 async def _live(request: Request) -> None:
     access = find_access(request.kubeconfig, context=request.context)
     manifests = _manifests(request)
-    cluster = LiveCluster(access)
+    live = _Live(request, access)
     shown: list[Explanation | GroupExplanation] = []
     try:
         while True:
-            found = await _explanations(request, access, cluster, manifests)
+            found = await live.explanations(manifests)
             news = [one.undated() for one in found]
             if news != shown:
                 say(_form(request, found), clear=request.watch)
@@ -290,7 +292,7 @@ async def _live(request: Request) -> None:
             shown = news
             await pause(_WATCH_SECONDS)
     finally:
-        await cluster.close()
+        await live.close()
 
 
 async def pause(seconds: float) -> None:
@@ -298,89 +300,89 @@ async def pause(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-async def _explanations(
-    request: Request, access: Access, cluster: LiveCluster, manifests: list[Manifest]
-) -> Sequence[Explanation | GroupExplanation]:
-    if manifests:
-        with_templates = any(b'"resourceClaimTemplateName"' in bytes(one.data) for one in manifests)
-        reading, world = await _read(
-            request, cluster, with_groups=_have_groups(manifests), with_templates=with_templates
-        )
-        pods = pods_in(manifests, world, request.namespace or access.namespace or "default")
-        return list(_tried(request, world, pods, reading.notes))
-    if request.group:
-        reading, world = await _read(request, cluster, with_groups=True)
-        return [await _live_group(request, access, reading, world)]
-    namespace, name = _name_of(request)
-    pod = await cluster.pod(namespace or access.namespace or "default", name)
-    decision, notes = await _record(request, access, partial(recorded, pod=pod))
-    if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
-        return [Explanation(decision, "scheduler")]
-    try:
-        reading, world = await _read(request, cluster, with_groups=bool(group_name(pod)))
-    except NodesForbiddenError as error:
+class _Live:
+    """A cluster and its scheduler, asked about one request; made inside the running loop."""
+
+    def __init__(self, request: Request, access: Access) -> None:
+        self._request = request
+        self._namespace = access.namespace or "default"
+        self._cluster = LiveCluster(access)
+        self._scheduler = RunningScheduler(access, request.server)
+
+    async def close(self) -> None:
+        await self._scheduler.close()
+        await self._cluster.close()
+
+    async def explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
+        """As things are now."""
+        request = self._request
+        if manifests:
+            with_templates = any(b'"resourceClaimTemplateName"' in bytes(one.data) for one in manifests)
+            reading, world = await self._read(with_groups=_have_groups(manifests), with_templates=with_templates)
+            pods = pods_in(manifests, world, request.namespace or self._namespace)
+            return list(_tried(request, world, pods, reading.notes))
+        if request.group:
+            reading, world = await self._read(with_groups=True)
+            return [await self._group(reading, world)]
+        return [await self._pod()]
+
+    async def _pod(self) -> Explanation:
+        request = self._request
+        namespace, name = _name_of(request)
+        pod = await self._cluster.pod(namespace or self._namespace, name)
+        decision, notes, is_silent = await self._scheduler.record(lambda pages: pages.recorded(pod))
+        if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
+            return Explanation(decision, "scheduler")
+        try:
+            reading, world = await self._read(with_groups=bool(group_name(pod)), is_silent=is_silent)
+        except NodesForbiddenError as error:
+            if decision is None or request.against:
+                raise
+            return Explanation(decision, "scheduler", notes=(f"what would help was not looked for: {error}",))
+        notes += reading.notes + _notes(pod)
+        run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
         if decision is None or request.against:
-            raise
-        return [Explanation(decision, "scheduler", notes=(f"what would help was not looked for: {error}",))]
-    notes += reading.notes + _notes(pod)
-    run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
-    if decision is None or request.against:
-        return [run]
-    notes += _FITS_NOW if run.decision.outcome == SCHEDULED and not group_name(pod) else ()
-    if run.decision.outcome == ERROR and decision.outcome != ERROR:
-        notes += (f"what would help is not known: {_FAILS} {run.decision.message}",)
-    return [run._replace(decision=decision, source="scheduler", notes=notes)]
+            return run
+        notes += _FITS_NOW if run.decision.outcome == SCHEDULED and not group_name(pod) else ()
+        if run.decision.outcome == ERROR and decision.outcome != ERROR:
+            notes += (f"what would help is not known: {_FAILS} {run.decision.message}",)
+        return run._replace(decision=decision, source="scheduler", notes=notes)
 
+    async def _group(self, reading: Reading, world: World) -> GroupExplanation:
+        request = self._request
+        group = _named_group(request, world, self._namespace)
+        decision, notes, _ = await self._scheduler.record(lambda pages: pages.recorded_group(group))
+        waits = any(group_key(pod) == group.key for pod in world.pending.values())
+        if decision is not None and (decision.outcome == SCHEDULED or not waits) and not request.against:
+            return GroupExplanation(decision, "scheduler")
+        for kind, problem in reading.unreadable:
+            if kind is Pod:
+                raise ExplainError(f"pods cannot be listed: {problem}")
+        notes += reading.notes
+        unasked = not_asked(world.extenders, can_be=False)
+        run = explained_group(GroupRun(world, group), request.against, notes + unasked)
+        if decision is None or request.against:
+            return run
+        notes += _FITS_NOW if run.decision.outcome == SCHEDULED else ()
+        return run._replace(decision=decision, source="scheduler", notes=notes)
 
-async def _live_group(request: Request, access: Access, reading: Reading, world: World) -> GroupExplanation:
-    group = _named_group(request, world, access.namespace or "default")
-    decision, notes = await _record(request, access, partial(recorded_group, group=group))
-    waits = any(group_key(pod) == group.key for pod in world.pending.values())
-    if decision is not None and (decision.outcome == SCHEDULED or not waits) and not request.against:
-        return GroupExplanation(decision, "scheduler")
-    for kind, problem in reading.unreadable:
-        if kind is Pod:
-            raise ExplainError(f"pods cannot be listed: {problem}")
-    notes += reading.notes
-    run = explained_group(GroupRun(world, group), request.against, notes + not_asked(world.extenders, can_be=False))
-    if decision is None or request.against:
-        return run
-    notes += _FITS_NOW if run.decision.outcome == SCHEDULED else ()
-    return run._replace(decision=decision, source="scheduler", notes=notes)
-
-
-async def _read(
-    request: Request, cluster: LiveCluster, *, with_groups: bool, with_templates: bool = False
-) -> tuple[Reading, World]:
-    reading = await cluster.read(_features(request, with_groups), with_templates=with_templates)
-    world = _world(request, reading.objects, with_groups=with_groups)
-    for kind, problem in reading.unreadable:
-        world.set_unreadable(kind, problem)
-    return reading, world
-
-
-async def _record(
-    request: Request, access: Access, ask: Callable[[Access, SchedulerAddress], Awaitable[Known | None]]
-) -> tuple[Known | None, tuple[str, ...]]:
-    """What the scheduler has recorded; or nothing, and why."""
-    address = request.server
-    address = address if address.url else address._replace(url=access.scheduler)
-    if not address.url:
-        return None, ("no scheduler was asked (--server says where it is); this is a dry run.",)
-    try:
-        decision = await ask(access, address)
-    except NotFoundError as error:
-        return None, (f"the scheduler at {address.url} has no record of it: {error}; this is a dry run.",)
-    except CallError as error:
-        if request.server.url:
-            raise ExplainError(f"the scheduler at {address.url} does not say: {_told(error)}") from None
-        return None, (f"the scheduler at {address.url} does not answer: {_told(error)}; this is a dry run.",)
-    if decision is None:
-        return None, (f"the scheduler at {address.url} knows nothing about it; this is a dry run.",)
-    return decision, ()
-
-
-def _told(error: CallError) -> str:
-    """Why a scheduler does not answer; and if it is not trusted, what can be done."""
-    hint = "--certificate-authority says whom to trust there, --insecure-skip-tls-verify trusts anybody"
-    return f"{error} ({hint})" if isinstance(error, UntrustedError) else str(error)
+    async def _read(
+        self, *, with_groups: bool, with_templates: bool = False, is_silent: bool = False
+    ) -> tuple[Reading, World]:
+        """The cluster, and the scheduler's configuration at the same time."""
+        request = self._request
+        asking = asyncio.create_task(
+            self._scheduler.told(
+                configuration=request.configuration is None, gates=request.features is None, is_silent=is_silent
+            )
+        )
+        try:
+            reading = await self._cluster.read(with_templates=with_templates)
+            setup, notes = _setup(request, await asking, with_groups=with_groups)
+        finally:
+            asking.cancel()
+        reading = Reading([], notes).joined(reading).joined(await self._cluster.read_gated(setup.features))
+        world = _world(setup, reading.objects)
+        for kind, problem in reading.unreadable:
+            world.set_unreadable(kind, problem)
+        return reading, world

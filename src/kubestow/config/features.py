@@ -5,6 +5,8 @@ it; each gate that matters to scheduling is a field. Gates that kube-scheduler a
 in `other_gates`: setting one is checked and otherwise has no effect.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from kubestow.config.other_gates import OTHER_GATES
@@ -153,6 +155,12 @@ class Features(msgspec.Struct, frozen=True):
         if faults:
             raise FeatureGateError("\n".join(faults))
         return cls(**{field: wanted[name] for name, field in _FIELD_OF_GATE.items() if name in wanted})
+
+    @classmethod
+    def running(cls, gates: Mapping[str, bool]) -> "Features":
+        """What is on in a scheduler that has these gates on or off; what it does not name is as by default."""
+        open_gates = {gate.name: _FIELD_OF_GATE[gate.name] for gate in SCHEDULING_GATES if not gate.locked}
+        return cls(**{field: gates[name] for name, field in open_gates.items() if name in gates})
 
     def enabled(self, name: str) -> bool:
         """Whether the gate of this name is on."""
