@@ -153,6 +153,7 @@ import importlib, os, signal
 from kubestow.cli import main
 
 load = importlib.import_module
+before = signal.getsignal(signal.{name})
 
 def signalled(module):
     os.kill(os.getpid(), signal.{name})
@@ -163,7 +164,7 @@ try:
     main(["scheduler", "--version"])
 except SystemExit as end:
     assert end.code == 0
-assert signal.getsignal(signal.{name}) is signal.SIG_DFL
+assert signal.getsignal(signal.{name}) is before
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
