@@ -50,28 +50,6 @@ def test_leisurely_requests_let_others_go_first() -> None:
     run(main())
 
 
-def test_what_is_begun_is_finished_first() -> None:
-    """The next request of a task goes before the first of another, as soon as there is one to be sent."""
-
-    async def main() -> None:
-        async with serving(slow) as server:
-            with opened(server, most_requests=1) as channel:
-                client = client_of(channel)
-
-                async def bind(pod: str) -> None:
-                    for step in ("claim", "status", "binding"):
-                        await client.request("GET", f"/{pod}/{step}")
-
-                # What starts the others has had an answer, too, but not they themselves.
-                await client.request("GET", "/before")
-                await asyncio.gather(*(bind(pod) for pod in "abc"))
-            order = ["/before", "/a/claim", "/b/claim", "/a/status", "/b/status", "/a/binding", "/b/binding"]
-            order += ["/c/claim", "/c/status", "/c/binding"]
-            assert [request.path for request in server.requests] == order
-
-    run(main())
-
-
 def test_a_request_that_is_cancelled_while_it_waits_is_never_sent() -> None:
     """Its turn goes to the next."""
 

@@ -2,16 +2,11 @@
 
 The most recently used connection is taken first, so that those not needed fall idle and are closed. A connection is
 also retired by age: new ones see rotated certificates and whichever API server a load balancer now prefers.
-
-Requests that wait get their turn in order, but what is begun is finished first: the next request of a task that has had
-an answer goes before the first of another. So of a thousand pods whose claims are written before they are bound, the
-first is bound after a few answers and not after two thousand.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import ContextVar
 
 from kubestow.client.connection import Connection, Response
 from kubestow.model.failures import TimedOutError
@@ -41,8 +36,6 @@ class _Waiting:
 
 
 _YOUR_TURN = Response(0, b"", b"")
-_answered: ContextVar[object] = ContextVar("answered", default=None)
-"""The last task that has had an answer: this one, or one that led to it."""
 
 
 class Pool:
@@ -56,7 +49,6 @@ class Pool:
         self._room = limit
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self._begun: deque[_Waiting] = deque()
         self._queue: deque[_Waiting] = deque()
         self._leisurely: deque[_Waiting] = deque()
         self._at_leisure_since = 0.0
@@ -74,17 +66,13 @@ class Pool:
 
     def _turn_away_the_late(self) -> None:
         self._impatient, now = None, self._loop.time()
-        patient: list[_Waiting] = []
-        for queue in (self._begun, self._queue, self._leisurely):
-            for waiting in queue:
-                if waiting.deadline <= now and not waiting.answer.done():
-                    waiting.answer.set_exception(TimedOutError("too many requests are under way: no turn came in time"))
-            kept = [waiting for waiting in queue if not waiting.answer.done()]
-            queue.clear()
-            queue.extend(kept)
-            patient += kept
-        if patient:
-            self._look_at(min(waiting.deadline for waiting in patient))
+        for waiting in (*self._queue, *self._leisurely):
+            if waiting.deadline <= now and not waiting.answer.done():
+                waiting.answer.set_exception(TimedOutError("too many requests are under way: no turn came in time"))
+        self._queue = deque(waiting for waiting in self._queue if not waiting.answer.done())
+        self._leisurely = deque(waiting for waiting in self._leisurely if not waiting.answer.done())
+        if self._queue or self._leisurely:
+            self._look_at(min(waiting.deadline for waiting in (*self._queue, *self._leisurely)))
 
     def take_idle(self) -> Connection | None:
         """A connection for one request or stream, if one is idle; pair with `put_back`."""
@@ -122,14 +110,11 @@ class Pool:
         else:
             response = await self._wait(_Waiting(message, deadline, self._loop.create_future()), leisurely)
             if response is not _YOUR_TURN:
-                _answered.set(asyncio.current_task())
                 return response
         connection = None
         try:
             connection = self.take_idle() or await self.dial(deadline)
-            response = await connection.exchange(message, deadline)
-            _answered.set(asyncio.current_task())
-            return response
+            return await connection.exchange(message, deadline)
         except asyncio.CancelledError:
             if connection is not None:
                 connection.close()
@@ -141,11 +126,7 @@ class Pool:
         """The answer to a request that had to wait; _YOUR_TURN if it has room, but nobody left a connection."""
         if leisurely and not self._leisurely:
             self._at_leisure_since = self._loop.time()
-        if leisurely:
-            self._leisurely.append(waiting)
-        else:
-            has_begun = _answered.get() is asyncio.current_task()
-            (self._begun if has_begun else self._queue).append(waiting)
+        (self._leisurely if leisurely else self._queue).append(waiting)
         self._look_at(waiting.deadline)
         answer = waiting.answer
         try:
@@ -181,10 +162,9 @@ class Pool:
             self.put_back(connection)
 
     def _next(self) -> "_Waiting | None":
-        queue = self._begun or self._queue
-        if self._leisurely and (not queue or self._is_turn_of_leisurely()):
-            queue = self._leisurely
-        return queue.popleft() if queue else None
+        if self._leisurely and (not self._queue or self._is_turn_of_leisurely()):
+            return self._leisurely.popleft()
+        return self._queue.popleft() if self._queue else None
 
     def _is_turn_of_leisurely(self) -> bool:
         self._turns += 1
