@@ -41,7 +41,9 @@ class ChangeLog:
         asked = (number, self.last)
         if asked != self._asked:
             count = self.last - number
-            if count <= len(self._rows):
+            if count == 1:
+                self._answer = self._rows[-1:]
+            elif count <= len(self._rows):
                 self._answer = list(dict.fromkeys(self._rows[len(self._rows) - count :]))
             else:
                 self._answer = np.flatnonzero(self.version > number).tolist()
