@@ -47,6 +47,18 @@ def test_events_are_the_same_however_the_stream_is_cut(cuts: list[int]) -> None:
     assert shapes(events) == EXPECTED
 
 
+def test_bookmarks_need_nothing_that_objects_are_decoded_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes time to make, and most resources of most clusters have no objects when a scheduler starts."""
+    made: list[type] = []
+    monkeypatch.setattr("kubestow.client.watchlines._decoder", made.append)
+    decoder = LineDecoder(Pod)
+    bookmark = b'{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"7"}}}\n'
+    assert shapes(decoder.feed(bookmark)) == [(Bookmarked, "7")]
+    assert made == []
+    assert shapes(decoder.feed(line("ADDED", pod("a", 8)))) == [(Added, "8")]
+    assert made == [Pod]
+
+
 def test_unfinished_line_is_held_back() -> None:
     """A line without its end yields nothing."""
     assert LineDecoder(Pod).feed(line("ADDED", pod("a", 1))[:-1]) == []

@@ -2,6 +2,7 @@
 
 Each line is decoded in one pass straight into a Struct chosen by its `type` (a tagged union). Only what does not fit,
 e.g. an object with nulls, and kinds that are kept whole, go the longer way: `object` as raw JSON first, then by type.
+So do bookmarks: a watch that brings nothing else, because there are no objects, needs nothing to decode them with.
 An object that cannot be understood is reported by its metadata, so that one bad object does not stop a watch.
 """
 
@@ -64,6 +65,9 @@ class _OnlyMeta(Base, frozen=True):
 
 Line: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmarked | Failed | Unreadable
 
+_BOOKMARK = b'{"type":"BOOKMARK"'
+"""How such a line begins, as API servers write it."""
+
 _outer = msgspec.json.Decoder(WatchEvent)
 _only_meta = msgspec.json.Decoder(_OnlyMeta)
 _bookmark = msgspec.json.Decoder(Bookmark)
@@ -88,7 +92,6 @@ class LineDecoder(Generic[T]):
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
-        self._fast = _decoder(kind)
         self._begun: list[bytes] = []
         self._begun_bytes = 0
 
@@ -105,9 +108,10 @@ class LineDecoder(Generic[T]):
             self._begun_bytes = 0
         if end < len(piece):
             self._keep(piece[end:])
-        if self._fast is not None:
+        fast = None if whole.startswith(_BOOKMARK) else _decoder(self._kind)
+        if fast is not None:
             try:
-                return self._fast.decode_lines(whole)
+                return fast.decode_lines(whole)
             except codec.NOT_JSON:
                 pass  # one of them does not fit: find out which
         return [self._one(line) for line in whole.split(b"\n") if line.strip()]
