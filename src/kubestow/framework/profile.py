@@ -13,7 +13,7 @@ from kubestow.framework.caller import Caller
 from kubestow.framework.guard import Guard
 from kubestow.framework.handle import Handle
 from kubestow.framework.hook import Hook
-from kubestow.framework.plugin import POINTS, PodsRead, Signs, pods_read_by
+from kubestow.framework.plugin import POINTS, PodsRead, pods_read_by
 from kubestow.framework.registry import Registry, RegistryError, points_of
 from kubestow.framework.results import PluginError, told
 from kubestow.reporting.metrics.instruments import Counter
@@ -197,5 +197,5 @@ def _signing(
     return tuple(
         Hook(plugin, "sign", None, guards[name])
         for name, plugin in plugins.items()
-        if name in judging and isinstance(plugin, Signs)
+        if name in judging and hasattr(plugin, "sign")
     )
