@@ -1,9 +1,11 @@
 """Starting the command: help and version are quick, because nothing else is loaded."""
 
+import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -135,6 +137,14 @@ def test_only_commands_that_exist_are_listed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(cli._SUBCOMMANDS, "ghost", cli._Entry("kubestow.cli.ghost", "Haunts."))
     assert "ghost" not in CliRunner().invoke(cli.main, ["--help"]).output
     assert CliRunner().invoke(cli.main, ["ghost"]).exit_code == 2
+
+
+def test_a_command_is_found_without_looking_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for a module takes as long as loading a small one."""
+    seek = Mock(wraps=importlib.util.find_spec)
+    monkeypatch.setattr(importlib.util, "find_spec", seek)
+    assert cli.main.get_command(click.Context(cli.main), "config") is not None
+    seek.assert_called_once_with("kubestow.cli.config")
 
 
 def test_every_listed_command_loads() -> None:

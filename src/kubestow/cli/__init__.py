@@ -42,14 +42,18 @@ _SUBCOMMANDS = {
 }
 
 
+def _is_installed(name: str) -> bool:
+    return name in _SUBCOMMANDS and importlib.util.find_spec(_SUBCOMMANDS[name].module) is not None
+
+
 class _LazyGroup(click.Group):
     """Lists subcommands from the table; imports one when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return [name for name, entry in sorted(_SUBCOMMANDS.items()) if importlib.util.find_spec(entry.module)]
+        return [name for name in sorted(_SUBCOMMANDS) if _is_installed(name)]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
+        if not _is_installed(cmd_name):
             return None
         # Nothing here multiplies matrices; NumPy's threads for that would do nothing but spin.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
