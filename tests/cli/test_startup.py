@@ -102,6 +102,32 @@ def test_pods_are_scheduled_before_certificates_are_thought_of() -> None:
     assert [name for name in loaded if name.startswith(("cryptography", "kubestow.server.")) and name not in kept] == []
 
 
+def test_plugins_load_what_few_pods_need_when_one_does() -> None:
+    """A scheduler with the default plugins is made without what finds devices."""
+    program = """
+import random, sys, time
+from unittest.mock import Mock
+
+import kubestow.cli.scheduler_running
+from kubestow import config
+from kubestow.config import Features
+from kubestow.reporting.metrics.catalogue import Metrics
+from kubestow.running.clock import WallClock
+from kubestow.wiring.core import Outside, build_core
+from kubestow.wiring.registry import in_tree_registry
+
+features = Features()
+metrics = Metrics(features).scheduler
+outside = Outside(WallClock(), time.perf_counter, random.Random(), Mock(), Mock(), metrics, Mock())
+core = build_core(config.default(features), features, in_tree_registry(), outside)
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "kubestow.plugins.dynamic_resources.plugin" in loaded
+    assert not {"kubestow.plugins.dynamic_resources.search", "kubestow.cel"} & loaded
+
+
 def test_the_module_is_the_command() -> None:
     """`python -m kubestow` works like `kubestow`."""
     done = subprocess.run([sys.executable, "-m", "kubestow", "--version"], capture_output=True, text=True, check=True)

@@ -28,7 +28,7 @@ from kubestow.plugins.dynamic_resources.shapes import (
     TOO_LITTLE,
     Allocator,
 )
-from kubestow.plugins.dynamic_resources.state import State
+from kubestow.plugins.dynamic_resources.state import Place, State
 
 _NAME = "DynamicResources"
 
@@ -48,14 +48,6 @@ class Wanted(msgspec.Struct, frozen=True):
 
     claims: Sequence[ResourceClaim]
     node_claim: NodeClaim | None
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Rows of a view, and their numbers in the cluster."""
-
-    view: NodeView
-    rows: IntArray
-    source: IntArray
 
 
 class Judge:

@@ -7,6 +7,7 @@ devices stand in the way, PostFilter gives up what one of them has.
 
 from collections.abc import Hashable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,17 +22,19 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import FailedEvaluation, PodsRead
 from kubestow.framework.results import SKIP, Code, PostFilterResult, Rejection, Rejections, Skip, unresolvable
 from kubestow.model.devices import ResourceClaim
+from kubestow.model.lazily import lazy
 from kubestow.model.pod import Pod
 from kubestow.plugins.dynamic_resources.claims import UnusableClaimError, claims_of, is_reserved_for, names
 from kubestow.plugins.dynamic_resources.conditions import is_hopeless
 from kubestow.plugins.dynamic_resources.extended import claim_for, is_left_behind
-from kubestow.plugins.dynamic_resources.judging import Judge, Place
 from kubestow.plugins.dynamic_resources.promises import Promises
-from kubestow.plugins.dynamic_resources.shapes import Allocator
-from kubestow.plugins.dynamic_resources.state import State
+from kubestow.plugins.dynamic_resources.state import Place, State
 from kubestow.plugins.dynamic_resources.waiting import wait_until_ready
 from kubestow.plugins.dynamic_resources.writing import ClaimWriter
 from kubestow.plugins.support.normalizing import proportional
+
+if TYPE_CHECKING:
+    from kubestow.plugins.dynamic_resources.judging import Judge
 
 _BINDING_SECONDS = 600.0
 
@@ -55,14 +58,22 @@ class DynamicResources:
         features = handle.features
         self._lists = features.dra_prioritized_list
         self._conditions = features.dra_device_binding_conditions and features.dra_resource_claim_device_status
-        seconds = 0.0 if args.filterTimeout is None else args.filterTimeout.seconds
+        self._seconds = 0.0 if args.filterTimeout is None else args.filterTimeout.seconds
         self._binding_seconds = _BINDING_SECONDS if args.bindingTimeout is None else args.bindingTimeout.seconds
-        allocator = Allocator(self._devices, self._classes, features, handle.clock, handle.rng, seconds)
-        self._judge = Judge(self._devices, allocator)
         self._promises = Promises(self._devices, with_groups=features.generic_workload)
         self._writer = ClaimWriter(handle, timestamps=self._conditions)
         self._latest: State | None = None
         """Of the pod that was looked at last: Score is handed nothing."""
+
+    @lazy
+    def _judge(self) -> "Judge":
+        # Imported only now: few pods claim devices.
+        from kubestow.plugins.dynamic_resources.judging import Judge
+        from kubestow.plugins.dynamic_resources.shapes import Allocator
+
+        handle = self._handle
+        allocator = Allocator(self._devices, self._classes, handle.features, handle.clock, handle.rng, self._seconds)
+        return Judge(self._devices, allocator)
 
     def sign(self, pod: PodInfo) -> Hashable | None:
         return None if pod.pod.spec.resourceClaims or self._resources_of(pod) else ""

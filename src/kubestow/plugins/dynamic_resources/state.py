@@ -1,8 +1,10 @@
-"""What the plugin knows of the pod that is being scheduled."""
+"""What the plugin knows of the pod that is being scheduled, and of the rows that it is asked about."""
 
 import msgspec
 
+from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
+from kubestow.cluster.view import NodeView
 from kubestow.model.devices import AllocationResult, ResourceClaim
 from kubestow.plugins.dynamic_resources.extended import IN_MEMORY, NodeClaim
 
@@ -46,3 +48,11 @@ class State(msgspec.Struct):
     def left_behind(self) -> ResourceClaim | None:
         """A claim for extended resources that an earlier attempt has made; it has to go first."""
         return self.claims[-1] if self.resources and self.claims[-1].metadata.name != IN_MEMORY else None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Rows of a view, and their numbers in the cluster."""
+
+    view: NodeView
+    rows: IntArray
+    source: IntArray
