@@ -103,7 +103,7 @@ def test_pods_are_scheduled_before_certificates_are_thought_of() -> None:
 
 
 def test_plugins_load_what_few_pods_need_when_one_does() -> None:
-    """A scheduler with the default plugins is made without what finds devices."""
+    """A scheduler with the default plugins is made without what finds devices, preempts pods, or places groups."""
     program = """
 import random, sys, time
 from unittest.mock import Mock
@@ -126,6 +126,7 @@ print(*sys.modules)
     loaded = set(done.stdout.split())
     assert "kubestow.plugins.dynamic_resources.plugin" in loaded
     assert not {"kubestow.plugins.dynamic_resources.search", "kubestow.cel"} & loaded
+    assert not {"kubestow.plugins.default_preemption.search", "kubestow.cycle.pod_group"} & loaded
 
 
 def test_the_module_is_the_command() -> None:

@@ -14,14 +14,12 @@ from kubestow.cluster.gate import Gate
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.configuration import Extender
-from kubestow.cycle.pod_group import GroupCycles
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
 from kubestow.extenders.extender import Ask, ask_nobody
 from kubestow.framework.handle import ApiPort, Handle, Recorder
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import QueueRules
 from kubestow.framework.registry import Registry
-from kubestow.group_scheduling import GroupScheduling, told_to_nobody
 from kubestow.intake import Intake
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
@@ -158,6 +156,10 @@ def build_core(
         observer=outside.observer,
     )
     if cluster.groups is not None:
+        # Imported only now: they are behind a gate.
+        from kubestow.cycle.pod_group import GroupCycles
+        from kubestow.group_scheduling import GroupScheduling, told_to_nobody
+
         observer = outside.observer
         group_cycles = GroupCycles(cluster, cycles, nominator, features, outside.rng, explains=observer is not None)
         if observer is not None:
