@@ -15,8 +15,9 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.whatif import what_if
 from kubestow.model.node import Node
-from kubestow.model.pod import Pod
+from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.topology import zone_of
+from kubestow.reporting.conditions import DISRUPTION_TARGET
 from kubestow.testing import make_node, make_pod
 
 NAMES = [f"n{number}" for number in range(5)]
@@ -245,3 +246,29 @@ def test_the_newest_version_of_a_pod_is_what_is_known(one: Pod, other: Pod) -> N
     fresh = Cluster()
     fresh.set_pod(other)
     assert described(cluster) == described(fresh)
+
+
+def test_a_row_stays_as_it_was_when_a_pod_there_is_told_why_it_must_go() -> None:
+    """That it does comes later. Whatever else is said of a pod, its row has changed."""
+    cluster = Cluster()
+    cluster.set_node(make_node("a"))
+    ready, marked = PodCondition(type="Ready", status="True"), PodCondition(type=DISRUPTION_TARGET, status="True")
+    pod = make_pod("p", node="a")
+    cluster.set_pod(pod)
+    for conditions, labels, has_changed in (
+        ((marked,), {}, False),
+        ((ready, marked), {}, True),
+        ((ready,), {}, False),
+        ((ready,), {}, True),
+        ((ready, marked), {"app": "x"}, True),
+    ):
+        before = cluster.nodes.changes.last
+        pod = replace(
+            pod,
+            metadata=replace(pod.metadata, labels=labels),
+            status=replace(pod.status, conditions=conditions),
+        )
+        cluster.set_pod(pod)
+        assert (cluster.nodes.changes.last > before) == has_changed
+        (known,) = cluster.nodes.pods[0].values()
+        assert known.pod is pod

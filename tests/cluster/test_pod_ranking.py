@@ -3,11 +3,14 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.ranking import NOT_STARTED
 from kubestow.cluster.state import Cluster
+from kubestow.model.pod import PodCondition
 from kubestow.model.standing import pod_start_time
+from kubestow.reporting.conditions import DISRUPTION_TARGET
 from kubestow.testing.builders import make_node, make_pod
 
 STEPS = st.lists(
@@ -81,3 +84,16 @@ def test_nothing_is_known_of_rows_that_changed_since() -> None:
     assert cluster.ranking.known_above(rows, 5).all()
     cluster.assume(PodInfo(make_pod("new", priority=1)), "a")
     assert not cluster.ranking.known_above(rows, 5).any()
+
+
+def test_pods_are_given_in_their_latest_versions() -> None:
+    """Also where what is new about them is no change of their row."""
+    cluster = Cluster()
+    cluster.set_node(make_node("a"))
+    cluster.set_pod(make_pod("high", node="a", priority=2))
+    cluster.set_pod(low := make_pod("low", node="a", priority=1))
+    cluster.ranking.refresh(np.array([0]))
+    marked = replace(low, status=replace(low.status, conditions=(PodCondition(DISRUPTION_TARGET, "True"),)))
+    cluster.set_pod(marked)
+    assert cluster.ranking.known_above(np.array([0]), 1).all()
+    assert [pod.pod for pod in cluster.ranking.latest(0, [1])] == [marked]

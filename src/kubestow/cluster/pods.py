@@ -7,7 +7,7 @@ import msgspec
 
 from kubestow.cluster.affinity_terms import AffinityTerms, affinity_terms
 from kubestow.model.claims import claim_names_of
-from kubestow.model.pod import Pod
+from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.ports import HostPort, host_ports
 from kubestow.model.requests import (
     PodRequests,
@@ -17,6 +17,7 @@ from kubestow.model.requests import (
     requests_signature,
     rules_make_no_difference,
 )
+from kubestow.reporting.conditions import DISRUPTION_TARGET
 
 _UNKNOWN = object()
 
@@ -191,5 +192,19 @@ class PodInfo:
             and mine.status.phase == others.status.phase
         )
 
+    def is_only_marked_since(self, other: "PodInfo") -> bool:
+        """Whether all that is new is why the pod must go: that it does comes later."""
+        now, before = self.pod.status, other.pod.status
+        return (
+            now.conditions != before.conditions
+            and self.looks_like(other)
+            and _unmarked(now.conditions) == _unmarked(before.conditions)
+            and now == msgspec.structs.replace(before, conditions=now.conditions)
+        )
+
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"
+
+
+def _unmarked(conditions: tuple[PodCondition, ...]) -> list[PodCondition]:
+    return [condition for condition in conditions if condition.type != DISRUPTION_TARGET]

@@ -3,6 +3,8 @@
 A row is ranked anew when it is asked about after it has changed; a cluster in which nothing is preempted ranks nothing.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, FloatArray, IntArray, grown
@@ -54,8 +56,13 @@ class PodRanking:
         return above
 
     def pods(self, row: int) -> list[PodInfo]:
-        """The pods of a row by rank."""
+        """The pods of a row by rank, as they were when it changed last."""
         return self._pods[row]
+
+    def latest(self, row: int, ranks: Iterable[int]) -> tuple[PodInfo, ...]:
+        """The pods of some ranks in their latest versions, not all of which are a change of the row."""
+        ranked, known = self._pods[row], self._table.pods[row]
+        return tuple([known[ranked[rank].uid] for rank in ranks])
 
     def _make_room(self, rows: IntArray) -> None:
         table = self._table

@@ -119,12 +119,14 @@ class Cluster:
                     # An API server labels a pod with its node's topology when it is bound.
                     self.matches.add(placed.row, placed.pod, -1)
                     self.matches.add(placed.row, info, 1)
-                # The very pod that was assumed changes nothing on its row.
-                confirmed = placed.assumed and is_like and info.looks_like(placed.pod)
+                # The very pod that was assumed changes nothing on its row, nor does one that is told why it must go.
+                same = is_like and (
+                    info.looks_like(placed.pod) if placed.assumed else info.is_only_marked_since(placed.pod)
+                )
                 self.assumed_count -= placed.assumed
                 placed.assumed, placed.pod = False, info
                 self.nodes.replace_pod(placed.row, info)
-                if not confirmed:
+                if not same:
                     self.nodes.changes.touch(placed.row)
                 return
             self._take_off(placed)

@@ -6,8 +6,8 @@ from kubestow.framework.plugin import FailedEvaluation
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.standing import PREEMPT_NEVER, preemption_policy
+from kubestow.reporting.conditions import DISRUPTION_TARGET
 
-_DISRUPTION_TARGET = "DisruptionTarget"
 _PREEMPTED = "PreemptionByScheduler"
 
 
@@ -39,6 +39,6 @@ def _code(cycle: FailedEvaluation, row: int) -> Code:
 
 def _is_preempted(pod: Pod) -> bool:
     for condition in pod.status.conditions:
-        if condition.type == _DISRUPTION_TARGET:
+        if condition.type == DISRUPTION_TARGET:
             return condition.status == "True" and condition.reason == _PREEMPTED
     return False

@@ -82,8 +82,8 @@ class Findings:
 
     def victims(self, row: int, ranking: PodRanking) -> tuple[PodInfo, ...]:
         """The pods that must leave a candidate, most important first."""
-        pods = ranking.pods(row)
-        return tuple([pods[rank] for rank in self._must_go[: len(pods), row].nonzero()[0].tolist()])
+        ranked = ranking.pods(row)
+        return ranking.latest(row, self._must_go[: len(ranked), row].nonzero()[0].tolist())
 
     def unexplained(self, rows: IntArray) -> IntArray:
         """Those of the rows that are refused for reasons not known yet."""
