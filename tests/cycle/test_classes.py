@@ -127,6 +127,35 @@ def test_nothing_is_judged_when_nothing_has_changed() -> None:
     assert plugin.single == [cluster.nodes.row_of[placed.node]]
 
 
+class Fragile:
+    """Lets two pods onto a node, and cannot judge one with three."""
+
+    name = "Fragile"
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        return ""
+
+    def filter_rows(self, state: Any, pod: PodInfo, view: Any, rows: Any) -> Rejections:
+        count = view.pod_count[rows]
+        words = [Rejection(()), unschedulable("full"), Rejection(("too much",), Code.ERROR)]
+        kinds = (count >= 2).astype(np.int64) + (count == 3)
+        return Rejections(kinds, words.__getitem__, words[2] if (count == 3).any() else None)
+
+
+def test_where_all_rows_were_refused_a_failure_is_one() -> None:
+    """A plugin that cannot judge a row has not refused it."""
+    cluster = nodes(5)
+    profile, cycles = profile_of(Fragile(), cluster=cluster), cycles_on(cluster)
+    for number in range(10):
+        assert isinstance(run(cycles, profile, f"p{number}"), Placed)
+    for code, more in ((Code.UNSCHEDULABLE, 1), (Code.ERROR, 0), (Code.ERROR, 1), (Code.UNSCHEDULABLE, 0)):
+        outcome = run(cycles, profile, "late")
+        assert isinstance(outcome, Failed)
+        assert outcome.code is code
+        for number in range(more):
+            cluster.set_pod(make_pod(f"more{cluster.pod_count + number}", node="n3"))
+
+
 def test_a_nominated_pod_has_no_other_row_judged() -> None:
     """What has changed elsewhere is left to the next pod that searches."""
     plugin, cluster = Room(), nodes(50)

@@ -11,6 +11,7 @@ from kubestow.cycle.journal import REFUSED, Journal, Layer, PluginPart
 from kubestow.cycle.sharing.ready import Ready, Scoring
 from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
+from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
 from kubestow.framework.verdicts import Verdicts
 
@@ -202,8 +203,9 @@ def _journal_of(ready: Ready) -> Journal:
 
 def _passes(evaluation: Evaluation, hook: Hook, state: Any, row: int) -> bool:
     """Whether a row passes, by a plugin that answers for arrays only."""
-    answer = evaluation.profile.caller.call(hook, state, evaluation.pod, evaluation.cluster.nodes, np.array([row]))
-    return answer is None or not answer.kinds[0]
+    passing, table = np.array([True]), evaluation.cluster.nodes
+    refuse(passing, evaluation.profile.caller, hook, state, evaluation.pod, table, np.array([row]))
+    return are_all_set(passing)
 
 
 def _score(evaluation: Evaluation, scoring: Scoring, row: int) -> int:
