@@ -127,6 +127,25 @@ def test_nothing_is_judged_when_nothing_has_changed() -> None:
     assert plugin.single == [cluster.nodes.row_of[placed.node]]
 
 
+def test_where_all_rows_were_refused_a_changed_row_is_judged_once() -> None:
+    """A pod that finds no room, as the one before it, costs one answer a changed row; one that does is placed."""
+    plugin, cluster = Room(), nodes(50)
+    profile, cycles = profile_of(plugin, cluster=cluster), cycles_on(cluster)
+    for number in range(100):
+        assert isinstance(run(cycles, profile, f"p{number}"), Placed)
+    assert isinstance(run(cycles, profile, "late"), Failed)
+    cluster.set_pod(make_pod("more", node="n7"))
+    plugin.judged.clear()
+    plugin.single.clear()
+    assert isinstance(run(cycles, profile, "later"), Failed)
+    assert (plugin.judged, len(plugin.single)) == ([], 1)
+    for uid in list(cluster.nodes.pods[7]):
+        cluster.remove_pod(uid)
+    outcome = run(cycles, profile, "last")
+    assert isinstance(outcome, Placed)
+    assert outcome.node == "n7"
+
+
 class Fragile:
     """Lets two pods onto a node, and cannot judge one with three."""
 

@@ -43,6 +43,11 @@ class Told:
         return frozenset(plugin for rejection in judged for plugin in rejection.plugins)
 
     @lazy
+    def has_failures(self) -> bool:
+        """Whether a plugin could not judge a row."""
+        return any(rejection.code is Code.ERROR for rejection, _ in self._distinct)
+
+    @lazy
     def resolvable_rows(self) -> IntArray:
         """The rows that were refused, but where preempting pods may help."""
         mask: BoolArray = np.zeros(len(self.rows), np.bool_)

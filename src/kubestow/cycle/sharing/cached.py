@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, grown
+from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, grown, is_any_set
 from kubestow.cluster.change_log import ChangeLog
 from kubestow.cycle.evaluation import FEW_ROWS, Evaluation
 from kubestow.cycle.journal import REFUSED, Journal, Layer, PluginPart
@@ -13,6 +13,7 @@ from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
+from kubestow.framework.results import PluginError
 from kubestow.framework.verdicts import Verdicts
 
 _NO_ROWS: IntArray = np.zeros(0, np.int64)
@@ -187,10 +188,13 @@ class Cached:
         # Of the nodes below, what was said last is most often said still.
         return (*below.layers(), moment) if under is None or under.moment is None else (under.moment, moment)
 
-    def let_all_pass(self, rows: IntArray) -> frozenset[str]:
+    def let_all_pass(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""
         below = self._below
-        if below is None or not are_all_set(below.row_passes[rows]):
+        if below is None:
+            return frozenset()
+        below.catch_up(evaluation)
+        if not are_all_set(below.row_passes[rows]):
             return frozenset()
         return frozenset([hook.name for hook in below.ready.filters])
 
@@ -253,6 +257,17 @@ class CachedVerdicts:
         self._verdicts: Verdicts | None = None
         self._seen = -1
         self._nodes_seen = -1
+        self._refuse_all = False
+
+    def refuse_all(self, evaluation: Evaluation, results: Cached) -> bool:
+        """Whether all rows are still refused. If they were not when last looked at, nobody looks."""
+        if self._refuse_all:
+            try:
+                self.of(evaluation, results)
+            except PluginError:
+                # A search that finds a row does without words; if it finds none, it will come to this, too.
+                self._refuse_all = False
+        return self._refuse_all
 
     def of(self, evaluation: Evaluation, results: Cached) -> Verdicts:
         """The verdicts on all rows, for a pod to which only plugins that sign have anything to say."""
@@ -264,6 +279,7 @@ class CachedVerdicts:
             changed = [row for row in table.changes.since(self._seen) if table.live[row]]
             if changed:
                 rows = np.array(changed)
-                evaluation.judge_again(self._verdicts, rows, results.let_all_pass(rows))
+                evaluation.judge_again(self._verdicts, rows, results.let_all_pass(evaluation, rows))
         self._seen = table.changes.last
+        self._refuse_all = not is_any_set(self._verdicts.passing) and not self._verdicts.told().has_failures
         return self._verdicts

@@ -81,6 +81,9 @@ class SharedEvaluation:
     def passing(self, rows: IntArray) -> BoolArray:
         """Which rows pass, now that what has changed since the last pod is followed."""
         evaluation, shared, results = self._evaluation, self._class, self._shared.results
+        # What journals are to say must be found out, even if it is what has been said of all rows already.
+        if shared is not None and evaluation.told is None and shared.verdicts.refuse_all(evaluation, shared.results):
+            return np.zeros(len(rows), np.bool_)
         results.catch_up(evaluation)
         if shared is not None:
             return shared.room.passing(evaluation, rows, shared.results)
