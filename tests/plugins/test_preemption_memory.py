@@ -11,7 +11,7 @@ from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.model.pod import Pod
 from kubestow.offline.handles import settled
-from kubestow.plugins.default_preemption import memory, search
+from kubestow.plugins.default_preemption import memory, plugin, search
 from kubestow.plugins.default_preemption.dry_run import DryRun, reprieve
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
@@ -251,6 +251,24 @@ def test_equal_pods_try_a_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
     telling.happen(Run("n0", "0", 2, "db", None, port=False), "another")
     assert chosen(telling, "d") == "n0"
     assert tried == ["n0"]
+
+
+def test_a_nominated_pod_tries_its_own_node_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leaves no room for itself there, as the others do; of other nodes it knows what they know."""
+    telling, tried = two_nodes(), list[str]()
+
+    class Noting(search.Search):
+        def _try(self, rows: Any) -> None:
+            tried.extend(telling.world.cluster.nodes.names[row] for row in rows)
+            super()._try(rows)
+
+    monkeypatch.setattr(plugin, "Search", Noting)
+    outcome = telling.happen(Schedule("large", acts=False, nominated="n0"), "nominated")
+    assert (outcome[2], tried) == ("n0", ["n0"])
+    assert chosen(telling, "c") == "n1"
+    assert tried == ["n0", "n0"]
+    assert chosen(telling, "d") == "n1"
+    assert tried == ["n0", "n0"]
 
 
 def test_a_budget_that_changes_is_heeded() -> None:

@@ -124,8 +124,10 @@ class NominatedPods:
         self.log = log = NominationLog()
         self._nominations = {uid: log.begin(one.row, one.node, one.pod) for uid, one in self._nominations.items()}
 
-    def has(self, uid: str) -> bool:
-        return uid in self._nominations
+    def row_of(self, uid: str) -> int | None:
+        """The row that a pod is nominated to."""
+        found = self._nominations.get(uid)
+        return None if found is None else found.row
 
     def beside(self, pod: PodInfo) -> "NominatedBeside | None":
         """The others that a pod must leave room for; None if there are none."""

@@ -256,9 +256,11 @@ class Evaluation:
         return self._nominator.nominated_rows(self.cluster.nodes).beside(self.pod) if self._nominator.nodes else None
 
     @property
-    def is_nominated(self) -> bool:
-        """Whether the pod is nominated to a node."""
-        return bool(self._nominator.nodes) and self._nominator.nominated_rows(self.cluster.nodes).has(self.pod.uid)
+    def nominated_row(self) -> int | None:
+        """The row that the pod itself is nominated to."""
+        if not self._nominator.nodes:
+            return None
+        return self._nominator.nominated_rows(self.cluster.nodes).row_of(self.pod.uid)
 
     def refuse_for_nominated(self, passing: BoolArray, rows: IntArray) -> None:
         """Take from the rows that pass those that will not do with the pods of at least this priority nominated there.

@@ -179,8 +179,14 @@ class FailedEvaluation(Protocol):
     def signature(self) -> Hashable | None:
         """Equal for pods of one priority that are the same to all filters; None: not known.
 
-        What was found out about a row for one of them is true of the others until the row's version changes.
+        What was found out about a row for one of them is true of the others until the row's version changes, but where
+        one of the two is nominated to the row: it leaves no room for itself.
         """
+        ...
+
+    @property
+    def nominated_row(self) -> int | None:
+        """The row that the pod itself is nominated to."""
         ...
 
     @property

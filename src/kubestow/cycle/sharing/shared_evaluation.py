@@ -71,11 +71,14 @@ class SharedEvaluation:
         evaluation.states, evaluation.skipped = states, skipped
         if self._filters:
             self._filters = [hook for hook in self._filters if hook.name not in skipped]
-        if self._filters or evaluation.is_nominated:
-            # What is remembered of why rows are refused is not all there is to it, or it leaves room for this very pod.
+        if self._filters:
+            # What is remembered of why rows are refused is not all there is to it.
             self._class = None
         if self._class is not None:
             evaluation.signature = signature.whole
+            if evaluation.nominated_row is not None:
+                # It leaves room for this very pod.
+                self._class = None
         return True
 
     def passing(self, rows: IntArray) -> BoolArray:

@@ -106,7 +106,7 @@ class Sharing:
             seconds = profile.caller.started() - start
             self._metrics.store_schedule_results_seconds.observe(seconds, profile.name)
             return made
-        if prefetched is None and not evaluation.is_nominated and not signature.declined:
+        if prefetched is None and evaluation.nominated_row is None and not signature.declined:
             prefetched = self._prefetcher.look(evaluation, groups.sums, sums, search)
         below = Direct(pods, nodes)
         results = Direct(sums, below) if prefetched is None else prefetched.on(below)

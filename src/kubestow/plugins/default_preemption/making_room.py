@@ -42,7 +42,7 @@ class RoomMaker:
         if len(rows):
             start = self._handle.rng.randrange(len(rows))
             rows = np.concatenate((rows[start:], rows[:start]))
-        findings = self._memory.findings(None if cycle.has_adapting_states else cycle.signature)
+        findings = self._memory.findings(None if cycle.has_adapting_states else cycle.signature, cycle.nominated_row)
         search = Search(cluster, cycle, pod, self._memory.budgets(), findings, rows)
         candidates = search.run(self._candidates_wanted(len(rows)))
         if len(candidates):

@@ -17,12 +17,14 @@ _KEPT_SIGNATURES = 8
 class _Remembered:
     """Findings, and what they are true of."""
 
-    __slots__ = ("budgets", "findings", "version")
+    __slots__ = ("budgets", "findings", "row_of_one", "version")
 
     def __init__(self, findings: Findings, version: int, budgets: Budgets) -> None:
         self.findings = findings
         self.version = version
         self.budgets = budgets
+        self.row_of_one: int | None = None
+        """The row that the last pod was nominated to: what was found out about it is true of that pod only."""
 
 
 class Memory:
@@ -44,8 +46,11 @@ class Memory:
                 self._budgets = current
         return self._budgets
 
-    def findings(self, signature: Hashable | None) -> Findings:
-        """What is known for pods of a signature; for one without, nothing, and it will not be remembered."""
+    def findings(self, signature: Hashable | None, nominated_row: int | None = None) -> Findings:
+        """What is known for pods of a signature; for one without, nothing, and it will not be remembered.
+
+        For a pod that is nominated to a row, nothing is known of that row.
+        """
         table, budgets = self._cluster.nodes, self.budgets()
         known = self._remembered.pop(signature, None)
         if known is None or known.findings.capacity < table.size:
@@ -54,6 +59,9 @@ class Memory:
             known.findings.forget(slice(None))
         elif known.version < table.changes.last:
             known.findings.forget(table.changes.since(known.version))
+        if known.row_of_one is not None or nominated_row is not None:
+            known.findings.forget([row for row in (known.row_of_one, nominated_row) if row is not None])
+            known.row_of_one = nominated_row
         known.version, known.budgets = table.changes.last, budgets
         if signature is not None:
             self._remembered[signature] = known
