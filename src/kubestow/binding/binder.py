@@ -23,6 +23,9 @@ from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 if TYPE_CHECKING:
     from kubestow.extenders.binding import ExtenderBinding
 
+ANNOUNCED_AT_A_TIME = 32
+"""Of so many pods at a time it is being told where they are going."""
+
 
 class Attempt(msgspec.Struct, frozen=True):
     """One try at scheduling a pod, from the moment it left the queue."""
@@ -70,6 +73,7 @@ class Binder:
         self._stopwatch = stopwatch
         self._gate = gate
         self._announces_expectation = announces_expectation
+        self._announcing = asyncio.Semaphore(ANNOUNCED_AT_A_TIME)
         self.extender_binding: ExtenderBinding | None = None
         """For the pods that start from now on."""
         self._tasks: dict[str, asyncio.Task[Failed | None]] = {}
@@ -111,12 +115,8 @@ class Binder:
     ) -> Failed | None:
         pod, node = placed.pod, placed.node
         to_prepare = _needed(profile, placed) if profile.pre_bind else ()
-        if self._announces_expectation and (to_prepare or placed.waits):
-            # Others (an autoscaler, say) should know where the pod is going while this takes its time.
-            self._dispatcher.patch_status(pod.pod, nominated_node=node)
-            # That is sent before what is prepared.
-            await asyncio.sleep(0)
         if placed.waits:
+            await self._announce(placed)
             refused = await self._permission(placed)
             if refused is not None:
                 return refusal(refused)
@@ -132,6 +132,17 @@ class Binder:
                 self._tell(placed, "Extender", "", start)
                 return None
         return await self._bind_plugins(profile, placed)
+
+    async def _announce(self, placed: Placed) -> None:
+        """Let others (an autoscaler, say) know where a pod is going while it takes its time.
+
+        So many at a time: the first pods of a burst are to be bound before all the others have been told of.
+        """
+        if self._announces_expectation:
+            await self._announcing.acquire()
+            self._dispatcher.patch_status(placed.pod.pod, nominated_node=placed.node, done=self._announcing.release)
+            # That is sent before what is prepared.
+            await asyncio.sleep(0)
 
     async def _permission(self, placed: Placed) -> Rejection | None:
         uid = placed.pod.uid
@@ -152,10 +163,15 @@ class Binder:
             self.step(placed, step, plugin, start)
 
     async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
-        uid, preempted = placed.pod.uid, None
+        uid, refused, preempted = placed.pod.uid, None, None
         self._pre_binding.add(uid)
         try:
+            if not placed.waits:
+                await self._announce(placed)
             refused = await self._run_pre_bind(profile, to_prepare, placed)
+        except asyncio.CancelledError:
+            if uid not in self._preempted:
+                raise
         finally:
             self._pre_binding.discard(uid)
             preempted = self._preempted.pop(uid, None)

@@ -91,17 +91,25 @@ class Dispatcher:
         """Bind a pod. Not tried again here: the pod goes back to the queue, and all is looked at anew."""
         return self._in_order(BINDING, pod.metadata.uid, self._api.bind, pod, node)
 
-    def patch_status(self, pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> None:
-        """Write into a pod's status some time soon."""
+    def patch_status(
+        self,
+        pod: Pod,
+        condition: PodCondition | None = None,
+        nominated_node: str | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Write into a pod's status some time soon; `done` is called when that is over, or joins what waits already."""
         uid = pod.metadata.uid
         # What is written is the difference to what the server will have by then.
         patch = StatusPatch(_after(self._sending.get(uid), pod), condition, nominated_node)
         waiting = self._patches.get(uid)
         if waiting is not None:
             waiting.merge(patch)
+            if done is not None:
+                done()
             return
         self._patches[uid] = patch
-        self._spawn(self._patch(uid))
+        self._spawn(self._patch(uid, done))
 
     def expected(self, pod: Pod) -> Pod:
         """The pod as it will be when all that is under way has been written."""
@@ -203,7 +211,7 @@ class Dispatcher:
             await self._persistently(self._api.patch_pod_status, pod, condition=condition)
         await self._persistently(self._api.delete_pod, pod)
 
-    async def _patch(self, uid: str) -> None:
+    async def _patch(self, uid: str, done: Callable[[], None] | None) -> None:
         patch = self._patches[uid]
         try:
             await self._in_order(STATUS_PATCH, uid, self._send_patch, uid)
@@ -212,6 +220,9 @@ class Dispatcher:
             pass
         except Exception as error:
             log.error("API call failed", err=error, call=STATUS_PATCH, pod=patch.pod.key)
+        finally:
+            if done is not None:
+                done()
 
     async def _send_patch(self, uid: str) -> None:
         # From now on a newer patch is one of its own.

@@ -1,0 +1,77 @@
+"""Where pods are going is told of so many at a time: the first of a burst are bound before the last are told of."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kubestow.binding.binder import ANNOUNCED_AT_A_TIME
+from kubestow.cluster.pods import PodInfo
+from kubestow.framework.handle import Handle
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+Start = Callable[..., SchedulerHarness]
+
+BURST = 3 * ANNOUNCED_AT_A_TIME
+
+
+class Prepares:
+    """Has something to do in PreBind; for pods called slow it takes a minute."""
+
+    name = "Prepares"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def pre_bind_needed(self, state: Any, pod: PodInfo, node: str) -> bool:
+        return pod.name != "high"
+
+    async def pre_bind(self, state: Any, pod: PodInfo, node: str) -> None:
+        if pod.name.startswith("slow"):
+            await asyncio.sleep(60.0)
+
+
+def burst(start: Start, name: str, **options: Any) -> SchedulerHarness:
+    harness = start(plugins=[Prepares], **options)
+    harness.cluster.add(make_node("n1", cpu=str(BURST), pods=str(2 * BURST)))
+    for number in range(BURST):
+        harness.cluster.add(make_pod(f"{name}{number}", cpu="1", priority=-number))
+    return harness
+
+
+def calls(harness: SchedulerHarness) -> list[str]:
+    return [call.call for call in harness.cluster.calls]
+
+
+def test_the_first_of_a_burst_are_bound_before_the_last_are_told_of(start: Start) -> None:
+    """What follows an announcement does not wait for all the others."""
+    harness = burst(start, "p", latency=1.0)
+    harness.run_until_idle()
+    told = calls(harness)
+    assert (told.count("patch_pod_status"), told.count("bind")) == (BURST, BURST)
+    assert "bind" in told[: 2 * ANNOUNCED_AT_A_TIME + 1]
+    assert harness.time == BURST / ANNOUNCED_AT_A_TIME + 1.0
+
+
+def test_a_long_pre_bind_holds_up_nobody(start: Start) -> None:
+    """All are told of while the first still prepare."""
+    harness = burst(start, "slow", latency=1.0)
+    harness.run_for(10.0)
+    assert calls(harness) == ["patch_pod_status"] * BURST
+    harness.run_until_idle()
+    assert len(harness.bindings) == BURST
+
+
+def test_a_pod_whose_turn_has_not_come_is_preempted_in_memory(start: Start) -> None:
+    """It is on its way to being bound like those that prepare, and need not be deleted."""
+    harness = burst(start, "p")
+    harness.cluster.slow["patch_pod_status"] = 10.0
+    harness.run_for(1.0)
+    harness.cluster.add(make_pod("high", cpu="1", priority=10))
+    harness.run_for(1.0)
+    last = f"p{BURST - 1}"
+    assert harness.events.about(last)[0].note.endswith("(in kube-scheduler memory).")
+    assert harness.events.about(last)[1].note == "preempted by DefaultPreemption"
+    harness.run_until_idle()
+    assert "delete_pod" not in calls(harness)
+    assert len(harness.bindings) == BURST
+    assert f"default/{last}" not in harness.bindings
