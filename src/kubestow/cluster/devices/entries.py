@@ -95,6 +95,23 @@ class DeviceRead(NamedTuple):
     kind: int
 
 
+class DevicesRead:
+    """Devices one after the other, in the order in which they are tried, and what there is to know of all of them."""
+
+    __slots__ = ("all", "consumers", "has_conditions", "has_own_reach", "kinds", "position", "shared")
+
+    def __init__(self, devices: list[DeviceRead]) -> None:
+        self.all = devices
+        self.kinds = [device.kind for device in devices]
+        self.position = {device.device.name: position for position, device in enumerate(devices)}
+        """By name; fewer than there are devices if two have the same."""
+        self.shared = [device.device.name for device in devices if device.shared]
+        self.consumers = [device for device in devices if device.counters]
+        """Those that take from shared counters."""
+        self.has_conditions = any(device.device.bindingConditions for device in devices)
+        self.has_own_reach = any(device.reach is not None for device in devices)
+
+
 def _read(device: Device, of: "SliceEntry", taints: tuple[DeviceTaint, ...], numbers: "DeviceNumbers") -> DeviceRead:
     taints = tuple([taint for taint in (*device.taints, *taints) if taint.effect in BLOCKING_EFFECTS])
     counters = tuple(
@@ -122,8 +139,11 @@ class DeviceNumbers:
     def __init__(self) -> None:
         self.contents = Numbers()
         self.kinds = Numbers()
-        self.latest: dict[tuple[str, bool], tuple[tuple[Device, ...], list[DeviceRead]]] = {}
+        self.latest: dict[tuple[str, bool], tuple[tuple[Device, ...], DevicesRead]] = {}
         """The devices read last, by driver and whether each says where it can be used; none that rules taint."""
+
+
+_NO_DEVICES = DevicesRead([])
 
 
 class SliceEntry:
@@ -155,9 +175,11 @@ class SliceEntry:
         self.shared_counters = spec.sharedCounters
         self.uses_partitions = spec.perDeviceNodeSelection is not None or bool(spec.sharedCounters)
         key = (self.driver, self.per_device)
-        devices, read = numbers.latest.get(key, ((), []))
+        devices, read = numbers.latest.get(key, ((), _NO_DEVICES))
         if taints_of.has_rules or devices != spec.devices:
-            read = [_read(of, self, taints_of(self.driver, self.pool, of.name), numbers) for of in spec.devices]
+            read = DevicesRead(
+                [_read(of, self, taints_of(self.driver, self.pool, of.name), numbers) for of in spec.devices]
+            )
             if not taints_of.has_rules:
                 numbers.latest[key] = spec.devices, read
         self.read = read
@@ -166,7 +188,7 @@ class SliceEntry:
     @property
     def devices(self) -> tuple[DeviceEntry, ...]:
         if self._devices is None:
-            self._devices = tuple([DeviceEntry(device, self) for device in self.read])
+            self._devices = tuple([DeviceEntry(device, self) for device in self.read.all])
         return self._devices
 
     @property

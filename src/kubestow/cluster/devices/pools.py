@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from kubestow.cluster.devices.entries import CounterName, DeviceEntry, DeviceRead, Numbers, SliceEntry
+from kubestow.cluster.devices.entries import CounterName, DeviceEntry, DeviceRead, DevicesRead, Numbers, SliceEntry
 from kubestow.cluster.devices.reaching import ReachIndex
 from kubestow.cluster.devices.usage import PoolUsage, left_of
 from kubestow.model.lazily import lazy
@@ -39,15 +39,14 @@ class PoolView:
         self.usage = pool.usage
         self.trouble = trouble
         self._slices = slices
-        devices = _devices_of(slices)
-        self.here = tuple([device.reach is None or device.reach.includes(node) for device in devices])
+        self._read = read = _devices_of(slices)
+        self.here: tuple[bool, ...] = (True,) * len(read.all)
         """Which of its devices the node can use."""
-        self.has_conditions = any(device.device.bindingConditions for device in devices)
+        if read.has_own_reach:
+            self.here = tuple([device.reach is None or device.reach.includes(node) for device in read.all])
+        self.has_conditions = read.has_conditions
         self._totals = counters or {}
         self._consumers = consumers
-        self._shared = [device.device.name for device in devices if device.shared]
-        self._kinds = [2 * device.kind for device in devices]
-        """Even numbers; where the device is taken, the next odd one stands for it."""
         self._seen = -1
         self._state: tuple[object, ...] = ()
         self._number = -1
@@ -57,10 +56,6 @@ class PoolView:
     def devices(self) -> tuple[DeviceEntry, ...]:
         """In the order in which they are tried."""
         return tuple([device for entry in self._slices if not entry.shared_counters for device in entry.devices])
-
-    @lazy
-    def _position(self) -> dict[str, int]:
-        return {device.device.name: position for position, device in enumerate(_devices_of(self._slices))}
 
     @property
     def order(self) -> tuple[bool, str, str]:
@@ -95,12 +90,13 @@ class PoolView:
             for device in self._consumers:
                 if usage.holds(device.device.name):
                     left_of(self._left, device.counters)
-        kinds = self._kinds.copy()
+        kinds = self._read.kinds.copy()
         for name in taken:
-            position = self._position.get(name)
+            position = self._read.position.get(name)
             if position is not None:
-                kinds[position] += 1
-        shares = [(name in usage.shares, frozenset(usage.capacity.get(name, {}).items())) for name in self._shared]
+                # A kind of its own: that which is taken.
+                kinds[position] = ~kinds[position]
+        shares = [(name in usage.shares, frozenset(usage.capacity.get(name, {}).items())) for name in self._read.shared]
         self._state = (*kinds, self.here, *shares, *self._left.items())
 
 
@@ -172,8 +168,8 @@ class Pool:
     def _view(self, entries: Sequence[SliceEntry], node: Node | None) -> PoolView | None:
         newest = max(entry.generation for entry in entries)
         relevant = sorted((entry for entry in entries if entry.generation == newest), key=lambda entry: entry.name)
-        wanted, devices = relevant[0].number_in_pool, _devices_of(relevant)
-        consumers = [device for device in devices if device.counters]
+        wanted, read = relevant[0].number_in_pool, _devices_of(relevant)
+        consumers = read.consumers
         if len(relevant) != wanted:
             if max(self._generations) > newest:
                 # It is being replaced by one that offers the node nothing.
@@ -181,7 +177,7 @@ class Pool:
             if self._generations[newest] != wanted:
                 return PoolView(self, Trouble.INCOMPLETE)
             consumers = self._consumers_of(newest)
-        if len({device.device.name for device in devices}) < len(devices):
+        if len(read.position) < len(read.all):
             return PoolView(self, Trouble.INVALID)
         if not self._partitions:
             return PoolView(self, None, relevant, node=node)
@@ -194,12 +190,13 @@ class Pool:
         """The devices that take from shared counters, on whatever node."""
         if generation not in self._consumers:
             slices = [entry for entry in self.slices.values() if entry.generation == generation]
-            self._consumers[generation] = [device for device in _devices_of(slices) if device.counters]
+            self._consumers[generation] = _devices_of(slices).consumers
         return self._consumers[generation]
 
 
-def _devices_of(slices: Iterable[SliceEntry]) -> list[DeviceRead]:
-    return [device for entry in slices if not entry.shared_counters for device in entry.read]
+def _devices_of(slices: Iterable[SliceEntry]) -> DevicesRead:
+    reads = [entry.read for entry in slices if not entry.shared_counters]
+    return reads[0] if len(reads) == 1 else DevicesRead([device for read in reads for device in read.all])
 
 
 def _counters_of(slices: Iterable[SliceEntry]) -> dict[CounterName, int] | None:

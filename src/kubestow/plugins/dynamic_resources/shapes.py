@@ -88,9 +88,8 @@ class Allocator:
             self._shapes, self._latest = {}, None
             self._selectors.forget()
         if self._latest is not None and _ask_alike(claims, self._latest[0]):
-            shape = self._latest[1]
-            self._latest = (claims, shape)
-            return shape
+            self._latest = (claims, self._latest[1])
+            return self._latest[1]
         key = msgspec.json.encode([(claim.spec.devices.requests, claim.spec.devices.constraints) for claim in claims])
         shape = self._shapes.pop(key, None)
         if shape is None:
