@@ -128,3 +128,37 @@ def test_objects_that_are_written_back_keep_their_json() -> None:
     [event] = LineDecoder(PersistentVolumeClaim).feed(line("ADDED", claim))
     assert isinstance(event, Added)
     assert json.loads(bytes(event.object.source)) == claim
+
+
+CLAIM = '{"metadata":{"name":"c","resourceVersion":"4"},"spec":{"unknown":",\\"object\\":"}}'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f'{{"type":"MODIFIED","object":{CLAIM}}}',
+        f'{{"type": "MODIFIED", "object": {CLAIM} }} ',
+        f'{{"object":{CLAIM},"type":"MODIFIED"}}',
+        f'{{"type":"MODIFIED","object":{CLAIM},"object2":{CLAIM}}}',
+        f'\n{{"type":"MODIFIED","object":{CLAIM}}}\r\n',
+    ],
+)
+def test_objects_that_are_written_back_are_cut_out_of_any_line(written: str) -> None:
+    """However a line is written, the JSON that an object carries is its own and nothing else."""
+    [event] = LineDecoder(PersistentVolumeClaim).feed(written.encode() + b"\n")
+    assert isinstance(event, Modified)
+    assert bytes(event.object.source).decode() == CLAIM
+
+
+@pytest.mark.parametrize("rest", ['{"metadata":{"name":"c"},"spec":17}}', "17}"])
+def test_an_object_to_be_written_back_that_does_not_fit(rest: str) -> None:
+    """It is reported like any other."""
+    [event] = LineDecoder(PersistentVolumeClaim).feed(f'{{"type":"ADDED","object":{rest}\n'.encode())
+    assert isinstance(event, Unreadable)
+    assert event.type == "ADDED"
+
+
+def test_a_line_about_an_object_to_be_written_back_that_is_cut_off() -> None:
+    """It is no event."""
+    with pytest.raises(BadAnswerError, match="not an event"):
+        LineDecoder(PersistentVolumeClaim).feed(f'{{"type":"ADDED","object":{CLAIM}\n'.encode())
