@@ -22,20 +22,22 @@ Dial = Callable[[float], Awaitable[Connection]]
 """Opens a connection before a deadline (loop time) or raises ConnectError."""
 
 
-class _Waiting:
-    """A request that waits for room."""
+class _Request:
+    """A request that waits for room, or is under way."""
 
-    __slots__ = ("answer", "connection", "deadline", "message")
+    __slots__ = ("answer", "connection", "deadline", "has_room", "message")
 
     def __init__(self, message: Sequence[bytes], deadline: float, answer: asyncio.Future[Response]) -> None:
         self.message = message
         self.deadline = deadline
         self.answer = answer
+        self.has_room = False
         self.connection: Connection | None = None
         """On which it was sent."""
 
 
 _YOUR_TURN = Response(0, b"", b"")
+"""What a request gets in place of an answer if it has room, but nobody left a connection."""
 
 
 class Pool:
@@ -49,8 +51,8 @@ class Pool:
         self._room = limit
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self._queue: deque[_Waiting] = deque()
-        self._leisurely: deque[_Waiting] = deque()
+        self._queue: deque[_Request] = deque()
+        self._leisurely: deque[_Request] = deque()
         self._at_leisure_since = 0.0
         self._turns = 0
         self._impatient: asyncio.TimerHandle | None = None
@@ -105,63 +107,57 @@ class Pool:
 
         A leisurely one lets others go first, for LEISURE_SECONDS always and then but for one turn in eight.
         """
-        if self._room > 0:
-            self._room -= 1
-        else:
-            response = await self._wait(_Waiting(message, deadline, self._loop.create_future()), leisurely)
-            if response is not _YOUR_TURN:
-                return response
-        connection = None
+        request = _Request(message, deadline, self._loop.create_future())
         try:
-            connection = self.take_idle() or await self.dial(deadline)
-            return await connection.exchange(message, deadline)
+            if self._room > 0:
+                self._room -= 1
+                self._let_go(request, self.take_idle())
+            else:
+                self._queue_up(request, leisurely)
+            response = await request.answer
+            if response is _YOUR_TURN:
+                connection = request.connection = await self.dial(deadline)
+                response = await connection.exchange(message, deadline)
+            return response
         except asyncio.CancelledError:
-            if connection is not None:
-                connection.close()
+            if request.connection is not None:
+                request.connection.close()
             raise
         finally:
-            self._leave(connection)
+            # One that was cancelled may have got its turn in the same moment.
+            if request.has_room:
+                self._leave(request.connection)
 
-    async def _wait(self, waiting: "_Waiting", leisurely: bool) -> Response:
-        """The answer to a request that had to wait; _YOUR_TURN if it has room, but nobody left a connection."""
+    def _queue_up(self, request: _Request, leisurely: bool) -> None:
         if leisurely and not self._leisurely:
             self._at_leisure_since = self._loop.time()
-        (self._leisurely if leisurely else self._queue).append(waiting)
-        self._look_at(waiting.deadline)
-        answer = waiting.answer
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            if waiting.connection is not None:
-                waiting.connection.close()
-            elif answer.done() and not answer.cancelled() and answer.exception() is None:
-                # Its turn had come in the same moment.
-                self._leave(None)
-            raise
-        finally:
-            if waiting.connection is not None:
-                self._leave(waiting.connection)
+        (self._leisurely if leisurely else self._queue).append(request)
+        self._look_at(request.deadline)
+
+    def _let_go(self, request: _Request, connection: Connection | None) -> None:
+        request.has_room = True
+        request.connection = connection
+        if connection is None:
+            request.answer.set_result(_YOUR_TURN)
+        else:
+            connection.exchange(request.message, request.deadline, request.answer)
 
     def _leave(self, connection: Connection | None) -> None:
         """A request has ended; the next one goes out at once, without its sender being woken for that."""
-        while (waiting := self._next()) is not None:
-            if waiting.answer.done():
+        while (request := self._next()) is not None:
+            if request.answer.done():
                 continue
             if connection is None or not connection.reusable or connection.age() > AGE_SECONDS:
                 if connection is not None:
                     self.put_back(connection)
                 connection = self.take_idle()
-            waiting.connection = connection
-            if connection is None:
-                waiting.answer.set_result(_YOUR_TURN)
-            else:
-                connection.exchange(waiting.message, waiting.deadline, waiting.answer)
+            self._let_go(request, connection)
             return
         self._room += 1
         if connection is not None:
             self.put_back(connection)
 
-    def _next(self) -> "_Waiting | None":
+    def _next(self) -> _Request | None:
         if self._leisurely and (not self._queue or self._is_turn_of_leisurely()):
             return self._leisurely.popleft()
         return self._queue.popleft() if self._queue else None
