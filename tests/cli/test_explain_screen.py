@@ -159,6 +159,28 @@ def test_nodes_that_were_not_looked_at_are_counted() -> None:
     assert told(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: left out before any node was looked at"
 
 
+def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:
+    """What PostFilter says then is of no use to anybody, unless room could be made."""
+    for code, preemption in (
+        ("UnschedulableAndUnresolvable", []),
+        ("Unschedulable", ["", "Preemption", "  not found"]),
+    ):
+        lines = told(
+            nodeCount=5,
+            message='0/5 nodes are available: claim "data" not found. not found',
+            preFilter=PreFilter(rejected=Rejected("VolumeRestrictions", code, ('claim "data" not found',))),
+            preemption=Preemption(message="not found"),
+        )
+        assert lines[1:] == [
+            '  0/5 nodes are available: claim "data" not found.',
+            "",
+            "Why not",
+            '       5  VolumeRestrictions: claim "data" not found',
+            "          wherever it goes: no node was looked at",
+            *preemption,
+        ]
+
+
 def test_nodes_refused_in_the_same_words_are_one_group() -> None:
     """Whether preemption might help there is for -o wide to tell."""
     codes = {"a": "Unschedulable", "b": "UnschedulableAndUnresolvable"}

@@ -44,9 +44,10 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     if explanation.against is not None:
         sections.append(list(_against(explanation.against)))
     elif wide and not node:
-        sections += [list(_all_rejected(decision)), list(_all_scored(decision))]
+        sections += [list(_nowhere(decision)), list(_all_rejected(decision)), list(_all_scored(decision))]
     elif not node:
         sections += [
+            list(_nowhere(decision)),
             list(_why_not(decision)),
             list(_scores(decision)),
             list(_preemption(decision)),
@@ -122,11 +123,19 @@ def _looked_at(decision: Decision) -> str:
 # Why not elsewhere
 
 
+def _nowhere(decision: Decision) -> Iterator[str]:
+    """Who refused the pod before any node was looked at."""
+    refused = decision.preFilter.rejected
+    if refused is not None:
+        yield title("Why not")
+        yield from row(decision.nodeCount, _refusal(refused), "wherever it goes: no node was looked at")
+
+
 def _why_not(decision: Decision) -> Iterator[str]:
     groups = _groups(decision)
     outside = 0 if decision.placement is None else decision.nodeCount - decision.placement.nodes
     left_out = decision.nodeCount - decision.evaluated - outside
-    if not groups and not outside and (not left_out or decision.preFilter.rejected is not None):
+    if decision.preFilter.rejected is not None or not (groups or outside or left_out):
         return
     yield title("Why not elsewhere" if decision.chosen else "Why not")
     for what, names in groups[:_GROUPS]:
@@ -134,7 +143,7 @@ def _why_not(decision: Decision) -> Iterator[str]:
     if len(groups) > _GROUPS:
         rest = groups[_GROUPS:]
         yield f"  {sum(len(names) for _, names in rest):>6}  nodes for {len(rest)} other reasons; see -o wide"
-    if left_out and decision.preFilter.rejected is None:
+    if left_out:
         by = ", ".join(decision.preFilter.narrowedBy)
         left = f"{by}: left out before any node was looked at" if by else f"not looked at: {_cut_short(decision)}"
         yield from row(left_out, left, "")
@@ -220,6 +229,10 @@ def _scored(decision: Decision) -> list[tuple[str, NodeResult]]:
 def _preemption(decision: Decision) -> Iterator[str]:
     preemption = decision.preemption
     if preemption is None or not (preemption.nominated or preemption.message):
+        return
+    refused = decision.preFilter.rejected
+    if refused is not None and refused.code == "UnschedulableAndUnresolvable":
+        # There is no room that could be made.
         return
     yield title("Preemption")
     if preemption.nominated:
