@@ -2,8 +2,8 @@
 
 Each line is decoded in one pass straight into a Struct chosen by its `type` (a tagged union). Of kinds that are kept
 whole, the object is cut out of the line and decoded. Only what does not fit, e.g. an object with nulls, or a line that
-is written otherwise, goes the longer way: `object` as raw JSON first, then by type. So do bookmarks: a watch that brings
-nothing else, because there are no objects, needs nothing to decode them with.
+is written otherwise, goes the longer way: `object` as raw JSON first, then by type.
+So do bookmarks: a watch that brings nothing else, because there are no objects, needs nothing to decode them with.
 An object that cannot be understood is reported by its metadata, so that one bad object does not stop a watch.
 """
 
