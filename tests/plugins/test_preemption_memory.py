@@ -11,7 +11,7 @@ from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.model.pod import Pod
 from kubestow.offline.handles import settled
-from kubestow.plugins.default_preemption import memory, plugin, search
+from kubestow.plugins.default_preemption import making_room, memory, search
 from kubestow.plugins.default_preemption.dry_run import DryRun, reprieve
 from kubestow.testing.builders import make_node, make_pod
 from plugins.preemption_world import World
@@ -262,7 +262,7 @@ def test_a_nominated_pod_tries_its_own_node_by_itself(monkeypatch: pytest.Monkey
             tried.extend(telling.world.cluster.nodes.names[row] for row in rows)
             super()._try(rows)
 
-    monkeypatch.setattr(plugin, "Search", Noting)
+    monkeypatch.setattr(making_room, "Search", Noting)
     outcome = telling.happen(Schedule("large", acts=False, nominated="n0"), "nominated")
     assert (outcome[2], tried) == ("n0", ["n0"])
     assert chosen(telling, "c") == "n1"
