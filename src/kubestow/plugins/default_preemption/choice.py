@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kubestow.cluster.arrays import FloatArray, IntArray
+from kubestow.cluster.arrays import FloatArray, IntArray, is_any_set
 from kubestow.cluster.ranking import NOT_STARTED
 from kubestow.framework.results import Victims
 from kubestow.model.standing import pod_start_time
@@ -18,7 +18,7 @@ def first_candidates(kinds: Kinds, wanted: int) -> tuple[IntArray, bool]:
     first = candidates[:wanted]
     if len(first) < wanted:
         return first, False
-    if (kinds[first] == CANDIDATE).any():
+    if is_any_set(kinds[first] == CANDIDATE):
         return first, True
     later = candidates[wanted:]
     sparing = later[kinds[later] == CANDIDATE][:1]
@@ -42,8 +42,9 @@ def least_costly(cost: FloatArray, now: float) -> int:
     start, cost = cost[START], cost.copy()
     # Later is better, and who has not started yet is as good as started now.
     cost[START] = -np.where(start == NOT_STARTED, now, start)
-    least = cost == cost.min(axis=1, keepdims=True)
-    in_all = least.all(axis=0)
+    # The methods `min` and `all` are these, with more on the way.
+    least = cost == np.minimum.reduce(cost, axis=1, keepdims=True)
+    in_all = np.logical_and.reduce(least)
     best = int(in_all.argmax())
     if in_all[best]:
         return best
