@@ -83,6 +83,24 @@ def test_a_claim_is_shared(start: Start) -> None:
     assert reserved_for(found(harness, "c")) == ["first", "second"]
 
 
+def test_a_claim_that_keeps_its_devices_is_counted_once(start: Start) -> None:
+    """What is written and seen about it later, for another pod, is nothing to the pool."""
+    harness = with_devices(start, 2)
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("first", "c"))
+    harness.run_until_idle()
+    (pool,) = harness.core.cluster.devices.pools_of(0)
+    version = pool.usage.version
+    harness.cluster.add(claiming("second", "c"))
+    harness.run_until_idle()
+    assert reserved_for(found(harness, "c")) == ["first", "second"]
+    assert pool.usage.version == version
+    harness.cluster.delete(found(harness, "c"))
+    harness.run_until_idle()
+    assert pool.usage.version > version
+    assert pool.usage.is_empty
+
+
 def test_a_claim_under_way_is_waited_for(start: Start) -> None:
     """Two pods come with one claim: the second is tried again when the first has it."""
     harness = with_devices(start, 2, latency=1.0)

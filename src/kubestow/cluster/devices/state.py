@@ -261,6 +261,10 @@ class Devices:
                 self._counted[key] = allocation
                 return
             self.settle(claim.metadata.uid)
+            if counted is not None and counted.devices == allocation.devices:
+                # As it was: nobody needs to look at the pools again.
+                self._counted[key] = allocation
+                return
         if counted is not None:
             self._count(counted, -1)
             del self._counted[key]
