@@ -51,7 +51,7 @@ def test_leisurely_requests_let_others_go_first() -> None:
 
 
 def test_a_request_that_is_cancelled_while_it_waits_is_never_sent() -> None:
-    """Its turn goes to the next."""
+    """Its turn goes to the next, and not before there is room."""
 
     async def main() -> None:
         async with serving(slow) as server:
@@ -62,6 +62,7 @@ def test_a_request_that_is_cancelled_while_it_waits_is_never_sent() -> None:
                 tasks[1].cancel()
                 assert (await tasks[2]).body == b"/2"
             assert [request.path for request in server.requests] == ["/0", "/2"]
+            assert server.connections == 1
 
     run(main())
 
