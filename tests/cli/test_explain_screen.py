@@ -124,7 +124,17 @@ def test_a_record_tells_what_binding_waits_for() -> None:
     binding = Binding("waiting", waitsFor=("Quota",))
     choice = Choice("nominated")
     lines = told(outcome="scheduled", chosen="a", binding=binding, choice=choice)
-    assert lines == ["Pod shop/web went to a.", "  Room was made for it there.", "  Binding: waiting for Quota"]
+    assert lines == [
+        "Pod shop/web is on its way to a.",
+        "  Room was made for it there.",
+        "  Binding: waiting for Quota",
+    ]
+
+
+@pytest.mark.parametrize(("state", "went"), [("binding", "is on its way"), ("bound", "went")])
+def test_a_pod_that_is_not_bound_yet_is_on_its_way(state: str, went: str) -> None:
+    """Its devices or volumes may have to be made ready first, for minutes."""
+    assert told(outcome="scheduled", chosen="a", binding=Binding(state))[0] == f"Pod shop/web {went} to a."
 
 
 def test_why_this_node() -> None:

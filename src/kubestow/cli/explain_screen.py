@@ -66,7 +66,7 @@ def _headline(explanation: Explanation) -> Iterator[str]:
     dry = explanation.source == "dry run"
     bold = {decision.pod: {"bold": True}}
     if decision.outcome == SCHEDULED:
-        went = f"{'would go' if dry else 'went'} to {decision.chosen}."
+        went = f"{'would go' if dry else _went(decision)} to {decision.chosen}."
         yield from sentence(f"Pod {decision.pod} {went}", bold | {str(decision.chosen): {"fg": "green", "bold": True}})
         yield from wrapped(_choice(decision, dry=dry), "  ")
     elif dry and decision.queue.history and decision.queue.history[-1].queue == "gated":
@@ -83,6 +83,10 @@ def _headline(explanation: Explanation) -> Iterator[str]:
     said = "" if decision.preemption is None else decision.preemption.message
     yield from wrapped(decision.message.removesuffix(said).rstrip(), "  ")
     yield from _tries(decision)
+
+
+def _went(decision: Decision) -> str:
+    return "went" if decision.binding is None or decision.binding.state == "bound" else "is on its way"
 
 
 def _tries(decision: Decision) -> Iterator[str]:
