@@ -213,10 +213,15 @@ def _priority(world: World, pod: Pod) -> tuple[str, ...]:
 
 
 def _claims(pod: Pod) -> tuple[str, ...]:
+    return tuple(f"there is no ResourceClaimTemplate {template} here." for _, template in _unmade(pod))
+
+
+def _unmade(pod: Pod) -> Iterator[tuple[str, str]]:
+    """The claims that are not made from their templates yet, and the templates, by namespace/name."""
     made = {one.name for one in pod.status.resourceClaimStatuses}
-    missing = [one for one in pod.spec.resourceClaims if one.resourceClaimTemplateName and one.name not in made]
-    where = pod.metadata.namespace
-    return tuple(f"there is no ResourceClaimTemplate {where}/{one.resourceClaimTemplateName} here." for one in missing)
+    for one in pod.spec.resourceClaims:
+        if one.resourceClaimTemplateName and one.name not in made:
+            yield one.name, f"{pod.metadata.namespace}/{one.resourceClaimTemplateName}"
 
 
 def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
@@ -268,9 +273,10 @@ def _name_of(request: Request) -> tuple[str, str]:
 def _notes(pod: Pod) -> tuple[str, ...]:
     if pod.spec.nodeName:
         return (f"it is on node {pod.spec.nodeName} already; this is where it would go if it were scheduled now.",)
+    claims = tuple(f"claim {name} is to be made from ResourceClaimTemplate {of}." for name, of in _unmade(pod))
     name = group_name(pod)
     command = f"kubestow explain podgroup/{name} -n {pod.metadata.namespace}"
-    return (f"it is scheduled together with its pod group; see {command}",) if name else ()
+    return (*claims, f"it is scheduled together with its pod group; see {command}") if name else claims
 
 
 # A live cluster
