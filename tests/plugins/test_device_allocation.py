@@ -265,6 +265,15 @@ def test_partitions_share_counters() -> None:
     assert names(got(mixed, counters, claim("c"), features=off)) == ["p/whole"]
 
 
+def test_admin_access_needs_counters() -> None:
+    """A partition in use may be had as well, as long as counters last for it once more."""
+    counters = device_slice("n", pool="n", name="a", slices=2, **COUNTERS)
+    admin = claim("c", exactly(adminAccess=True))
+    for size, found in ((2, ["n/p0"]), (3, [])):
+        offered = device_slice("n", partitions(size), pool="n", name="b", slices=2)
+        assert names(got(offered, counters, allocated("used", "n", "p0"), admin)) == found
+
+
 def test_counters_that_do_not_exist() -> None:
     """Make a pool contradictory, and so does a set that is there twice."""
     offered = device_slice("n", partitions(1), pool="p", name="b", slices=2)
