@@ -326,11 +326,21 @@ def test_fields_that_are_null_are_not_there(files: Files) -> None:
 
 
 def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
-    """Nobody here schedules it."""
+    """Nobody here schedules it; somebody else's configuration may be at hand."""
     path = files.write("pod.json", pod("web", schedulerName="other"))
+    said = "Error: pod default/web: no profile has its schedulerName other; the configuration has"
     (line,) = refused("-f", path, "--cluster", files.cluster)
-    said = "no profile has its schedulerName other; the configuration has default-scheduler"
-    assert line == f"Error: pod default/web: {said}"
+    assert line == f"{said} default-scheduler; --config names that of its scheduler"
+    configuration = files.write(
+        "config.json",
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": "mine"}],
+        },
+    )
+    (line,) = refused("-f", path, "--cluster", files.cluster, "--config", configuration)
+    assert line == f"{said} mine"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
 from kubestow.explaining.reading import LiveCluster, NodesForbiddenError, Reading
 from kubestow.explaining.scheduler_pages import SchedulerAddress
-from kubestow.explaining.world import ExplainError, Setup, World
+from kubestow.explaining.world import ExplainError, NoProfileError, Setup, World
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
@@ -225,7 +225,12 @@ def _unmade(pod: Pod) -> Iterator[tuple[str, str]]:
 
 
 def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
-    return dry_run(world, world.take_out(pod), asker(world.extenders) if request.extenders else None)
+    try:
+        return dry_run(world, world.take_out(pod), asker(world.extenders) if request.extenders else None)
+    except NoProfileError as error:
+        if request.configuration is not None:
+            raise
+        raise ExplainError(f"{error}; --config names that of its scheduler") from None
 
 
 def _unasked(request: Request, world: World) -> tuple[str, ...]:

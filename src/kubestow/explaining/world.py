@@ -34,6 +34,10 @@ class ExplainError(Exception):
     """What was asked for cannot be explained; the message is one line that says why."""
 
 
+class NoProfileError(ExplainError):
+    """The configuration has no profile for a pod."""
+
+
 class Setup(NamedTuple):
     """How the scheduler decides."""
 
@@ -120,7 +124,8 @@ class World:
         found = self.profiles.get(name)
         if found is None:
             known = ", ".join(sorted(self.profiles))
-            raise ExplainError(f"pod {pod.key}: no profile has its schedulerName {name}; the configuration has {known}")
+            said = f"no profile has its schedulerName {name}; the configuration has {known}"
+            raise NoProfileError(f"pod {pod.key}: {said}")
         return found
 
     def pod(self, namespace: str, name: str) -> Pod | None:
