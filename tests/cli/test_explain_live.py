@@ -133,6 +133,28 @@ def test_a_pod_that_is_not_there_is_one_line(up: Up) -> None:
     assert line.startswith("Error: there is no pod shop/none at https://127.0.0.1:")
 
 
+def tried_and_gone(up: Up, name: str, cpu: str) -> str | None:
+    """The node of a pod that was there for a while."""
+    path = f"/api/v1/namespaces/default/pods/{name}"
+    up.create_pod(name, cpu)
+    until(lambda: up.get(path)["status"].get("conditions"))
+    node: str | None = up.get(path)["spec"].get("nodeName")
+    up.delete_at_once(path)
+    return node
+
+
+def test_a_pod_that_is_gone_is_told_from_its_record(up: Up) -> None:
+    """Where it went, for example before it had to make room; one that never had a node is not there."""
+    chosen = tried_and_gone(up, "leaving", "100m")
+    assert tried_and_gone(up, "never", "9") is None
+    told = explain(up, "leaving")
+    assert (told["source"], told["chosen"]) == ("scheduler", chosen)
+    assert told["notes"] == ["the pod is no longer there; this is what was decided about it last."]
+    for arguments in (("never",), ("leaving", "--against", "node-0")):
+        (line,) = refused(*arguments, "--kubeconfig", str(up.kubeconfig))
+        assert line.startswith(f"Error: there is no pod default/{arguments[0]} at https://127.0.0.1:")
+
+
 def test_a_context_that_is_not_there_is_one_line(up: Up) -> None:
     """With those that are."""
     (line,) = refused("small", "--kubeconfig", str(up.kubeconfig), "--context", "other")

@@ -31,7 +31,7 @@ from kubestow.explaining.dry_run import DryRun, dry_run, take
 from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
-from kubestow.explaining.reading import LiveCluster, NodesForbiddenError, Reading
+from kubestow.explaining.reading import LiveCluster, NodesForbiddenError, NoPodError, Reading
 from kubestow.explaining.scheduler_pages import SchedulerAddress
 from kubestow.explaining.world import ExplainError, NoProfileError, Setup, World
 from kubestow.framework.profile import ProfileError
@@ -46,6 +46,7 @@ _WATCH_SECONDS = 2.0
 _GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgroup.scheduling.k8s.io")
 _CLEAR = "\x1b[2J\x1b[H"
 _FAILS = "a dry run, with the configuration, plugins and feature gates that are known here, fails:"
+_GONE = ("the pod is no longer there; this is what was decided about it last.",)
 _FITS_NOW = ("something has changed since: it would fit now, and will be tried again.",)
 _GROUPS_OFF = (
     "the scheduler's gate GenericWorkload is off: it knows no pod groups; here they are tried as if it were on."
@@ -340,7 +341,14 @@ class _Live:
     async def _pod(self) -> Explanation:
         request = self._request
         namespace, name = _name_of(request)
-        pod = await self._cluster.pod(namespace or self._namespace, name)
+        namespace = namespace or self._namespace
+        try:
+            pod = await self._cluster.pod(namespace, name)
+        except NoPodError:
+            decision, *_ = await self._scheduler.record(lambda pages: pages.recorded_last(namespace, name))
+            if decision is None or decision.outcome != SCHEDULED or request.against:
+                raise
+            return Explanation(decision, "scheduler", notes=_GONE)
         decision, notes, is_silent = await self._scheduler.record(lambda pages: pages.recorded(pod))
         if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
             return Explanation(decision, "scheduler")

@@ -54,6 +54,10 @@ class Reading(NamedTuple):
         return self.said + ((f"{names} may not be listed and are left out",) if names else ())
 
 
+class NoPodError(ExplainError):
+    """There is no such pod."""
+
+
 class NodesForbiddenError(ExplainError):
     """The caller may not list nodes."""
 
@@ -75,7 +79,7 @@ class LiveCluster:
         try:
             return codec.decode(Pod, (await self._client.request("GET", path)).body)
         except NotFoundError:
-            raise ExplainError(f"there is no pod {namespace}/{name} at {self._access.server}") from None
+            raise NoPodError(f"there is no pod {namespace}/{name} at {self._access.server}") from None
         except (CallError, codec.DecodeError) as error:
             raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
 

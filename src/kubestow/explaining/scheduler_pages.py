@@ -77,6 +77,11 @@ class SchedulerPages:
         found = await self._recorded(_path_of(pod.metadata), DecisionList)
         return next((item for item in found.items if item.uid in ("", pod.metadata.uid)), None)
 
+    async def recorded_last(self, namespace: str, name: str) -> Decision | None:
+        """The last decision about any pod of this name, also one that is gone."""
+        found = await self._recorded(_path_of(ObjectMeta(namespace=namespace, name=name)), DecisionList)
+        return next(iter(found.items), None)
+
     async def recorded_group(self, group: PodGroup) -> GroupDecision | None:
         """The same about a pod group."""
         found = await self._recorded(f"podgroups/{_path_of(group.metadata)}", GroupDecisionList)
