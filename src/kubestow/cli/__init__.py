@@ -86,7 +86,11 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, _SUBCOMMANDS[name].help) for name in self.list_commands(ctx)])
 
 
-@click.command(cls=_LazyGroup, invoke_without_command=True)
+@click.command(
+    cls=_LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of all subcommands, too
+)
 @click.version_option(__version__, prog_name="kubestow")
 @click.pass_context
 def main(context: click.Context) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _SORTS = ("name", "cpu.request", "cpu.limit", "mem.request", "mem.limit")
 
 
-@click.command("capacity", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("capacity", context_settings={"max_content_width": 120})
 @click.option("--podspec", metavar="FILE", multiple=True, help="Pods to fit in, in turns, or a pod group; repeatable.")
 @click.option("--cluster", metavar="FILE", multiple=True, help="Objects in files, instead of a live cluster.")
 @click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")

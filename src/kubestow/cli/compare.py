@@ -19,7 +19,7 @@ def _python_option(side: str) -> Decorator:
     return click.option(f"--python-{side.lower()}", metavar="PYTHON", help=text)
 
 
-@click.command("compare", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("compare", context_settings={"max_content_width": 120})
 @click.argument("a", metavar="CONFIG_A")
 @click.argument("b", metavar="CONFIG_B")
 @click.option("--on", "files", metavar="FILE", multiple=True, required=True, help="Scenario or recording; repeatable.")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
 
 
-@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("doctor", context_settings={"max_content_width": 120})
 @click.option("--kubeconfig", default="", metavar="FILE", help="The cluster, and who the scheduler will be there.")
 @click.option("--context", default="", help="Context of the kubeconfig.")
 @click.option("--config", "configuration", metavar="FILE", help="The configuration that the scheduler will have.")

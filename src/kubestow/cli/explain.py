@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
 
 
-@click.command("explain", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("explain", context_settings={"max_content_width": 120})
 @click.argument("pod", metavar="[NAMESPACE/]POD|podgroup/NAME", required=False)
 @click.option(
     "-f",

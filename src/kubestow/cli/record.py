@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 
-@click.command("record", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("record", context_settings={"max_content_width": 120})
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
 @click.option("--context", default="", help="Context of the kubeconfig.")

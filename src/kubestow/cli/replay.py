@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
 
 
-@click.command("replay", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("replay", context_settings={"max_content_width": 120})
 @click.argument("file")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of every choice by chance.")
 @click.option(

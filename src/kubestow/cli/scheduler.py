@@ -134,7 +134,7 @@ def _run(context: click.Context, **parameters: Any) -> None:
 
 command = _Command(
     "scheduler",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "allow_extra_args": True},
+    context_settings={"max_content_width": 120, "allow_extra_args": True},
     params=[_option(flag) for flag in FLAGS.values()],
     callback=click.pass_context(_run),
     help=_run.__doc__,

@@ -23,7 +23,7 @@ def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> N
         context.exit()
 
 
-@click.command("simulate", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("simulate", context_settings={"max_content_width": 120})
 @click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--init", is_flag=True, is_eager=True, expose_value=False, callback=_init, help="Print an example.")
 @click.option("--seed", type=click.IntRange(0), help="Of every choice by chance. [default: the scenario's]")

@@ -15,7 +15,7 @@ _VARY = "What to vary, such as config.percentageOfNodesToScore=10,50 or scenario
 _OBJECTIVES = ("wait", "wait95", "pending", "evictions", "fragmentation", "bound", "cpu")
 
 
-@click.command("sweep", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("sweep", context_settings={"max_content_width": 120})
 @click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--vary", metavar="FIELD=V,V,...", multiple=True, help=_VARY)
 @click.option("--list", "listed", type=click.Path(path_type=Path, dir_okay=False), help="CSV: a column for each field.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubestow.reporting.log_setup import LogOptions
 
 
-@click.command("up", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("up", context_settings={"max_content_width": 120})
 @click.option("--nodes", type=click.IntRange(0), help="Plain nodes to create. [default: 10, unless there are others]")
 @click.option("--nodes-file", type=click.Path(path_type=Path, dir_okay=False), help="Nodes to create, as YAML.")
 @devices_option

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
 
 
-@click.command("view", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command("view", context_settings={"max_content_width": 120})
 @click.argument("results", metavar="DIR|RECORDING", type=click.Path(path_type=Path))
 @click.argument("other", metavar="[DIR|RECORDING]", required=False, type=click.Path(path_type=Path))
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Of the page; without it, any that is free.")
