@@ -8,6 +8,7 @@ import pytest
 
 from apiserver.running import TOKEN, Client, Running, pod
 from kubestow.apiserver import Options
+from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED, Resource
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"
@@ -82,6 +83,17 @@ def test_a_cluster_role_counts_where_it_is_bound(plane: Running) -> None:
     assert robot.call("GET", "/api/v1/namespaces/default/secrets")[0] == 403
     _bind(admin, "view", {"kind": "Group", "name": "devs"}, kind="ClusterRole", namespace="")
     assert plane.client("t-jane").call("GET", "/api/v1/pods")[0] == 200
+
+
+@pytest.mark.parametrize("resource", [*WATCHED, DEVICE_TAINT_RULES, POD_GROUPS], ids=lambda one: one.name)
+def test_a_scheduler_may_read_what_it_watches(plane: Running, resource: Resource[Any]) -> None:
+    assert plane.client("t-scheduler").call("GET", resource.path)[0] == 200
+
+
+def test_a_scheduler_may_not_read_secrets(plane: Running) -> None:
+    """As without RBAC."""
+    for path in ("/api/v1/secrets", "/api/v1/namespaces/default/secrets/any"):
+        assert plane.client("t-scheduler").call("GET", path)[0] == 403
 
 
 def test_rules_may_name_objects_and_subresources(plane: Running) -> None:

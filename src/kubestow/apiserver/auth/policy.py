@@ -98,6 +98,8 @@ _EVERYTHING = {"apiGroups": ["*"], "resources": ["*"]}
 _READABLE = ["configmaps", "endpoints", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes"]
 _READABLE += ["pods", "pods/log", "pods/status", "replicationcontrollers", "resourcequotas", "serviceaccounts"]
 _READABLE += ["limitranges", "services"]
+_SCHEDULER_READS = ["apps", "coordination.k8s.io", "events.k8s.io", "policy", "resource.k8s.io", "scheduling.k8s.io"]
+_SCHEDULER_READS += ["storage.k8s.io"]
 _DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/"]
 _DISCOVERY += ["/healthz", "/livez", "/readyz"]
 ROLES: dict[str, list[dict[str, list[str]]]] = {
@@ -117,7 +119,8 @@ ROLES: dict[str, list[dict[str, list[str]]]] = {
         {"verbs": ["get"], "nonResourceURLs": _DISCOVERY},
     ],
     "system:kube-scheduler": [
-        {"verbs": sorted(_READ), **_EVERYTHING},
+        {"verbs": sorted(_READ), "apiGroups": [""], "resources": _READABLE},
+        {"verbs": sorted(_READ), "apiGroups": _SCHEDULER_READS, "resources": ["*"]},
         *(
             {"verbs": sorted(verbs), "apiGroups": ["*"], "resources": [what]}
             for what, verbs in _SCHEDULER_WRITES.items()
