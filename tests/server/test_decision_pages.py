@@ -106,6 +106,7 @@ WRONG = {
     "limit=0": "limit: must be a whole number above 0, not '0'",
     "nodes=yes": "nodes: must be true or false, not 'yes'",
     "watch=1": "watch: must be true or false, not '1'",
+    "pod=default/big": "pod: must be a name or a uid, not 'default/big'; namespace is a parameter of its own",
     "podd=a": "podd: unknown; there are namespace, pod, node, refusedNode, outcome, plugin, since, until, "
     "before, limit, nodes, watch",
 }

@@ -116,6 +116,8 @@ def _parsed(given: Mapping[str, str], known: AnyQuery, beside: Sequence[str]) ->
             continue
         if name not in known._fields:
             raise ValueError(f"{name}: unknown; there are {', '.join((*known._fields, *beside))}")
+        if name in ("pod", "podGroup") and "/" in text:
+            raise ValueError(f"{name}: must be a name or a uid, not {text[:99]!r}; namespace is a parameter of its own")
         try:
             fields[name] = _read(text, getattr(known, name))
         except ValueError as error:
