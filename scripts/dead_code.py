@@ -20,10 +20,7 @@ PUBLIC = (
 """For people who write plugins, and for those who simulate."""
 
 CALLED_BY_OTHERS = {
-    "asyncio": (
-        *("connection_lost", "data_received", "get_buffer", "buffer_updated"),
-        *("pause_writing", "resume_writing"),
-    ),
+    "asyncio": ("connection_lost", "data_received", "pause_writing", "resume_writing"),
     "httptools": (r"on_\w+",),
     "click": ("exit_code", "format_commands", "format_options", "get_command", "list_plugins", "translate"),
     "numpy": ("writeable",),

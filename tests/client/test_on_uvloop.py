@@ -12,7 +12,6 @@ from client.doubles import FixedClock, Noted, middle, pod
 from client.scripted import Answer, Request, client_of, opened, serving
 from client.tunnels import CONNECTED, proxying
 from kubestow.client.access import Access, open_channel
-from kubestow.client.connection import READ_BYTES
 from kubestow.client.informer import Informer
 from kubestow.client.reflector import Reflector
 from kubestow.client.refusals import Refusals
@@ -32,30 +31,6 @@ async def script(request: Request, answer: Answer) -> None:
         answer.bookmark("2", ends_initial=True)
     else:
         answer.reply(201, {"got": len(request.body)})
-
-
-@pytest.mark.parametrize("tls", [True, False])
-def test_large_answers_side_by_side(tmp_path: Path, tls: bool) -> None:
-    """Connections read into one buffer; answers that fill it several times stay whole, and apart."""
-    authority = Authority()
-    context = authority.server_context(tmp_path, "127.0.0.1") if tls else None
-
-    async def large(request: Request, answer: Answer) -> None:
-        answer.reply(200, request.path.encode() * (READ_BYTES // 2))
-
-    async def main() -> None:
-        async with serving(large, context) as server:
-            url = f"http{'s' if tls else ''}://127.0.0.1:{server.port}"
-            with opened(server, Access("kc", url, tls=TlsSettings(ca_data=authority.pem))) as channel:
-                client, paths = client_of(channel), [f"/{number:04}" for number in range(6)]
-                answers = await asyncio.gather(*(client.request("GET", path) for path in paths))
-                assert [
-                    answer.body == path.encode() * (READ_BYTES // 2)
-                    for path, answer in zip(paths, answers, strict=True)
-                ] == [True] * 6
-                assert server.connections == 6
-
-    uvloop.run(main())
 
 
 @pytest.mark.parametrize("tls", [True, False])

@@ -202,15 +202,13 @@ def _requested(data: bytes) -> None:
 
 def _answered(data: bytes) -> None:
     with _loop() as loop:
-        connection = ClientConnection(loop, memoryview(bytearray(97)), largest_answer=1 << 20)
+        connection = ClientConnection(loop, largest_answer=1 << 20)
         wire = _Wire()
         connection.connection_made(wire)
         answer = connection.exchange((b"GET / HTTP/1.1\r\n\r\n",), loop.time() + 60)
         for start in range(0, len(data), 97):
             if not wire.closed:
-                piece = data[start : start + 97]
-                connection.get_buffer(-1)[: len(piece)] = piece
-                connection.buffer_updated(len(piece))
+                connection.data_received(data[start : start + 97])
         connection.connection_lost(None)
         assert answer.done()
         assert isinstance(answer.exception(), TransportError | None)

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection: an asyncio protocol that sends one request at a time and parses the answer with httptools.
 
 An answer is either collected (`exchange`) or fed piece by piece to a sink as it arrives (`stream`, for watches). The
-sink runs inside `buffer_updated`, so the socket is not read on while it works: that is the back-pressure.
+sink runs inside `data_received`, so the socket is not read on while it works: that is the back-pressure.
 Deadlines cost next to nothing: a timer is left running from one request to the next and looks, when it fires,
 whether there is anything overdue.
 """
@@ -17,8 +17,6 @@ from kubestow.model.failures import BadAnswerError, ConnectionLostError, TimedOu
 
 _END_OF_HEADERS = b"\r\n\r\n"
 _LARGEST_HEAD = 1024 * 1024
-READ_BYTES = 256 * 1024
-"""So much is read at a time."""
 
 
 class Sink(Protocol):
@@ -46,16 +44,14 @@ class Response:
         return _header(self._head, name)
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(asyncio.Protocol):
     """A keep-alive connection; `reusable` says whether another request may follow.
 
-    An answer that is collected may have `largest_answer` bytes. What is read has been parsed before anything else is
-    read, so connections of one loop may share the `buffer`.
+    An answer that is collected may have `largest_answer` bytes.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, buffer: memoryview, largest_answer: float = math.inf) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, largest_answer: float = math.inf) -> None:
         self._loop = loop
-        self._buffer = buffer
         self._largest_answer = largest_answer
         self._collected = 0
         self._transport: asyncio.Transport | None = None
@@ -122,14 +118,10 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports have the methods of asyncio's without being of its classes.
         self._transport = cast("asyncio.Transport", transport)
 
-    def get_buffer(self, _sizehint: int) -> memoryview:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        data = self._buffer[:nbytes]
+    def data_received(self, data: bytes) -> None:
         if not self._has_headers:
             self._head += data
-            if len(self._head) > _LARGEST_HEAD + nbytes:
+            if len(self._head) > _LARGEST_HEAD + len(data):
                 self._break(BadAnswerError(f"the headers of the answer are larger than {_LARGEST_HEAD} bytes"))
                 return
         try:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kubestow.client.connection import READ_BYTES, Connection
+from kubestow.client.connection import Connection
 from kubestow.client.errors import CredentialsError
 from kubestow.client.proxies import Handshake, Proxy
 from kubestow.client.tls import ResumingContext, TlsContexts
@@ -72,7 +72,6 @@ class Dialer:
         self._proxy = proxy
         self._seconds = seconds
         self._largest_answer = largest_answer
-        self._buffer = memoryview(bytearray(READ_BYTES))
         self._context: ResumingContext | None = None
         """With which a connection was opened last."""
         self._patient_until = 0.0
@@ -116,7 +115,7 @@ class Dialer:
                 await asyncio.sleep(_TICKET_SECONDS / _TICKET_LOOKS)
 
     def _new_connection(self) -> Connection:
-        return Connection(self._loop, self._buffer, self._largest_answer)
+        return Connection(self._loop, self._largest_answer)
 
     async def _direct(self, context: ssl.SSLContext | None) -> Connection:
         transport, connection = await self._loop.create_connection(
