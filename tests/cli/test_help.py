@@ -1,14 +1,19 @@
 """Help, as one asks for it with other programs."""
 
-import pytest
-from click.testing import CliRunner
+import subprocess
+import sys
 
-from kubestow.cli import main
+import pytest
+
+
+def answer(*arguments: str) -> tuple[int, str]:
+    run = subprocess.run([sys.executable, "-m", "kubestow", *arguments], capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout
 
 
 @pytest.mark.parametrize("command", ["", "explain", "scheduler", "config", "config validate", "plugin new"])
 def test_short_and_long_ask_for_the_same(command: str) -> None:
     """Of the program itself, of commands, and of those below them."""
-    short, long = (CliRunner().invoke(main, [*command.split(), option]) for option in ("-h", "--help"))
-    assert (short.exit_code, short.output) == (0, long.output)
-    assert short.output.startswith(f"Usage: main {command}".rstrip())
+    code, output = answer(*command.split(), "--help")
+    assert (code, output.splitlines()[0].startswith(f"Usage: kubestow {command}".rstrip())) == (0, True)
+    assert answer(*command.split(), "-h") == (code, output)
