@@ -134,3 +134,19 @@ def test_a_claim_that_was_left_behind(start: Start) -> None:
     harness.run_for(40)
     assert harness.bindings == {"default/p": "n0"}
     assert len(claims(harness)) == 1
+
+
+def test_a_claim_that_was_left_behind_without_its_class(start: Start) -> None:
+    """It is deleted, too, when another class stands for the resource by now."""
+    harness = with_devices(start, 1)
+    harness.cluster.faults.fail("update_resource_claim_status", "Forbidden")
+    harness.cluster.faults.fail("delete_resource_claim", "Forbidden")
+    harness.cluster.add(asking("p"))
+    harness.run_until(lambda: bool(harness.events.notes("FailedScheduling")))
+    harness.cluster.delete(device_class(extendedResourceName=RESOURCE))
+    harness.cluster.add(device_class("other", extendedResourceName=RESOURCE))
+    harness.run_for(60)
+    assert harness.bindings == {"default/p": "n0"}
+    wanted = claims(harness)[0].spec.devices.requests[0].exactly
+    assert wanted is not None
+    assert wanted.deviceClassName == "other"

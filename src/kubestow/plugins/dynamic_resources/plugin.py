@@ -127,7 +127,7 @@ class DynamicResources:
                 shared.add(number)
         state = State(pod, claims, resources, shared=shared)
         for claim in claims:
-            if claim.status.allocation is None:
+            if claim.status.allocation is None and claim is not state.left_behind:
                 refused = self._check(claim)
                 if refused is not None:
                     return refused
