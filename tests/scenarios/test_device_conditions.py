@@ -137,3 +137,18 @@ def test_pools_without_conditions_come_first(start: Start) -> None:
     harness.cluster.add(claiming("p", "c"))
     harness.run_until_idle()
     assert devices_of(found(harness)) == ["b/gpu-0"]
+
+
+def test_a_node_that_offers_an_extended_resource_itself(start: Start) -> None:
+    """There is no claim for the resource to wait for, only the one that the pod names."""
+    harness = start()
+    harness.cluster.add(device_class(extendedResourceName="example.com/gpu"))
+    harness.cluster.add(make_node("n0", resources={"example.com/gpu": 1}))
+    harness.cluster.add(device_slice("n0", [device("gpu-0", **ATTACHED)]))
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c", resources={"example.com/gpu": 1}))
+    harness.run_for(5)
+    report(harness, READY)
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
+    assert not harness.events.notes("FailedScheduling")

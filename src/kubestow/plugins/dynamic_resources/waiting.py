@@ -7,6 +7,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.framework.handle import Handle
 from kubestow.model.devices import ResourceClaim
 from kubestow.plugins.dynamic_resources.conditions import DeviceBindingError, has_conditions, is_late, is_ready
+from kubestow.plugins.dynamic_resources.extended import IN_MEMORY
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 _LOOK_EVERY = 5.0
@@ -23,7 +24,8 @@ async def wait_until_ready(
     handle.recorder.event(pod.pod, "Normal", "BindingConditionsPending", "Scheduling", note)
     start, status = handle.clock.now(), "success"
     try:
-        await _wait([key_of(claim) for claim in claims], handle, start + seconds, seconds)
+        keys = [key_of(claim) for claim in claims if claim.metadata.name != IN_MEMORY]
+        await _wait(keys, handle, start + seconds, seconds)
     except DeviceBindingError as error:
         status = error.status
         raise
