@@ -336,27 +336,29 @@ def test_shares_of_one_device() -> None:
     assert got(offered, claim("c", exactly(capacity={"requests": {"cores": "1"}}))) == []
 
 
+def sharing(device: str, amount: str) -> dict[str, Any]:
+    """The status of a claim that has a share of a device."""
+    result = {"request": "r", "driver": DRIVER, "pool": "n", "device": device}
+    share = {"shareID": "s", "consumedCapacity": {"memory": amount}}
+    return {"allocation": {"devices": {"results": [{**result, **share}]}}}
+
+
 def test_shares_differ_in_what_is_left() -> None:
     """Devices of one kind are not alike where shares of them are in use."""
-    status = {
-        "allocation": {
-            "devices": {
-                "results": [
-                    {
-                        "request": "r",
-                        "driver": DRIVER,
-                        "pool": "n",
-                        "device": "d1",
-                        "shareID": "s",
-                        "consumedCapacity": {"memory": "1Gi"},
-                    }
-                ]
-            }
-        }
-    }
     offered = device_slice("n", [shared("d0"), shared("d1")])
-    found = got(offered, claim("used", status=status), claim("c", sized("1Gi", "a"), sized("10Gi", "b")))
+    used = claim("used", status=sharing("d1", "1Gi"))
+    found = got(offered, used, claim("c", sized("1Gi", "a"), sized("10Gi", "b")))
     assert names(found) == ["n/d1", "n/d0"]
+
+
+def test_shares_of_a_device_that_is_no_longer_shared() -> None:
+    """Nobody gets the whole of it while somebody has a share."""
+    cluster, plugin = cluster_of(device_slice("n", [device("d", memory="10Gi")]), claim("c"))
+    assert not refused(plugin, cluster, claiming("p", "c"))
+    cluster.set_object(claim("used", status=sharing("d", "1Gi")))
+    assert refused(plugin, cluster, claiming("p", "c"))
+    cluster.set_object(claim("used"))
+    assert not refused(plugin, cluster, claiming("p", "c"))
 
 
 # Configuration

@@ -5,7 +5,7 @@ offers nothing, but it is seen: whoever asks for all devices must wait for it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
 
 from kubestow.cluster.devices.entries import CounterName, DeviceEntry, DeviceRead, DevicesRead, Numbers, SliceEntry
@@ -97,7 +97,13 @@ class PoolView:
                 # A kind of its own: that which is taken.
                 kinds[position] = ~kinds[position]
         shares = [(name in usage.shares, frozenset(usage.capacity.get(name, {}).items())) for name in self._read.shared]
-        self._state = (*kinds, self.here, *shares, *self._left.items())
+        self._state = (*kinds, self.here, *shares, *self._shares_of_others(), *self._left.items())
+
+    def _shares_of_others(self) -> list[Hashable]:
+        """What is in use of devices that were shared when it was given out, and are no longer."""
+        position, read = self._read.position, self._read.all
+        found = [(position[name], used) for name, used in self.usage.capacity.items() if name in position]
+        return [(at, frozenset(used.items())) for at, used in found if not read[at].shared]
 
 
 class Pool:
