@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from kubestow.client.protobuf import PROTOBUF
 from kubestow.client.writes import LiveApi, merged
 from kubestow.model import codec
-from kubestow.model.devices import ResourceClaim
-from kubestow.model.envelopes import Updated
-from kubestow.model.failures import LeaseLostError
+from kubestow.model.devices import ResourceClaim, ResourceClaimConsumer
+from kubestow.model.envelopes import Status, Updated
+from kubestow.model.failures import InvalidError, LeaseLostError
 from kubestow.model.meta import ObjectMeta
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -98,6 +100,68 @@ def test_a_claim_that_was_just_written_is_written_again_in_the_version_it_has_be
     assert "resourceVersion" not in first["metadata"]
     assert second["metadata"] == {**first["metadata"], "resourceVersion": "2"}
     assert (second["spec"], second["status"]) == ({"novel": 1}, {"rare": True, "reservedFor": []})
+
+
+class Strict(Requests):
+    """Refuses claims in JSON; has one in protobuf, without anything in it."""
+
+    message = b"k8s\x00" + b"\x0a\x02tm" + b"\x12\x05claim"
+
+    async def put_resource_claim(self, *arguments: Any) -> Updated:
+        if arguments[-1] != PROTOBUF:
+            raise InvalidError("PUT x", 422, Status(reason="Invalid", message="field is immutable"))
+        return await super().put_resource_claim(*arguments)
+
+    async def put_resource_claim_status(self, *arguments: Any) -> Updated:
+        return await self.put_resource_claim(*arguments)
+
+    async def get_resource_claim_message(self, *arguments: Any) -> bytes:
+        return self.message
+
+
+OPAQUE = {"devices": {"config": [{"opaque": {"driver": "d", "parameters": {"a": 1}}}]}}
+
+
+def test_a_claim_with_parameters_that_json_changes() -> None:
+    """Finalizers and consumers are added in protobuf, to the version that is known."""
+    requests = Strict()
+    claim = codec.convert(ResourceClaim, _tree("ResourceClaim", spec=OPAQUE))
+    claim = replace(claim, metadata=replace(claim.metadata, resourceVersion="7", finalizers=("old",)))
+    consumer = ResourceClaimConsumer(resource="pods", name="p", uid="u" * 130)
+
+    async def write() -> None:
+        api = _api(requests)
+        await api.update_resource_claim(claim, {"metadata": {"finalizers": ["old", "new"]}})
+        await api.update_resource_claim_status(claim, {"status": {"reservedFor": [consumer]}})
+
+    asyncio.run(write())
+    first, second = [(body, content_type) for *_, body, content_type in requests.calls]
+    start = b"k8s\x00" + b"\x0a\x02tm"
+    metadata = b"\x32\x017" + b"\x72\x03new"
+    assert first == (start + b"\x12\x0f" + b"claim" + b"\x0a\x08" + metadata, PROTOBUF)
+    told = b"\x1a\x04pods" + b"\x22\x01p" + b"\x2a\x82\x01" + b"u" * 130
+    status = b"\x1a\x91\x01" + b"\x12\x8e\x01" + told
+    body = b"claim" + b"\x0a\x03" + b"\x32\x017" + status
+    assert second == (start + b"\x12" + bytes([len(body) & 0x7F | 0x80, len(body) >> 7]) + body, PROTOBUF)
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes", "message"),
+    [
+        ({}, {"metadata": {"finalizers": ["new"]}}, Strict.message),
+        (OPAQUE, {"metadata": {"finalizers": None}}, Strict.message),
+        (OPAQUE, {"metadata": {"finalizers": ["new"]}}, b'{"kind": "ResourceClaim"}'),
+        (OPAQUE, {"metadata": {"finalizers": ["new"]}}, Strict.message[:-1]),
+        (OPAQUE, {"metadata": {"finalizers": ["new"]}}, b"k8s\x00\x08\x01"),
+    ],
+)
+def test_a_claim_that_is_invalid_all_the_same(spec: Any, changes: Any, message: bytes) -> None:
+    """What the server said of it is what is told: nothing to add, no parameters, no server that speaks protobuf."""
+    requests = Strict()
+    requests.message = message
+    claim = codec.convert(ResourceClaim, _tree("ResourceClaim", spec=spec))
+    with pytest.raises(InvalidError, match="field is immutable"):
+        asyncio.run(_api(requests).update_resource_claim(claim, changes))
 
 
 def test_a_patch_that_says_nothing_new_is_not_sent() -> None:

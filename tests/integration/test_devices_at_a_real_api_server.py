@@ -13,6 +13,7 @@ from integration.conflicting_proxy import conflicting
 from integration.device_manifests import (
     CLAIMS,
     CLASSES,
+    DRIVER,
     SLICES,
     claim,
     claiming,
@@ -97,6 +98,31 @@ def test_claims_are_allocated_shared_and_freed(plane: RealControlPlane, start: S
     _free(plane, "c")
     until(lambda: _nodes_of(plane).get("third") == "n0", scheduler.said)
     assert devices_of(_claims(plane)["d"]) == ["n0/gpu-0"]
+
+
+def test_parameters_that_are_told_otherwise_than_they_came(plane: RealControlPlane, start: Start) -> None:
+    """The server keeps the spaces in them, tells them without, and lets nobody change them: no claim is stuck for that.
+
+    Nobody who speaks JSON can take the finalizer off again, so the claim stays, in a namespace and pool of its own.
+    """
+    plane.create("/api/v1/namespaces", {"metadata": {"name": "spacious"}})
+    plane.create(CLASSES, device_class())
+    plane.create("/api/v1/nodes", node("spacious"))
+    plane.create(SLICES, device_slice("spacious", 1))
+    claims, pods = CLAIMS.replace("default", "spacious"), PODS.replace("default", "spacious")
+    wanted = claim("c")
+    wanted["metadata"]["namespace"] = "spacious"
+    wanted["spec"]["devices"]["config"] = [{"opaque": {"driver": DRIVER, "parameters": {"a": [1, 2], "b": "<"}}}]
+    assert ", " in json.dumps(wanted), "as it is sent"
+    plane.create(claims, wanted)
+    scheduler = start(*QUICK)
+    for name in ("first", "second"):
+        using = claiming(name, "c")
+        using["metadata"]["namespace"] = "spacious"
+        plane.create(pods, using)
+        until(lambda: all(item["spec"].get("nodeName") for item in plane.get(pods)["items"]), scheduler.said)
+    assert reserved_for(plane.get(f"{claims}/c")) == ["first", "second"]
+    plane.delete(pods)
 
 
 def test_pods_race_for_devices(plane: RealControlPlane, start: Start) -> None:

@@ -82,8 +82,10 @@ class ApiClient:
         self._prefix = channel.endpoint.prefix
         self._host = channel.endpoint.authority
         self._static = (
-            f" HTTP/1.1\r\nHost: {self._host}\r\nUser-Agent: {user_agent}\r\nAccept: {JSON}\r\n"
-        ).encode() + channel.extra_headers
+            f" HTTP/1.1\r\nHost: {self._host}\r\nUser-Agent: {user_agent}\r\n".encode()
+            + _accept(JSON)
+            + channel.extra_headers
+        )
 
     async def request(
         self,
@@ -92,6 +94,7 @@ class ApiClient:
         body: bytes = b"",
         content_type: str = JSON,
         seconds: float | None = None,
+        accept: str = JSON,
     ) -> Response:
         """Send a request and return the answer; raises ApiError, TransportError or CredentialsError.
 
@@ -110,6 +113,8 @@ class ApiClient:
             if auth is None:
                 auth = await self._renew(None, deadline)
             message = self._message(method, path, auth, body, content_type)
+            if accept != JSON:
+                message = message.replace(_accept(JSON), _accept(accept), 1)
             started = self._loop.time()
             code, received = "<error>", 0
             try:
@@ -223,6 +228,10 @@ class ApiClient:
                 return await self._auth.renew(rejected)
         except TimeoutError:
             raise TimedOutError("the credentials could not be renewed in time") from None
+
+
+def _accept(content_type: str) -> bytes:
+    return f"Accept: {content_type}\r\n".encode()
 
 
 def _retry_delay(response: Response) -> float | None:

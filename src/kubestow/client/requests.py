@@ -11,6 +11,7 @@ import msgspec
 
 from kubestow.client.api import JSON, STRATEGIC_MERGE, ApiClient
 from kubestow.client.connection import Response
+from kubestow.client.protobuf import PROTOBUF
 from kubestow.client.reviews import (
     AccessReviewStatus,
     ReviewedUser,
@@ -89,12 +90,19 @@ class Requests:
     def create_resource_claim(self, namespace: str, claim: Body) -> Asked[ResourceClaim]:
         return self._object(ResourceClaim, "POST", _resource_claims(namespace), claim)
 
-    def put_resource_claim(self, namespace: str, name: str, claim: Body) -> Asked[Updated]:
-        """Nothing but metadata can change: the spec is what it is, and the status is written apart."""
-        return self._object(Updated, "PUT", _resource_claims(namespace, f"/{name}"), claim)
+    async def get_resource_claim_message(self, namespace: str, name: str) -> bytes:
+        """The claim in protobuf, from a server that has it so."""
+        path = _resource_claims(namespace, f"/{name}") + self._query
+        return (await self._client.request("GET", path, accept=f"{PROTOBUF}, {JSON}")).body
 
-    def put_resource_claim_status(self, namespace: str, name: str, claim: Body) -> Asked[ResourceClaim]:
-        return self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}/status"), claim)
+    def put_resource_claim(self, namespace: str, name: str, claim: Body, content_type: str = JSON) -> Asked[Updated]:
+        """Nothing but metadata can change: the spec is what it is, and the status is written apart."""
+        return self._object(Updated, "PUT", _resource_claims(namespace, f"/{name}"), claim, content_type)
+
+    def put_resource_claim_status(
+        self, namespace: str, name: str, claim: Body, content_type: str = JSON
+    ) -> Asked[ResourceClaim]:
+        return self._object(ResourceClaim, "PUT", _resource_claims(namespace, f"/{name}/status"), claim, content_type)
 
     def patch_resource_claim_status(self, namespace: str, name: str, patch: Body) -> Asked[ResourceClaim]:
         """A strategic merge patch of the status subresource."""

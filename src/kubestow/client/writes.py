@@ -4,16 +4,17 @@ Objects that are sent back whole go out as they came, with the changes merged in
 Every write is preceded by the question whether this instance may act at all: after the lease has run out, it may not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.client.protobuf import PROTOBUF, with_more
 from kubestow.client.requests import Requests
 from kubestow.model.devices import ResourceClaim
-from kubestow.model.failures import ConflictError, LeaseLostError
+from kubestow.model.failures import BadAnswerError, ConflictError, InvalidError, LeaseLostError
 from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -120,14 +121,36 @@ class LiveApi:
         self._check()
         meta = claim.metadata
         body = _resource_claim(claim, changes)
-        updated = await self._requests.put_resource_claim(meta.namespace, meta.name, body)
+        try:
+            updated = await self._requests.put_resource_claim(meta.namespace, meta.name, body)
+        except InvalidError as refused:
+            finalizers = changes.get("metadata", {}).get("finalizers") or ()
+            message = await self._message(claim, refused, finalizers=finalizers[len(meta.finalizers) :])
+            updated = await self._requests.put_resource_claim(meta.namespace, meta.name, message, PROTOBUF)
         return replace(claim, metadata=updated.metadata, source=msgspec.Raw(body))
 
     async def update_resource_claim_status(self, claim: ResourceClaim, changes: Tree) -> ResourceClaim:
         self._check()
         meta = claim.metadata
         body = _resource_claim(claim, changes)
-        return await self._requests.put_resource_claim_status(meta.namespace, meta.name, body)
+        try:
+            return await self._requests.put_resource_claim_status(meta.namespace, meta.name, body)
+        except InvalidError as refused:
+            status = changes.get("status", {})
+            consumers = status.get("reservedFor") or () if "allocation" not in status else ()
+            message = await self._message(claim, refused, consumers=consumers[len(claim.status.reservedFor) :])
+            return await self._requests.put_resource_claim_status(meta.namespace, meta.name, message, PROTOBUF)
+
+    async def _message(self, claim: ResourceClaim, refused: InvalidError, **more: Sequence[Any]) -> bytes:
+        """A claim in protobuf, with more finalizers or consumers; raises the refusal again where that cannot help."""
+        meta = claim.metadata
+        if not any(more.values()) or b'"opaque"' not in bytes(claim.source):
+            raise refused
+        try:
+            found = await self._requests.get_resource_claim_message(meta.namespace, meta.name)
+            return with_more(found, meta.resourceVersion, **more)
+        except BadAnswerError:
+            raise refused from None
 
     async def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
         self._check()

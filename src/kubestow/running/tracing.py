@@ -225,11 +225,17 @@ class TracedClient(ApiClient):
     tracer: Any
 
     async def request(
-        self, method: str, path: str, body: bytes = b"", content_type: str = JSON, seconds: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        content_type: str = JSON,
+        seconds: float | None = None,
+        accept: str = JSON,
     ) -> Response:
         parent = _current.get()
         if parent is None:
-            return await super().request(method, path, body, content_type, seconds)
+            return await super().request(method, path, body, content_type, seconds, accept)
         plain = path.partition("?")[0]
         attributes = {"http.request.method": method, "url.path": plain}
         context = otel.set_span_in_context(parent)
@@ -243,7 +249,7 @@ class TracedClient(ApiClient):
         ) as span:
             before = _current.set(span)
             try:
-                response = await super().request(method, path, body, content_type, seconds)
+                response = await super().request(method, path, body, content_type, seconds, accept)
             except CallError as error:
                 span.set_status(Status(StatusCode.ERROR, str(error)))
                 raise
