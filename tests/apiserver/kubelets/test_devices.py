@@ -163,6 +163,41 @@ def test_a_pod_starts_when_its_claim_is_allocated_and_reserved_for_it(world: Wor
     assert world.status("pods", "p")["phase"] == "Running"
 
 
+def test_containers_tell_which_devices_they_have(world: World) -> None:
+    """Those that name a claim: all of its devices, or those of one request, each once; nothing when they have ended."""
+    options = [{"name": "first", "deviceClassName": DRIVER}]
+    requests = [
+        {"name": "a", "exactly": {"deviceClassName": DRIVER, "count": 2}},
+        {"name": "b", "firstAvailable": options},
+    ]
+    world.create(CLAIMS, "c", {"devices": {"requests": requests}})
+    uses: list[list[dict[str, str]]] = [[{"name": "gpu"}], [{"name": "gpu", "request": "b"}], []]
+    claims = [{"name": "gpu", "resourceClaimName": "c"}]
+    made = template(restartPolicy="Never", resourceClaims=claims)["spec"]
+    made["containers"] = [
+        {"name": f"c{number}", "image": "x", "resources": {"claims": used}} for number, used in enumerate(uses)
+    ]
+    world.create("pods", "p", made)
+    uid = world.get("pods", "p")["metadata"]["uid"]
+    devices = [("a", "gpu-0"), ("a", "gpu-0"), ("b/first", "gpu-1")]
+    results = [{"request": of, "driver": DRIVER, "pool": "node-0", "device": device} for of, device in devices]
+    reserved = [{"resource": "pods", "name": "p", "uid": uid}]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
+    world.update(CLAIMS, "c", lambda claim: claim.update(status=status), sub="status")
+    world.run(5)
+    told = [one.get("allocatedResourcesStatus") for one in world.status("pods", "p")["containerStatuses"]]
+    gpus = [{"resourceID": f"{DRIVER}/node-0/gpu-{number}", "health": "Healthy"} for number in range(2)]
+    assert told == [
+        [{"name": "claim:gpu", "resources": gpus}],
+        [{"name": "claim:gpu/b", "resources": gpus[1:]}],
+        None,
+    ]
+    world.run(60)
+    ended = world.status("pods", "p")
+    assert ended["phase"] == "Succeeded"
+    assert all("allocatedResourcesStatus" not in one for one in ended["containerStatuses"])
+
+
 def test_a_pod_without_its_claim_can_be_deleted(world: World) -> None:
     """Nothing holds it back."""
     world.create("pods", "p", template(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}])["spec"])

@@ -267,6 +267,8 @@ class Fleet:
 
         def report(current: Object) -> None:
             statuses.report_pod(current, life, self._addresses, now)
+            if "resourceClaims" in current["spec"] and not life.done:
+                claims.report(current, self._api)
             if life.reason == "Terminated" and life.done:
                 target = {"reason": "TerminationByKubelet", "message": life.message}
                 set_condition(current, "DisruptionTarget", "True", self._store.now(), **target)
