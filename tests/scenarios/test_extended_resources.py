@@ -121,6 +121,26 @@ def test_a_failed_attempt_leaves_no_claim_behind(start: Start, call: str) -> Non
     assert len(made) == 2
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("create_resource_claim", "create claim for extended resources default/: "),
+        ("update_resource_claim", "add finalizer to claim default/p-extended-resources-"),
+        ("update_resource_claim_status", "add allocation and reservation to claim default/p-extended-resources-"),
+        ("set_extended_resource_claim", "update pod default/p ExtendedResourceClaimStatus: "),
+    ],
+)
+def test_words_about_writes_that_fail(start: Start, call: str, words: str) -> None:
+    """The pod is told which it was."""
+    harness = with_devices(start, 1)
+    harness.cluster.faults.fail(call, "Forbidden")
+    harness.cluster.add(asking("p"))
+    harness.run_until_idle()
+    (note,) = harness.events.notes("FailedScheduling")
+    assert note.startswith(f'running PreBind plugin "DynamicResources": {words}')
+    assert note.endswith(": Forbidden was asked for")
+
+
 def test_a_claim_that_was_left_behind(start: Start) -> None:
     """A claim of an earlier attempt, which could not be deleted then, is deleted before the pod is tried again."""
     harness = with_devices(start, 1)

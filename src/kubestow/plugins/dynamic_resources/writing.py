@@ -18,7 +18,7 @@ from kubestow.model.devices import AllocationResult, ResourceClaim, ResourceClai
 from kubestow.model.failures import CallError, ConflictError
 from kubestow.model.pod import Pod, PodExtendedResourceClaimStatus
 from kubestow.model.timestamps import format_time
-from kubestow.plugins.dynamic_resources.extended import IN_MEMORY, NodeClaim
+from kubestow.plugins.dynamic_resources.extended import NodeClaim
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
@@ -84,7 +84,8 @@ class ClaimWriter:
             created = await self._api.create_resource_claim(meta.namespace, manifest)
         except CallError as error:
             self._handle.metrics.resource_claim_creates.inc("failure")
-            _explain(error, f"create claim for extended resources {meta.namespace}/{IN_MEMORY}")
+            # It has no name yet; kube-scheduler writes the slash all the same.
+            _explain(error, f"create claim for extended resources {meta.namespace}/")
             raise
         self._handle.metrics.resource_claim_creates.inc("success")
         return created
