@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod
@@ -258,6 +259,29 @@ def test_failures_give_everything_back(start: Start, call: str, problem: str) ->
     assert reserved_for(found(harness, "c")) == ["p"]
 
 
+@pytest.mark.parametrize(
+    ("call", "objects", "words"),
+    [
+        (WRITES[0], [claim("c")], "add finalizer to claim default/c: "),
+        (WRITES[1], [claim("c")], "add allocation and reservation to claim default/c: "),
+        (WRITES[1], [allocated("c", "n0", "gpu-0")], "add reservation to claim default/c: "),
+        ("get_resource_claim", [claim("c")], "get updated claim default/c after conflict: "),
+    ],
+)
+def test_words_about_writes_that_fail(start: Start, call: str, objects: list[Any], words: str) -> None:
+    """The pod is told which it was."""
+    harness = with_devices(start, 1)
+    harness.cluster.faults.fail(call, "Forbidden")
+    if call == "get_resource_claim":
+        harness.cluster.faults.fail(WRITES[0], "Conflict")
+    for thing in objects:
+        harness.cluster.add(thing)
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_until_idle()
+    wanted = f'running PreBind plugin "DynamicResources": {words}Forbidden was asked for'
+    assert failures(harness, "p") == [wanted]
+
+
 def test_a_write_that_took_effect_unnoticed(start: Start) -> None:
     """The allocation was written, but the answer got lost: the claim keeps its device, and the pod gets it."""
     harness = with_devices(start, 2)
@@ -318,6 +342,35 @@ def test_a_claim_that_changes_midway(start: Start, rival: str) -> None:
         assert any("claim default/c got allocated elsewhere in the meantime" in text for text in messages)
         assert devices_of(found(harness, "c")) == ["n0/gpu-1"]
         assert harness.bindings == {"default/p": "n0"}
+
+
+def test_a_claim_that_is_being_deleted_midway(start: Start) -> None:
+    """Somebody has asked for it, but it has a finalizer: nothing more is written to it."""
+    harness = with_devices(start, 1, latency=1.0)
+    harness.cluster.faults.fail(WRITES[0], "Conflict")
+    harness.cluster.add(claim("c"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_for(0.5)
+    going = found(harness, "c")
+    harness.cluster.update(replace(going, metadata=replace(going.metadata, deletionTimestamp="2026-01-01T00:00:00Z")))
+    harness.run_until(lambda: bool(failures(harness, "p")))
+    wanted = 'running PreBind plugin "DynamicResources": claim default/c got deleted in the meantime'
+    assert failures(harness, "p") == [wanted]
+
+
+def test_a_claim_that_gives_up_its_devices_midway(start: Start) -> None:
+    """A claim that had devices when the attempt began, and has none when it is to be reserved."""
+    harness = with_devices(start, 1, latency=1.0)
+    harness.cluster.faults.fail(WRITES[1], "Conflict")
+    harness.cluster.add(allocated("c", "n0", "gpu-0"))
+    harness.cluster.add(claiming("p", "c"))
+    harness.run_for(0.5)
+    harness.cluster.update(claim("c", exactly(1)))
+    harness.run_until(lambda: bool(failures(harness, "p")))
+    wanted = 'running PreBind plugin "DynamicResources": claim default/c got deallocated elsewhere in the meantime'
+    assert failures(harness, "p") == [wanted]
+    harness.run_until_idle()
+    assert harness.bindings == {"default/p": "n0"}
 
 
 def test_a_pod_that_goes_midway(start: Start) -> None:
