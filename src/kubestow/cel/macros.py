@@ -116,9 +116,10 @@ for _function, _kind in {
     "all": LoopKind.ALL,
     "exists": LoopKind.EXISTS,
     "exists_one": LoopKind.EXISTS_ONE,
-    "existsOne": LoopKind.EXISTS_ONE,
 }.items():
     _MACROS |= {(_function, count + 1, True): _quantifier(_kind, count) for count in (1, 2)}
+# With one variable it has the older name alone.
+_MACROS["existsOne", 3, True] = _quantifier(LoopKind.EXISTS_ONE, 2)
 for _function, _kind in {
     "transformList": LoopKind.LIST,
     "transformMap": LoopKind.MAP,
