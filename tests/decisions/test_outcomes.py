@@ -251,6 +251,34 @@ def test_pods_nominated_to_nodes_are_told() -> None:
     assert rejected.reasons == ("Insufficient cpu",)
 
 
+def test_a_refusal_beside_nominated_pods_is_not_told_of_pods_before() -> None:
+    """Equal pods share what is said of a node that was full once: scores stay scores when room is kept there later."""
+    with harness() as world:
+        for name in ("a", "b", "c"):
+            world.cluster.add(make_node(name, cpu="2"))
+            world.cluster.add(make_pod(f"full-{name}", cpu="2", node=name))
+        for name in ("first", "second"):
+            world.cluster.add(make_pod(name, cpu="1"))
+        world.run_until_idle()
+        for name in ("a", "b", "c"):
+            world.cluster.delete(world.cluster.pod(f"full-{name}"))
+        world.run_until_idle()
+        before = decisions(world, "first")[-1]
+        free = ({"a", "b", "c"} - {world.cluster.pod(name).spec.nodeName for name in ("first", "second")}).pop()
+        world.cluster.add(make_pod("coming", cpu="2", priority=9, gates=["wait"]))
+        world.run_until_idle()
+        world.core.queue.nominator.nominate(world.cluster.pod("coming"), free)
+        world.cluster.add(make_pod("third", cpu="1"))
+        world.run_until_idle()
+        after = decisions(world, "first")[-1]
+        (third,) = decisions(world, "third")
+    assert after == before
+    assert before.feasible == 3
+    rejected = nodes_of(third)[free].rejected
+    assert rejected is not None
+    assert rejected.reasons == ("Insufficient cpu",)
+
+
 def test_an_error() -> None:
     """A plugin that fails is named, and no node was evaluated."""
     with harness(plugins=[Breaks]) as world:

@@ -40,7 +40,7 @@ class Cached:
         self.journal: Journal | None = None
         """What was said of rows, if cycles are traced."""
         self._unexplained = _NOWHERE
-        """Rows that are refused, and nobody has asked why."""
+        """Rows of which nobody has asked why they were refused last; some may pass again."""
 
     def catch_up(self, evaluation: Evaluation) -> None:
         if self._below is not None:
@@ -164,7 +164,7 @@ class Cached:
 
     def explain(self, evaluation: Evaluation, rows: IntArray) -> None:
         """Have the journal know why rows are refused."""
-        rows = rows[self._unexplained[rows]]
+        rows = rows[self._unexplained[rows] & ~self.row_passes[rows]]
         if len(rows) and self.journal is not None:
             verdicts = evaluation.judge(np.sort(rows))
             for rejection, positions in verdicts.kinds():
