@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
@@ -151,6 +152,24 @@ IN_ZONE_A = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDurin
 def test_the_smallest_changes_come_first(objects: list[Any], pod: Pod, said: list[str]) -> None:
     """In this order; what helps less or changes more comes later."""
     assert words(objects, pod)[: len(said)] == said
+
+
+def test_a_pod_that_waits_for_its_victims_fits_when_they_are_gone() -> None:
+    """It evicts nobody meanwhile, which is no reason to leave out what it waits for, nor who might go instead."""
+    evicted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    leaving = make_pod("leaving", cpu=2, node="a", priority=0, status={"conditions": [evicted]})
+    leaving = replace(leaving, metadata=replace(leaving.metadata, deletionTimestamp="2026-01-01T00:00:00Z"))
+    objects = [make_node("a", cpu=2), make_node("b", cpu=2), leaving, make_pod("low", cpu=2, node="b", priority=0)]
+    pod = make_pod("x", cpu=2, priority=5, status={"nominatedNodeName": "a"})
+    run = dry_run(World(SETUP, objects, 0.0), PodInfo(pod))
+    assert run.preemption is not None
+    assert "not eligible due to a terminating pod" in run.preemption.message
+    gone = [one for one in would_fit_if(run) if one.side == "cluster"]
+    assert [(one.change, one.nodes) for one in gone] == [
+        ("pods of lower priority gone from node a: default/leaving", ("a",)),
+        ("pods of lower priority gone from node b: default/low", ("b",)),
+        ("a node like a added", ("new-node",)),
+    ]
 
 
 def test_two_obstacles_at_once_have_no_single_change() -> None:

@@ -31,7 +31,9 @@ def victims_gone(world: World, pod: Pod, target: str) -> Iterator[Change]:
     profile = world.profile_of(pod)
     # A pod that names its node makes room there, and nowhere else.
     spec = replace(pod.spec, preemptionPolicy=None, nodeName=target or pod.spec.nodeName)
-    evaluation = Evaluation(profile, world.cluster, world.nominator, PodInfo(replace(pod, spec=spec)))
+    status = replace(pod.status, nominatedNodeName="")
+    preemptor = PodInfo(replace(pod, spec=spec, status=status))
+    evaluation = Evaluation(profile, world.cluster, world.nominator, preemptor)
     try:
         if not profile.post_filter or not evaluation.pre_filter() or len(evaluation.filter()):
             return

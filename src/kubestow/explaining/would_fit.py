@@ -87,10 +87,14 @@ class Search:
 
     def _cluster_changes(self) -> Iterator[Change]:
         world, pod, known = self._world, self._pod, self._preemption
-        if known is None or pod.spec.preemptionPolicy == "Never":
-            yield from victims_gone(world, pod, self._target)
-        elif known.victims:
+        if known is not None and known.victims:
             yield departure(known)
+        elif known is None or pod.spec.preemptionPolicy == "Never":
+            yield from victims_gone(world, pod, self._target)
+        elif pod.status.nominatedNodeName:
+            # It makes no room as long as those are there whom it has evicted.
+            yield from victims_gone(world, pod, pod.status.nominatedNodeName)
+            yield from victims_gone(world, pod, "")
         yield from claims_freed(world, pod)
         yield from volumes_elsewhere(world, pod)
 
