@@ -227,6 +227,13 @@ def test_what_it_takes_to_land_on_a_node(files: Files) -> None:
     assert "request of cpu lowered from 1 to 500m\n           the node would do, but big scores higher\n" in done.output
 
 
+def test_a_node_that_would_be_as_good_as_another_may_be_it(tmp_path: Path) -> None:
+    """None of those that score the same is said to score higher."""
+    files = Files(tmp_path, node("a"), node("b", taints=[{"key": "t", "effect": "NoSchedule"}]))
+    done = files.explain_pod(pod("web"), "--against", "b")
+    assert "toleration of t:NoSchedule added\n           it may go there: 1 other scores the same\n" in done.output
+
+
 def test_one_node_and_what_another_takes_are_told_together(files: Files) -> None:
     """Both were asked for."""
     lines = files.explain_pod(pod("web"), "--node", "big", "--against", "small").output.splitlines()

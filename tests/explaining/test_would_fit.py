@@ -242,6 +242,16 @@ def test_what_it_takes_to_land_on_a_node_that_refuses() -> None:
     ]
 
 
+def test_a_node_that_would_be_as_good_as_others_is_told_so() -> None:
+    """Which of equal nodes it is, chance decides: none of them scores higher."""
+    objects = [make_node("a"), make_node("b"), make_node("c", taints=["t:NoSchedule"]), make_node("d", cpu=1)]
+    told = landing(objects, make_pod("x", cpu=1), "c")
+    assert [(one.change, one.chosen, one.ties) for one in told.changes] == [
+        ("toleration of t:NoSchedule added", "a", 2),
+        ("taint t:NoSchedule removed from node c", "a", 2),
+    ]
+
+
 def test_several_changes_together_if_one_is_not_enough() -> None:
     """One for each obstacle of that node."""
     objects = [make_node("a"), make_node("b", cpu=1, taints=["t:NoSchedule"], unschedulable=True)]

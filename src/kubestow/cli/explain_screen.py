@@ -301,12 +301,15 @@ def _against(against: Against) -> Iterator[str]:
     elif against.total is not None:
         yield "  it would do, and none is better."
     for landing in against.changes[:_SUGGESTIONS]:
-        if landing.chosen == against.node:
+        if landing.ties:
+            others = "1 other scores" if landing.ties == 1 else f"{landing.ties} others score"
+            effect = f"it may go there: {others} the same"
+        elif landing.chosen == against.node:
             effect = "it would go there"
         elif landing.chosen is None:
             effect = "the node would do"
         else:
-            effect = f"the node would do, but {landing.chosen} scores higher" if landing.chosen else ""
+            effect = f"the node would do, but {landing.chosen} scores higher"
         yield from change_lines(landing.side, landing.change, effect)
     if against.together:
         yield "  no single change is enough; all of these are:"

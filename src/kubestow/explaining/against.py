@@ -31,6 +31,8 @@ class Landing(Suggestion, frozen=True, omit_defaults=True):
 
     chosen: str | None = None
     """Where the pod would go then; None if that was not tried."""
+    ties: int = 0
+    """How many others score the same as the node then, and none more: it is any one of these."""
 
 
 class Against(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,12 +62,12 @@ def against(run: DryRun, node: str) -> Against:
         assert best.total is not None
         mine, others = result.plugins or {}, best.plugins or {}
         by = {name: others[name] - mine.get(name, 0) for name in others if others[name] != mine.get(name, 0)}
-        changes = tuple(_landings(world, pod, [_pinned(world, pod, node)])) if run.chosen != node else ()
+        changes = tuple(_landings(world, pod, node, [_pinned(world, pod, node)])) if run.chosen != node else ()
         return Against(node, None, result.total, best.total - result.total, by, changes)
     found = [one.change for one in Search(world, pod, node).ranked()]
     rejected = _as_a_whole(run) if result is None or result.rejected is None else result.rejected
     together = () if found else _together(world, pod, node)
-    return Against(node, rejected, changes=tuple(_landings(world, pod, found)), together=together)
+    return Against(node, rejected, changes=tuple(_landings(world, pod, node, found)), together=together)
 
 
 def _as_a_whole(run: DryRun) -> Rejected | None:
@@ -87,13 +89,14 @@ def _pinned(world: World, pod: Pod, node: str) -> Change:
     return Change(POD, f"node selector {HOSTNAME_LABEL}={host} added", 0.3, pod=replace(pod, spec=spec))
 
 
-def _landings(world: World, pod: Pod, changes: list[Change]) -> Iterator[Landing]:
+def _landings(world: World, pod: Pod, node: str, changes: list[Change]) -> Iterator[Landing]:
     for number, change in enumerate(changes):
         with changed(world, change):
             run = dry_run(world, PodInfo(pod if change.pod is None else change.pod))
             chosen = run.chosen if number < _SCORED else None
+            ties = len(run.best) - 1 if {chosen, node} <= set(run.best) else 0
             feasible = sorted(run.feasible)
-        yield Landing(change.side, change.words, len(feasible), tuple(feasible[:_SCORED]), chosen=chosen)
+        yield Landing(change.side, change.words, len(feasible), tuple(feasible[:_SCORED]), chosen=chosen, ties=ties)
 
 
 def _together(world: World, pod: Pod, node: str) -> tuple[str, ...]:
