@@ -21,6 +21,7 @@ from kubestow.decisions.schema import (
     Decision,
     Move,
     NodeResult,
+    Nominated,
     Preemption,
     PreFilter,
     Queue,
@@ -30,11 +31,11 @@ from kubestow.decisions.schema import (
 from kubestow.explaining.explanation import Explanation
 
 
-def told(**fields: Any) -> list[str]:
-    """The lines about a decision that the scheduler recorded."""
+def told(node: str = "", **fields: Any) -> list[str]:
+    """The lines about a decision that the scheduler recorded, or about one node in it."""
     usual: dict[str, Any] = {"outcome": "unschedulable", "chosen": None, "message": ""}
     decision = Decision(version=1, pod="shop/web", **(usual | fields))
-    return click.unstyle(lines_of(Explanation(decision, "scheduler"))).splitlines()
+    return click.unstyle(lines_of(Explanation(decision, "scheduler"), node)).splitlines()
 
 
 def test_no_line_is_longer_than_a_terminal(tmp_path: Path) -> None:
@@ -167,6 +168,20 @@ def test_nodes_that_were_not_looked_at_are_counted() -> None:
     assert there[-1] == "       9  not looked at: its nominated node was looked at first, and will do"
     narrowed = PreFilter(narrowedTo=("a",), narrowedBy=("NodeAffinity",))
     assert told(**counts, preFilter=narrowed)[-1] == "       9  NodeAffinity: left out before any node was looked at"
+
+
+def test_a_node_that_keeps_room_for_others_says_for_whom() -> None:
+    """It is too small, although what its pods leave would be enough."""
+    nodes = {name: NodeResult(rejected=Rejected("Fit", "Unschedulable", ("Insufficient cpu",))) for name in ("a", "b")}
+    nominated = tuple(Nominated(f"shop/vip-{number}", "a", 9) for number in range(4))
+    lines = told(nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated)
+    assert lines[-2:] == [
+        "  room is kept for nominated pods: shop/vip-0 on a, shop/vip-1 on a, shop/vip-2",
+        "  on a and 1 more",
+    ]
+    for name, said in (("a", True), ("b", False)):
+        lines = told(name, nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated[:1])
+        assert ("  room is kept for nominated pods: shop/vip-0" in lines) is said
 
 
 def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:

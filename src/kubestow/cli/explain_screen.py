@@ -44,7 +44,8 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     if explanation.against is not None:
         sections.append(list(_against(explanation.against)))
     elif wide and not node:
-        sections += [list(_nowhere(decision)), list(_all_rejected(decision)), list(_all_scored(decision))]
+        rejected = [*_all_rejected(decision), *_room_kept(decision)]
+        sections += [list(_nowhere(decision)), rejected, list(_all_scored(decision))]
     elif not node:
         sections += [
             list(_nowhere(decision)),
@@ -153,6 +154,16 @@ def _why_not(decision: Decision) -> Iterator[str]:
         yield from row(left_out, left, "")
     if outside:
         yield from row(outside, f"not looked at: {_outside(decision)}", "")
+    yield from _room_kept(decision)
+
+
+def _room_kept(decision: Decision, node: str = "") -> Iterator[str]:
+    """For whom nodes, or one of them, have less room than their pods leave."""
+    kept = [one for one in decision.nominated if node in ("", one.node)]
+    if kept:
+        pods = [one.pod if node else f"{one.pod} on {one.node}" for one in kept[:_SHOWN_NODES]]
+        more = f" and {len(kept) - len(pods)} more" if len(kept) > len(pods) else ""
+        yield from wrapped(f"room is kept for nominated pods: {', '.join(pods)}{more}", "  ")
 
 
 def _cut_short(decision: Decision) -> str:
@@ -341,6 +352,7 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
         yield f"  refused by {', '.join((rejected.plugin, *rejected.others))} ({rejected.code})"
         for reason in rejected.reasons:
             yield from wrapped(reason, "    ")
+        yield from _room_kept(decision, name)
     elif result.total is None:
         yield "  would do; nobody needed its score."
     else:
