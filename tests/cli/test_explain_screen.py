@@ -31,11 +31,11 @@ from kubestow.decisions.schema import (
 from kubestow.explaining.explanation import Explanation
 
 
-def told(node: str = "", **fields: Any) -> list[str]:
+def told(node: str = "", wide: bool = False, **fields: Any) -> list[str]:
     """The lines about a decision that the scheduler recorded, or about one node in it."""
     usual: dict[str, Any] = {"outcome": "unschedulable", "chosen": None, "message": ""}
     decision = Decision(version=1, pod="shop/web", **(usual | fields))
-    return click.unstyle(lines_of(Explanation(decision, "scheduler"), node)).splitlines()
+    return click.unstyle(lines_of(Explanation(decision, "scheduler"), node, wide=wide)).splitlines()
 
 
 def test_no_line_is_longer_than_a_terminal(tmp_path: Path) -> None:
@@ -182,6 +182,28 @@ def test_a_node_that_keeps_room_for_others_says_for_whom() -> None:
     for name, said in (("a", True), ("b", False)):
         lines = told(name, nodes=nodes, nodeCount=2, evaluated=2, nominated=nominated[:1])
         assert ("  room is kept for nominated pods: shop/vip-0" in lines) is said
+
+
+def test_a_wide_screen_leaves_nothing_out() -> None:
+    """How many nodes were not looked at, for whom room is kept, and who must go."""
+    lines = told(
+        wide=True,
+        nodes={"a": NodeResult(rejected=Rejected("Fit", "Unschedulable", ("Insufficient cpu",)))},
+        nodeCount=3,
+        evaluated=1,
+        nominated=(Nominated("shop/vip", "a", 9),),
+        preFilter=PreFilter(narrowedTo=("a",), narrowedBy=("NodeAffinity",)),
+        preemption=Preemption(nominated="a", victims=(Victim("shop/low", 0),)),
+    )
+    assert lines[2:] == [
+        "NODE  PLUGIN  CODE           REASONS",
+        "a     Fit     Unschedulable  Insufficient cpu",
+        "       2  NodeAffinity: left out before any node was looked at",
+        "  room is kept for nominated pods: shop/vip on a",
+        "",
+        "Preemption",
+        "  makes room on a, from which must go: shop/low",
+    ]
 
 
 def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:

@@ -44,8 +44,12 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     if explanation.against is not None:
         sections.append(list(_against(explanation.against)))
     elif wide and not node:
-        rejected = [*_all_rejected(decision), *_room_kept(decision)]
-        sections += [list(_nowhere(decision)), rejected, list(_all_scored(decision))]
+        sections += [
+            list(_nowhere(decision)),
+            [*_all_rejected(decision), *_left_out(decision), *_room_kept(decision)],
+            list(_all_scored(decision)),
+            list(_preemption(decision)),
+        ]
     elif not node:
         sections += [
             list(_nowhere(decision)),
@@ -137,10 +141,8 @@ def _nowhere(decision: Decision) -> Iterator[str]:
 
 
 def _why_not(decision: Decision) -> Iterator[str]:
-    groups = _groups(decision)
-    outside = 0 if decision.placement is None else decision.nodeCount - decision.placement.nodes
-    left_out = decision.nodeCount - decision.evaluated - outside
-    if decision.preFilter.rejected is not None or not (groups or outside or left_out):
+    groups, left_out = _groups(decision), list(_left_out(decision))
+    if decision.preFilter.rejected is not None or not (groups or left_out):
         return
     yield title("Why not elsewhere" if decision.chosen else "Why not")
     for what, names in groups[:_GROUPS]:
@@ -148,13 +150,22 @@ def _why_not(decision: Decision) -> Iterator[str]:
     if len(groups) > _GROUPS:
         rest = groups[_GROUPS:]
         yield f"  {sum(len(names) for _, names in rest):>6}  nodes for {len(rest)} other reasons; see -o wide"
+    yield from left_out
+    yield from _room_kept(decision)
+
+
+def _left_out(decision: Decision) -> Iterator[str]:
+    """How many nodes nobody looked at."""
+    if decision.preFilter.rejected is not None:
+        return
+    outside = 0 if decision.placement is None else decision.nodeCount - decision.placement.nodes
+    left_out = decision.nodeCount - decision.evaluated - outside
     if left_out:
         by = ", ".join(decision.preFilter.narrowedBy)
         left = f"{by}: left out before any node was looked at" if by else f"not looked at: {_cut_short(decision)}"
         yield from row(left_out, left, "")
     if outside:
         yield from row(outside, f"not looked at: {_outside(decision)}", "")
-    yield from _room_kept(decision)
 
 
 def _room_kept(decision: Decision, node: str = "") -> Iterator[str]:
