@@ -206,6 +206,14 @@ def test_a_wide_screen_leaves_nothing_out() -> None:
     ]
 
 
+def test_that_nodes_were_not_kept_is_told() -> None:
+    """Nodes that were looked at are not told as if nobody had, where there was no room to keep what was found out."""
+    known: dict[str, Any] = {"nodes": {}, "nodeCount": 3, "evaluated": 3, "nodesDropped": "there was no room"}
+    assert told(**known)[2:] == ["Why not", "  there was no room"]
+    assert told(wide=True, **known)[2:] == ["there was no room"]
+    assert told("a", **known)[2:] == ["Node a", "  there was no room."]
+
+
 def test_a_pod_that_is_refused_as_a_whole_is_told_by_whom() -> None:
     """What PostFilter says then is of no use to anybody, unless room could be made."""
     for code, preemption in (

@@ -46,7 +46,12 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     elif wide and not node:
         sections += [
             list(_nowhere(decision)),
-            [*_all_rejected(decision), *_left_out(decision), *_room_kept(decision)],
+            [
+                *wrapped(decision.nodesDropped, ""),
+                *_all_rejected(decision),
+                *_left_out(decision),
+                *_room_kept(decision),
+            ],
             list(_all_scored(decision)),
             list(_preemption(decision)),
         ]
@@ -142,9 +147,10 @@ def _nowhere(decision: Decision) -> Iterator[str]:
 
 def _why_not(decision: Decision) -> Iterator[str]:
     groups, left_out = _groups(decision), list(_left_out(decision))
-    if decision.preFilter.rejected is not None or not (groups or left_out):
+    if decision.preFilter.rejected is not None or not (groups or left_out or decision.nodesDropped):
         return
     yield title("Why not elsewhere" if decision.chosen else "Why not")
+    yield from wrapped(decision.nodesDropped, "  ")
     for what, names in groups[:_GROUPS]:
         yield from row(len(names), what, examples(names))
     if len(groups) > _GROUPS:
@@ -356,6 +362,8 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
             enough = _outside(decision) + ("" if decision.evaluated >= decision.placement.nodes else f", or {enough}")
         if refused is not None:
             yield f"  was not looked at: {refused.plugin} refuses the pod wherever it goes."
+        elif decision.nodesDropped:
+            yield from wrapped(f"{decision.nodesDropped}.", "  ")
         else:
             yield from wrapped(f"was left out by {by}." if by else f"was not looked at: {enough}.", "  ")
     elif result.rejected is not None:
