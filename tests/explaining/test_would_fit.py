@@ -92,8 +92,8 @@ IN_ZONE_A = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDurin
             make_pod("x", spec=IN_ZONE_A),
             [
                 f"node affinity {ZONE} in a: b allowed, too",
-                f"label {ZONE} of node b set to a",
                 f"node affinity {ZONE} In a dropped",
+                f"label {ZONE} of node b set to a",
             ],
         ),
         (
@@ -170,6 +170,23 @@ def test_a_pod_that_waits_for_its_victims_fits_when_they_are_gone() -> None:
         ("pods of lower priority gone from node b: default/low", ("b",)),
         ("a node like a added", ("new-node",)),
     ]
+
+
+def test_a_label_that_would_not_be_true_is_the_last_resort() -> None:
+    """What a node is called, and where it is, is changed less easily than what is said about it."""
+    objects = [make_node("a", labels={ZONE: "a", "disk": "hdd"}, cpu=1), make_node("b", labels={ZONE: "b"})]
+    assert words(objects, make_pod("x", cpu=2, node_selector={ZONE: "a"})) == [
+        f"node selector {ZONE}=a dropped",
+        "request of cpu lowered from 2 to 1",
+        "1 more cpu on node a",
+        f"label {ZONE} of node b set to a",
+    ]
+    told = landing([objects[0]], make_pod("x", cpu=2, node_selector={ZONE: "b", "disk": "ssd"}), "a")
+    assert told.together == (
+        "label disk of node a set to ssd",
+        "request of cpu lowered from 2 to 1",
+        f"node selector {ZONE}=b dropped",
+    )
 
 
 def test_two_obstacles_at_once_have_no_single_change() -> None:

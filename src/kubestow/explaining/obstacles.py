@@ -16,6 +16,13 @@ from kubestow.model.meta import LabelSelector, LabelSelectorRequirement
 from kubestow.model.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
 from kubestow.model.pod import Affinity, Container, NodeAffinity, Pod, PodAffinity, Toleration, TopologySpreadConstraint
 from kubestow.model.tolerations import tolerates
+from kubestow.model.topology import (
+    HOSTNAME_LABEL,
+    LEGACY_REGION_LABEL,
+    LEGACY_ZONE_LABEL,
+    REGION_LABEL,
+    ZONE_LABEL,
+)
 
 T = TypeVar("T")
 
@@ -25,6 +32,14 @@ _MOST_TAINTS = 30
 _MOST_DOMAINS = 10
 _LARGEST_SKEW = 1 << 20
 _DO_NOT_SCHEDULE = "DoNotSchedule"
+_FACTS = frozenset(
+    (
+        *(HOSTNAME_LABEL, ZONE_LABEL, REGION_LABEL, LEGACY_ZONE_LABEL, LEGACY_REGION_LABEL),
+        *("kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type"),
+    )
+)
+"""Labels that say what a node is, and where: another value would not be true."""
+_UNTRUE = 0.95
 
 
 def _nothing(_node: Node) -> Iterator[Change]:
@@ -189,15 +204,16 @@ def _meeting(condition: NodeSelectorRequirement) -> Callable[[Node], Iterator[Ch
     def at_node(node: Node) -> Iterator[Change]:
         key, name, labels = condition.key, node.metadata.name, node.metadata.labels
         value = _value_for(condition)
+        size = _UNTRUE if key in _FACTS else 0.4
         if value is None:
             rest = {other: kept for other, kept in labels.items() if other != key}
-            yield Change(NODE, f"label {key} removed from node {name}", 0.4, nodes=(_labelled(node, rest),))
+            yield Change(NODE, f"label {key} removed from node {name}", size, nodes=(_labelled(node, rest),))
         else:
             known = key in labels
             said = (
                 f"label {key} of node {name} set to {value}" if known else f"label {key}={value} added to node {name}"
             )
-            yield Change(NODE, said, 0.4 if known else 0.35, nodes=(_labelled(node, {**labels, key: value}),))
+            yield Change(NODE, said, size if known else 0.35, nodes=(_labelled(node, {**labels, key: value}),))
 
     return at_node
 
