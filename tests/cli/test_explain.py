@@ -268,6 +268,9 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         "odd.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nstatus: {allocatable: {cpu: much}}\n"
     )
     other: dict[str, Any] = {**pod("web"), "kind": "Deployment", "apiVersion": "apps/v1"}
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pinned = twice.write("pinned.json", pod("x", affinity={"nodeAffinity": rule}))
     cluster = ("--cluster", twice.cluster)
     for arguments, said in (
         (("shop/db", *cluster), "there is no pod shop/db"),
@@ -284,7 +287,8 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
             f"{files.folder}/d.json: Deployment default/web: is not a pod",
         ),
         (("shop/web", *cluster, "--against", "b"), "there is no node b"),
-        (("shop/web", *cluster, "--node", "b"), "there was no node b when pod shop/web was tried"),
+        (("shop/web", *cluster, "--node", "b"), "there is no node b"),
+        (("-f", pinned, *cluster, "--node", "b"), "there is no node b"),
         (("shop/web", *cluster, "--watch"), "--watch needs a live cluster: files do not change"),
         (("shop/web", "--kubeconfig", "none"), "none: no such file"),
     ):

@@ -133,6 +133,13 @@ def test_a_pod_that_is_not_there_is_one_line(up: Up) -> None:
     assert line.startswith("Error: there is no pod shop/none at https://127.0.0.1:")
 
 
+def test_a_node_that_is_not_there_is_one_line(up: Up) -> None:
+    """It is not said that nobody looked at it."""
+    for arguments in (("small", "--node", "node-9"), ("small", "--against", "node-9")):
+        (line,) = refused(*arguments, "--kubeconfig", str(up.kubeconfig))
+        assert line == "Error: there is no node node-9"
+
+
 def tried_and_gone(up: Up, name: str, cpu: str) -> str | None:
     """The node of a pod that was there for a while."""
     path = f"/api/v1/namespaces/default/pods/{name}"

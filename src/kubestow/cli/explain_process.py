@@ -85,7 +85,7 @@ def explain(request: Request) -> None:
     if request.cluster:
         if request.watch:
             raise ExplainError("--watch needs a live cluster: files do not change")
-        say(_form(request, list(_offline(request))))
+        say(_form(request, _offline(request)))
         return
     try:
         asyncio.run(_live(request))
@@ -121,7 +121,7 @@ def say(text: str, *, clear: bool = False) -> None:
 # Files
 
 
-def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
+def _offline(request: Request) -> list[Explanation | GroupExplanation]:
     manifests = _manifests(request)
     try:
         loaded = cluster_in(request.cluster)
@@ -135,13 +135,21 @@ def _offline(request: Request) -> Iterator[Explanation | GroupExplanation]:
     if request.group:
         group = _named_group(request, world, "")
         notes += not_asked(world.extenders, can_be=False)
-        yield explained_group(GroupRun(world, group), request.against, notes)
-    elif pods:
-        yield from _tried(request, world, pods, notes)
+        return [explained_group(GroupRun(world, group), request.against, notes)]
+    if pods:
+        found = list(_tried(request, world, pods, notes))
     else:
         pod = _named(request, world)
         notes += _notes(pod) + _unasked(request, world)
-        yield explained(_dry_run(request, world, pod), request.against, notes)
+        found = [explained(_dry_run(request, world, pod), request.against, notes)]
+    if request.node and _is_strange(request.node, found) and world.cluster.node(request.node) is None:
+        raise ExplainError(f"there is no node {request.node}")
+    return found
+
+
+def _is_strange(node: str, found: Iterable[Explanation | GroupExplanation]) -> bool:
+    """Whether nobody has looked at a node, so that it may not even be there."""
+    return not any(isinstance(one, GroupExplanation) or one.knows(node) for one in found)
 
 
 def _manifests(request: Request) -> list[Manifest]:
@@ -326,7 +334,13 @@ class _Live:
         await self._cluster.close()
 
     async def explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
-        """As things are now."""
+        """As things are now; raises ExplainError."""
+        found, node = await self._explanations(manifests), self._request.node
+        if node and _is_strange(node, found) and await self._cluster.lacks_node(node):
+            raise ExplainError(f"there is no node {node}")
+        return found
+
+    async def _explanations(self, manifests: list[Manifest]) -> Sequence[Explanation | GroupExplanation]:
         request = self._request
         if manifests:
             with_templates = any(b'"resourceClaimTemplateName"' in bytes(one.data) for one in manifests)

@@ -29,8 +29,12 @@ class Explanation(NamedTuple):
     is_stuck: bool = False
     """Whether changes were looked for, and none was found."""
 
+    def knows(self, node: str) -> bool:
+        """Whether a node was evaluated."""
+        return self.decision.nodes is not UNSET and node in self.decision.nodes
+
     def about(self, node: str) -> Self:
-        """The same about one node only; raises ExplainError if there is no such node."""
+        """The same about one node only; raises ExplainError if there was no such node, as far as is known."""
         decision = self.decision
         nodes = {} if decision.nodes is UNSET else decision.nodes
         if node not in nodes and nodes and decision.evaluated == decision.nodeCount:

@@ -83,6 +83,16 @@ class LiveCluster:
         except (CallError, codec.DecodeError) as error:
             raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
 
+    async def lacks_node(self, name: str) -> bool:
+        """Whether there is no such node, as far as the caller may know."""
+        try:
+            await self._client.request("GET", f"/api/v1/nodes/{quote(name, safe='')}")
+        except NotFoundError:
+            return True
+        except CallError:
+            return False
+        return False
+
     async def read(self, *, with_templates: bool = False) -> Reading:
         """All that every decision depends on; raises ExplainError if something cannot be listed that may be, or nodes.
 
