@@ -174,6 +174,16 @@ def test_one_node_can_be_asked_about(files: Files) -> None:
     assert "  TaintToleration                                0         100         300\n" in scores
 
 
+def test_nodes_of_the_same_score_have_the_same_rank(tmp_path: Path) -> None:
+    """None is behind another for its name."""
+    files = Files(tmp_path, node("a"), node("b"), node("c"), node("d", "2"))
+    ranks = [
+        next(line for line in files.explain_pod(pod("web"), "--node", name).output.splitlines() if "by score" in line)
+        for name in ("a", "c", "d")
+    ]
+    assert ranks == [*["  will do; number 1 of 4 by score, as 2 others"] * 2, "  will do; number 4 of 4 by score"]
+
+
 def test_one_node_in_json(files: Files) -> None:
     """The others are left out."""
     told = json.loads(files.explain_pod(pod("web"), "--node", "small", "-o", "json").output)

@@ -330,8 +330,8 @@ def _against(against: Against) -> Iterator[str]:
         yield "  it would do, and none is better."
     for landing in against.changes[:_SUGGESTIONS]:
         if landing.ties:
-            others = "1 other scores" if landing.ties == 1 else f"{landing.ties} others score"
-            effect = f"it may go there: {others} the same"
+            score = "scores" if landing.ties == 1 else "score"
+            effect = f"it may go there: {_others(landing.ties)} {score} the same"
         elif landing.chosen == against.node:
             effect = "it would go there"
         elif landing.chosen is None:
@@ -375,8 +375,10 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
     elif result.total is None:
         yield "  would do; nobody needed its score."
     else:
-        ranks = [scored for scored, _ in _scored(decision)]
-        yield f"  will do; number {ranks.index(name) + 1} of {len(ranks)} by score"
+        totals = [scored.total or 0 for _, scored in _scored(decision)]
+        higher, same = sum(total > result.total for total in totals), totals.count(result.total) - 1
+        like = f", as {_others(same)}" if same else ""
+        yield f"  will do; number {higher + 1} of {len(totals)} by score{like}"
         yield f"  {'':{_SCORE_COLUMN}}{'raw':>16}{'normalised':>12}{'weighted':>12}"
         for plugin, score in (result.plugins or {}).items():
             raw, normalized = result.raw.get(plugin, ""), result.normalized.get(plugin, "")
@@ -424,6 +426,10 @@ def title(text: str) -> str:
 
 def _nodes(count: int) -> str:
     return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def _others(count: int) -> str:
+    return "1 other" if count == 1 else f"{count} others"
 
 
 def to_the_second(time: str) -> str:
