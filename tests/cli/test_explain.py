@@ -299,7 +299,6 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         (("shop/web", *cluster, "--against", "b"), "there is no node b"),
         (("shop/web", *cluster, "--node", "b"), "there is no node b"),
         (("-f", pinned, *cluster, "--node", "b"), "there is no node b"),
-        (("shop/web", *cluster, "--watch"), "--watch needs a live cluster: files do not change"),
         (("shop/web", "--kubeconfig", "none"), "none: no such file"),
     ):
         (line,) = refused(*arguments)
@@ -371,6 +370,7 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
         (("web", "-f", "pod.yaml"), "name a pod, or give one with -f, not both\n"),
         (("-f", "-", "--cluster", "-"), "standard input (-) can be read only once; name a file instead\n"),
         (("web", "--cluster", "c.json", "--context", "c"), "--context is about a live cluster, --cluster about files"),
+        (("web", "--cluster", "c.json", "--watch"), "--watch needs a live cluster: files do not change\n"),
     ],
 )
 def test_options_that_contradict_each_other_are_errors_of_usage(arguments: tuple[str, ...], said: str) -> None:

@@ -92,6 +92,8 @@ def command(
     for option, value in (("--server", server), ("--kubeconfig", kubeconfig), ("--context", context)):
         if cluster and value:
             raise click.UsageError(f"{option} is about a live cluster, --cluster about files; give one of them")
+    if cluster and watch:
+        raise click.UsageError("--watch needs a live cluster: files do not change")
     scheduler = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
     is_given = click.get_current_context().get_parameter_source("features") is click.core.ParameterSource.COMMANDLINE
     request = Request(

@@ -83,8 +83,6 @@ class Request(NamedTuple):
 def explain(request: Request) -> None:
     """Explain what was asked for; raises ExplainError."""
     if request.cluster:
-        if request.watch:
-            raise ExplainError("--watch needs a live cluster: files do not change")
         say(_form(request, _offline(request)))
         return
     try:
