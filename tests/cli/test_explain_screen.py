@@ -142,6 +142,10 @@ def test_why_this_node() -> None:
     """How many would do of those that were looked at, and how many of these scored as well."""
     known: dict[str, Any] = {"outcome": "scheduled", "chosen": "a", "nodeCount": 5, "feasible": 3}
     for evaluated, choice, words in (
+        (5, Choice("only", ("a",)), "It is the only one of 5 nodes that will do."),
+        (4, Choice("only", ("a",)), "It is the only one of 4 nodes looked at that will do."),
+        (2, Choice("first", ("a",)), "It is the first that will do; nothing is scored."),
+        (2, Choice("first", ("a",)), "not looked at: one that will do is enough where nothing is scored"),
         (5, Choice("score", ("a",)), "3 of 5 nodes will do, and it scores highest."),
         (4, Choice("score", ("a",)), "3 of 4 nodes looked at will do, and it scores highest."),
         (

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kubestow import config
 from kubestow.cluster.pods import PodInfo
 from kubestow.decisions import schema
 from kubestow.decisions.telling import tell
@@ -16,6 +17,12 @@ from scenarios import gangs
 from scenarios.extending import FakeExtenders, only
 
 ROOM = 1 << 24
+UNSCORED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {score: {disabled: [{name: "*"}]}}
+"""
 
 
 def harness(**options: Any) -> SchedulerHarness:
@@ -168,6 +175,18 @@ def test_an_only_node_is_not_scored() -> None:
         (decision,) = decisions(world, "p")
     assert nodes_of(decision)["n"] == schema.NodeResult(unscored=True)
     assert decision.choice == schema.Choice("only", ("n",))
+
+
+def test_the_first_node_that_will_do_is_not_told_as_the_only_one() -> None:
+    """Where nothing is scored, nobody looks at the others."""
+    with harness(configuration=config.load(UNSCORED)) as world:
+        for name in ("a", "b", "c"):
+            world.cluster.add(make_node(name))
+        world.cluster.add(make_pod("p", cpu="1"))
+        world.run_until_idle()
+        (decision,) = decisions(world, "p")
+    assert (decision.evaluated, decision.feasible) == (1, 1)
+    assert decision.choice == schema.Choice("first", (str(decision.chosen),))
 
 
 def test_an_unschedulable_pod() -> None:

@@ -117,11 +117,14 @@ def _choice(decision: Decision, *, dry: bool) -> str:
     choice, count = decision.choice, _nodes(decision.nodeCount)
     if choice is None:
         return ""
+    looked_at = count if decision.evaluated == decision.nodeCount else f"{_nodes(decision.evaluated)} looked at"
     if choice.reason == "only":
-        return f"It is the only one of {count} that will do."
+        is_cut_short = not decision.preFilter.narrowedBy and decision.placement is None
+        return f"It is the only one of {looked_at if is_cut_short else count} that will do."
+    if choice.reason == "first":
+        return "It is the first that will do; nothing is scored."
     if choice.reason == "nominated":
         return "Room was made for it there."
-    looked_at = count if decision.evaluated == decision.nodeCount else f"{_nodes(decision.evaluated)} looked at"
     will_do = f"{decision.feasible} of {looked_at} will do"
     if choice.reason == "score":
         return f"{will_do}, and it scores highest."
@@ -186,6 +189,8 @@ def _room_kept(decision: Decision, node: str = "") -> Iterator[str]:
 def _cut_short(decision: Decision) -> str:
     if decision.choice is not None and decision.choice.reason == "nominated":
         return "its nominated node was looked at first, and will do"
+    if decision.choice is not None and decision.choice.reason == "first":
+        return "one that will do is enough where nothing is scored"
     return "the attempt failed" if decision.outcome == "error" else "enough others had been found"
 
 

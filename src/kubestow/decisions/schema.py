@@ -115,7 +115,7 @@ class Choice(Struct, frozen=True, omit_defaults=True):
     """How one was chosen of the nodes that would do."""
 
     reason: str
-    """`only`, `nominated`, `score`, or `random` among several of the highest score."""
+    """`only`, `first`, `nominated`, `score`, or `random` among several of the highest score."""
     best: tuple[str, ...] = ()
     """The nodes of the highest score."""
 

@@ -203,9 +203,15 @@ def _choice(record: Record, results: Mapping[str, schema.NodeResult]) -> schema.
     if trace.took_nominated:
         return schema.Choice("nominated", (record.node,))
     if not trace.is_scored:
-        return schema.Choice("only", (record.node,))
+        return schema.Choice("first" if _is_first(trace) else "only", (record.node,))
     best = best_nodes(results)
     return schema.Choice("random" if len(best) > 1 else "score", best)
+
+
+def _is_first(trace: Trace) -> bool:
+    """Whether the search ended at the first node that would do."""
+    rows, order = trace.rows, trace.order
+    return rows is not None and order is not None and len(rows) == 1 and trace.searched < len(order)
 
 
 # Preemption

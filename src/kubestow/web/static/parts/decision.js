@@ -7,6 +7,7 @@ import { Figures, Node, Pod, largest } from "./words.js";
 
 const CHOICES = {
 	only: "It was the only node that would do.",
+	first: "Nothing is scored: it was the first that would do.",
 	nominated: "The pod was nominated for it, and it still would do.",
 	score: "It had the highest score.",
 	random: "Several nodes had the highest score; chance decided.",
