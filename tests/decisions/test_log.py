@@ -60,6 +60,13 @@ def test_files_are_rotated(tmp_path: Path) -> None:
     assert lines(path)
 
 
+def test_no_file_is_full_without_a_size(tmp_path: Path) -> None:
+    """0 is no limit, and nothing is lost."""
+    run(tmp_path / "log", 20, size=0)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["log"]
+    assert len(lines(tmp_path / "log")) == 21
+
+
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """A dash stands for it."""
     run("-", 1)

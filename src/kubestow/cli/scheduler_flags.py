@@ -73,7 +73,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("decision-log", types.STRING, "", "Write every decision to this file, as a line of JSON; - is standard "
              "output."),
         Flag("decision-log-max-backups", types.INT, 5, "How many full files are kept: FILE.1 is the newest."),
-        Flag("decision-log-max-size", types.QUANTITY, 100 * _MEBIBYTE, "How many bytes make a file full, e.g. 10Mi."),
+        Flag("decision-log-max-size", types.QUANTITY, 100 * _MEBIBYTE, "How many bytes make a file full, e.g. 10Mi; 0: "
+             "none is ever full."),
         Flag("decision-log-nodes", types.BOOL, False, "Write also what was found out about every node."),
         Flag("decision-records-bytes", types.QUANTITY, 128 * _MEBIBYTE, "How much memory records of decisions may "
              "take, e.g. 64Mi; 0: none are kept. Unless it is given, none are kept either where nothing is served, "

@@ -23,7 +23,7 @@ class DecisionLog:
     """Writes to a file; `-` is standard output, which is not rotated."""
 
     def __init__(self, recorder: Recorder, path: str, *, size: int, backups: int, nodes: bool) -> None:
-        """Raises OSError if the file cannot be written."""
+        """Raises OSError if the file cannot be written. A `size` of 0: no file is ever full."""
         self._recorder = recorder
         self._path = None if path == "-" else Path(path)
         self._most = size
@@ -51,7 +51,7 @@ class DecisionLog:
     def _write(self, decision: Decision | GroupDecision) -> None:
         line = msgspec.json.encode(decision) + b"\n"
         try:
-            if self._path is not None and self._size and self._size + len(line) > self._most:
+            if self._path is not None and self._size and 0 < self._most < self._size + len(line):
                 self._rotate(self._path)
             self._file.write(line)
             self._file.flush()
