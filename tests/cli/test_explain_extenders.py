@@ -116,6 +116,15 @@ def test_without_the_flag_it_is_said_that_they_were_not(files: Files, extender: 
     assert extender.asked == []
 
 
+def test_the_password_of_an_extender_is_not_shown(files: Files) -> None:
+    """Neither where it is said that it was not asked, nor where it did not answer."""
+    options = configured(files, "http://user:secret@127.0.0.1:1")
+    for more in ((), ("--extenders",)):
+        output = files.explain_pod(pod("web"), *options, *more).output
+        assert "http://user:<redacted>@127.0.0.1:1" in output
+        assert "secret" not in output
+
+
 def test_an_extender_that_does_not_answer(files: Files) -> None:
     """The dry run comes to what an attempt would: an error that names it."""
     options = (*configured(files, "http://127.0.0.1:1"), "--extenders")

@@ -10,6 +10,7 @@ from kubestow.explaining.world import ExplainError
 from kubestow.extenders.client import ExtenderClient
 from kubestow.extenders.extender import Answer, Call
 from kubestow.model.failures import CallError
+from kubestow.reporting.secrets import hide_in_text
 from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 
@@ -36,7 +37,7 @@ def asker(configured: Sequence[Extender]) -> AskNow:
 
 def not_asked(configured: Sequence[Extender], *, can_be: bool) -> tuple[str, ...]:
     """A note that extenders were not asked; nothing if there are none that judge nodes."""
-    urls = [one.urlPrefix for one in configured if one.filterVerb or one.prioritizeVerb]
+    urls = [hide_in_text(one.urlPrefix) for one in configured if one.filterVerb or one.prioritizeVerb]
     if not urls:
         return ()
     which = (
