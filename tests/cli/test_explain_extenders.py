@@ -105,6 +105,22 @@ def test_extenders_are_asked_on_request(files: Files, extender: Extender) -> Non
     assert "  extenders                              500         0\n" in screen
 
 
+def test_what_extenders_add_is_told_wherever_totals_are(files: Files, extender: Extender) -> None:
+    """Of one node, in the wide table, and in what another node has before it."""
+    options = (*configured(files, extender.url), "--extenders")
+    alone = [line.split() for line in files.explain_pod(pod("web"), *options, "--node", "n-2").output.splitlines()]
+    assert ["extenders", "500"] in alone
+    wide = [line.split() for line in files.explain_pod(pod("web"), *options, "-o", "wide").output.splitlines()]
+    assert [line[-1] for line in wide if line[:1] in (["NODE"], ["n-1"], ["n-2"])] == [
+        "REASONS",
+        "EXTENDERS",
+        "500",
+        "0",
+    ]
+    told = json.loads(files.explain_pod(pod("web"), *options, "--against", "n-1", "-o", "json").output)["against"]
+    assert (told["behind"], told["behindBy"]) == (500, {"extenders": 500})
+
+
 def test_without_the_flag_it_is_said_that_they_were_not(files: Files, extender: Extender) -> None:
     """Of pods how to ask; groups are tried without."""
     options = configured(files, extender.url)

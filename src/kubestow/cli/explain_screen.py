@@ -388,6 +388,8 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
         for plugin, score in (result.plugins or {}).items():
             raw, normalized = result.raw.get(plugin, ""), result.normalized.get(plugin, "")
             yield f"  {plugin:<{_SCORE_COLUMN}}{raw:>16}{normalized:>12}{score:>12}"
+        if result.extenders:
+            yield f"  {'extenders':<{_SCORE_COLUMN}}{'':>28}{result.extenders:>12}"
         yield click.style(f"  {'total':<{_SCORE_COLUMN}}{'':>28}{result.total:>12}", bold=True)
 
 
@@ -402,13 +404,17 @@ def _all_rejected(decision: Decision) -> Iterator[str]:
 
 
 def _all_scored(decision: Decision) -> Iterator[str]:
-    plugins = list(decision.weights)
+    scored, plugins = _scored(decision), list(decision.weights)
     rows = [
         (name, str(result.total), *(str((result.plugins or {}).get(plugin, "-")) for plugin in plugins))
-        for name, result in _scored(decision)
+        for name, result in scored
     ]
+    head: tuple[str, ...] = ("NODE", "TOTAL", *(plugin.upper() for plugin in plugins))
+    if any(result.extenders for _, result in scored):
+        head = (*head, "EXTENDERS")
+        rows = [(*row, str(result.extenders)) for row, (_, result) in zip(rows, scored, strict=True)]
     if rows:
-        yield from _table([("NODE", "TOTAL", *(plugin.upper() for plugin in plugins)), *rows])
+        yield from _table([head, *rows])
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

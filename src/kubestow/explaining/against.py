@@ -44,7 +44,7 @@ class Against(msgspec.Struct, frozen=True, omit_defaults=True):
     behind: int = 0
     """By how much the node's score is below the best."""
     behindBy: dict[str, int] = {}
-    """The same by plugin, against the node that is chosen; negative where this node is better."""
+    """The same by plugin, and by `extenders`, against a node of the highest score; negative: this node is better."""
     changes: tuple[Landing, ...] = ()
     """Single changes, smallest first."""
     together: tuple[str, ...] = ()
@@ -62,6 +62,8 @@ def against(run: DryRun, node: str) -> Against:
         assert best.total is not None
         mine, others = result.plugins or {}, best.plugins or {}
         by = {name: others[name] - mine.get(name, 0) for name in others if others[name] != mine.get(name, 0)}
+        if best.extenders != result.extenders:
+            by["extenders"] = best.extenders - result.extenders
         changes = tuple(_landings(world, pod, node, [_pinned(world, pod, node)])) if run.chosen != node else ()
         return Against(node, None, result.total, best.total - result.total, by, changes)
     found = [one.change for one in Search(world, pod, node).ranked()]
