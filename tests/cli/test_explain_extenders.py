@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from cli.explain_files import Files, node, pod
+from cli.explain_files import Files, node, pod, run
 from cli.test_explain_groups import gang, workers
+from cli.up_running import Up
+from integration.real_control_plane import until
 
 
 class Extender(ThreadingHTTPServer):
@@ -130,6 +132,31 @@ def test_without_the_flag_it_is_said_that_they_were_not(files: Files, extender: 
     group = json.loads(files.explain("podgroup/g", *options, "-o", "json").output)
     assert group["notes"] == [f"the extender {extender.url} was not asked: a pod group is tried without."]
     assert extender.asked == []
+
+
+def test_what_an_extender_refuses_nothing_else_helps(tmp_path: Path, extender: Extender) -> None:
+    """Changes are tried without it, where all would seem to help."""
+    files = Files(tmp_path, node("n-0"))
+    options = (*configured(files, extender.url), "--extenders")
+    told = json.loads(files.explain_pod(pod("web"), *options, "-o", "json").output)
+    assert (told["outcome"], "wouldFitIf" in told) == ("unschedulable", False)
+    told = json.loads(files.explain_pod(pod("web"), *options, "--against", "n-0", "-o", "json").output)
+    assert set(told["against"]) == {"node", "rejected"}
+
+
+def test_a_pod_that_an_extender_has_refused_does_not_fit_now(tmp_path: Path, extender: Extender) -> None:
+    """A dry run does not ask it, and finds a node; that nothing has changed is not concealed."""
+    files = Files(tmp_path)
+    nodes = files.write("nodes.yaml", "nodes: [{name: n-0}]")
+    up = Up(tmp_path, "--nodes-file", nodes, *configured(files, extender.url))
+    try:
+        up.create_pod("web", "1")
+        until(lambda: up.get("/api/v1/namespaces/default/pods/web")["status"].get("conditions"))
+        told = json.loads(run("web", "--kubeconfig", str(up.kubeconfig), "-o", "json").output)
+    finally:
+        up.stop()
+    assert (told["source"], told["nodes"]["n-0"]["rejected"]["reasons"]) == ("scheduler", ["too noisy"])
+    assert told["notes"] == [f"the extender {extender.url} was not asked; --extenders asks."]
 
 
 def test_the_password_of_an_extender_is_not_shown(files: Files) -> None:

@@ -374,7 +374,8 @@ class _Live:
         run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
         if decision is None or request.against:
             return run
-        notes += _FITS_NOW if run.decision.outcome == SCHEDULED and not group_name(pod) else ()
+        if run.decision.outcome == SCHEDULED and not group_name(pod):
+            notes += _unasked(request, world) or _FITS_NOW
         if run.decision.outcome == ERROR and decision.outcome != ERROR:
             notes += (f"what would help is not known: {_FAILS} {run.decision.message}",)
         return run._replace(decision=decision, source="scheduler", notes=notes)
@@ -394,7 +395,8 @@ class _Live:
         run = explained_group(GroupRun(world, group), request.against, notes + unasked)
         if decision is None or request.against:
             return run
-        notes += _FITS_NOW if run.decision.outcome == SCHEDULED else ()
+        if run.decision.outcome == SCHEDULED:
+            notes += unasked or _FITS_NOW
         return run._replace(decision=decision, source="scheduler", notes=notes)
 
     async def _read(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubestow.explaining import amounts
-from kubestow.explaining.changes import NODE, Change, judged, opened
+from kubestow.explaining.changes import NODE, POD, Change, judged, opened
 from kubestow.explaining.cluster_changes import claims_freed, departure, nodes_added, victims_gone, volumes_elsewhere
 from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.obstacles import Obstacle, gates, obstacles
@@ -23,6 +23,7 @@ _NODES_LOOKED_AT = 100
 _TRIED_AT_NODES = 12
 _TOO_MANY_PODS = ("Too many pods",)
 _NAMED_NODES = 5
+_NOTHING = Change(POD, "nothing changed", 0.0)
 
 
 class Suggestion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,6 +73,9 @@ class Search:
         return sorted(found.values(), key=lambda one: (one.change.size, -len(one.nodes), one.change.words))
 
     def _found(self) -> Iterator[Found]:
+        if self._opened(_NOTHING):
+            # An extender, which is not asked about changes, refuses it: whatever was changed would seem to help.
+            return
         for change in gates(self._pod):
             yield from self._tried(change)
         yield from self._requests()
