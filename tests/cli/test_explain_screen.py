@@ -132,6 +132,22 @@ def test_a_record_tells_what_binding_waits_for() -> None:
     ]
 
 
+def test_a_pod_that_is_refused_where_it_was_to_go_fits_somewhere() -> None:
+    """Reserve, Permit or the binding refused it, not the nodes; what was said is said once."""
+    known: dict[str, Any] = {"nodeCount": 3, "evaluated": 3, "feasible": 2, "rejectedBy": ("Quota",), "message": "no"}
+    assert told(**known) == [
+        "Pod shop/web is pending: it was refused by Quota where it was to go.",
+        "  2 of 3 nodes looked at would do.",
+        "  no",
+    ]
+    assert told(**known, chosen="a", binding=Binding("failed", error="no")) == [
+        "Pod shop/web is pending: it was refused by Quota on its way to a.",
+        "  2 of 3 nodes looked at would do.",
+        "  no",
+        "  Binding: failed",
+    ]
+
+
 @pytest.mark.parametrize(("state", "went"), [("binding", "is on its way"), ("bound", "went")])
 def test_a_pod_that_is_not_bound_yet_is_on_its_way(state: str, went: str) -> None:
     """Its devices or volumes may have to be made ready first, for minutes."""

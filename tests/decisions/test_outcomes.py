@@ -11,7 +11,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.decisions import schema
 from kubestow.decisions.telling import tell
 from kubestow.framework.handle import Handle
-from kubestow.framework.results import Wait
+from kubestow.framework.results import Rejection, Wait, unschedulable
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import gangs
 from scenarios.extending import FakeExtenders, only
@@ -51,6 +51,18 @@ class Permits:
 
     def permit(self, state: Any, pod: PodInfo, node: str) -> Wait:
         return Wait(60.0)
+
+
+class Refuses:
+    """Refuses every pod, once it has a node."""
+
+    name = "Refuses"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def permit(self, state: Any, pod: PodInfo, node: str) -> Rejection:
+        return unschedulable("no quota")
 
 
 class Breaks:
@@ -335,6 +347,20 @@ def test_waiting_for_permission() -> None:
     assert (step.step, step.plugin, step.seconds) == ("WaitOnPermit", "Permits", 60.0)
     assert "rejected due to timeout after waiting 1m0s at plugin Permits" in step.error
     assert failed.rejectedBy == ("Permits",)
+
+
+def test_a_pod_that_is_refused_on_its_node_had_found_one() -> None:
+    """How many nodes were looked at, and how many would do, is told although Permit says no."""
+    with harness(plugins=[Refuses]) as world:
+        for name in ("a", "b"):
+            world.cluster.add(make_node(name))
+        world.cluster.add(make_node("tainted", taints=["dedicated:NoSchedule"]))
+        world.cluster.add(make_pod("p"))
+        world.run_for(0.5)
+        decision, *_ = decisions(world, "p")
+    assert (decision.outcome, decision.chosen, decision.rejectedBy) == ("unschedulable", None, ("Refuses",))
+    assert (decision.nodeCount, decision.evaluated, decision.feasible) == (3, 3, 2)
+    assert {name for name, node in nodes_of(decision).items() if node.rejected is None} == {"a", "b"}
 
 
 def test_a_binding_that_fails_is_tried_again() -> None:

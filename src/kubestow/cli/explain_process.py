@@ -374,7 +374,7 @@ class _Live:
         run = explained(_dry_run(request, world, pod), request.against, notes + _unasked(request, world))
         if decision is None or request.against:
             return run
-        if run.decision.outcome == SCHEDULED and not group_name(pod):
+        if run.decision.outcome == SCHEDULED and not group_name(pod) and not decision.feasible:
             notes += _unasked(request, world) or _FITS_NOW
         if run.decision.outcome == ERROR and decision.outcome != ERROR:
             notes += (f"what would help is not known: {_FAILS} {run.decision.message}",)

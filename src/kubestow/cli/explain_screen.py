@@ -86,6 +86,13 @@ def _headline(explanation: Explanation) -> Iterator[str]:
         yield from sentence(f"Scheduling pod {decision.pod} failed.", bold | {"failed": {"fg": "red"}})
     elif decision.podGroup and decision.feasible:
         yield from sentence(f"Pod {decision.pod} is pending: it waits for its pod group.", bold)
+    elif decision.feasible:
+        where = f"on its way to {decision.chosen}" if decision.chosen else "where it was to go"
+        by = f" by {', '.join(decision.rejectedBy)}" if decision.rejectedBy else ""
+        yield from sentence(
+            f"Pod {decision.pod} is pending: it was refused{by} {where}.", bold | {"refused": {"fg": "red"}}
+        )
+        yield from wrapped(f"{decision.feasible} of {_nodes(decision.evaluated)} looked at would do.", "  ")
     else:
         fits = "would fit nowhere" if dry else "is pending: it fits nowhere"
         said = f"Pod {decision.pod} {fits}{_looked_at(decision)}."
@@ -110,7 +117,8 @@ def _tries(decision: Decision) -> Iterator[str]:
         yield from wrapped(f"{to_the_second(move.time)}  {move.queue}: {move.event}{by}", "    ")
     if binding is not None and binding.state != "bound":
         waits = f" for {', '.join(binding.waitsFor)}" if binding.waitsFor else ""
-        yield from wrapped(f"Binding: {binding.state}{waits} {binding.error}".rstrip(), "  ")
+        error = "" if binding.error == decision.message else binding.error
+        yield from wrapped(f"Binding: {binding.state}{waits} {error}".rstrip(), "  ")
 
 
 def _choice(decision: Decision, *, dry: bool) -> str:

@@ -304,6 +304,9 @@ class Recorder:
         if trace.group:
             self._note_group(record, trace)
         if rows is not None and has_passed:
+            if not record.binding:
+                # It had found a node, and was refused there.
+                record.evaluated, record.feasible = trace.searched, len(rows if trace.left is None else trace.left)
             record.own_bytes += _TRACE_BYTES
             if evaluation.scores or trace.scores or len(rows) < trace.searched or trace.left is not None:
                 self._note_rows(record, evaluation, trace, rows)
