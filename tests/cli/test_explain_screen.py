@@ -49,6 +49,35 @@ def test_no_line_is_longer_than_a_terminal(tmp_path: Path) -> None:
         assert max(map(len, output.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("why", ["pdbViolations", "highestPriority", "prioritySum", "victims", "started", "first"])
+def test_no_line_of_a_record_is_longer_than_a_terminal(why: str) -> None:
+    """Nor where many nodes were weighed, several plugins refused one, or a plugin's name is long."""
+    quota = "QuotaAndReservationOfTheWholeCompany"
+    candidates = tuple(Candidate(f"n{number}", 0, 0, 0, 1) for number in range(5_000))
+    refused = Rejected(quota, "UnschedulableAndUnresolvable", ("no",), ("PodTopologySpread", "InterPodAffinity"))
+    scored = NodeResult(total=7, plugins={quota: 7}, raw={quota: 1 << 50}, normalized={quota: 7})
+    for lines in (
+        told(preemption=Preemption(nominated="n0", why=why, candidates=candidates)),
+        told("a", nodes={"a": NodeResult(rejected=refused)}, nodeCount=1, evaluated=1),
+        told("a", nodes={"a": scored}, nodeCount=1, evaluated=1),
+        told("a", nodeCount=1, preFilter=PreFilter(rejected=refused)),
+    ):
+        assert max(map(len, lines)) <= 80
+
+
+def test_nodes_of_one_domain_are_compared_without_it() -> None:
+    """With it, there would be room for one column, and nothing to compare."""
+    names = [f"ip-10-0-{number}-117.eu-central-1.compute.internal" for number in range(3)]
+    nodes = {name: NodeResult(total=100 - place, plugins={"Fit": 100 - place}) for place, name in enumerate(names)}
+    lines = told(outcome="scheduled", chosen=names[0], nodes=nodes, weights={"Fit": 1}, nodeCount=3, evaluated=3)
+    assert lines[2] == "Scores of the best 2 of 3 nodes, weighted"
+    assert [line.split() for line in lines[3:]] == [
+        ["ip-10-0-0-117..", "ip-10-0-1-117.."],
+        ["Fit", "100", "99"],
+        ["total", "100", "99"],
+    ]
+
+
 def test_names_that_differ_in_their_middle_keep_it(tmp_path: Path) -> None:
     """Three examples that look the same are none."""
     names = [f"worker-of-the-large-pool-{number}.zone-a.example.com" for number in range(4)]

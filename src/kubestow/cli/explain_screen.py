@@ -21,6 +21,9 @@ _SHOWN_NODES = 3
 _NAME_WIDTH = 24
 _LONGEST_NAME = 64
 _SCORE_COLUMN = 32
+_MOST_SCORED = 4
+_CUT = ".."
+"""Stands for what is left out of a name."""
 _SUGGESTIONS = 6
 _MOVES = 3
 _WHY = {
@@ -245,7 +248,7 @@ def _scores(decision: Decision) -> Iterator[str]:
     plugins = [name for name in decision.weights if any((result.plugins or {}).get(name) for _, result in scored)]
     if not scored or not plugins:
         return
-    names = [shortened(name, _NAME_WIDTH) for name, _ in scored]
+    names = _headings([name for name, _ in scored[:_MOST_SCORED]])
     width = max(8, *(len(name) for name in names)) + 2
     shown = max(1, (WIDTH - _SCORE_COLUMN - 2) // width)
     yield title("Scores") + f" of the best {min(shown, len(scored))} of {_nodes(len(scored))}, weighted"
@@ -260,6 +263,14 @@ def _scores(decision: Decision) -> Iterator[str]:
         yield f"  {'extenders':<{_SCORE_COLUMN}}" + "".join(f"{one.extenders:>{width}}" for _, one in scored[:shown])
     totals = "".join(f"{result.total:>{width}}" for _, result in scored[:shown])
     yield click.style(f"  {'total':<{_SCORE_COLUMN}}{totals}", bold=True)
+
+
+def _headings(names: Sequence[str]) -> list[str]:
+    """The names of columns: the longer they are, the fewer have room, so a domain that all of them have is left out."""
+    domain = names[0][len(names[0].partition(".")[0]) :]
+    if len(names) > 1 and len(domain) > len(_CUT) and all(name.endswith(domain) for name in names):
+        names = [name.removesuffix(domain) + _CUT for name in names]
+    return [shortened(name, _NAME_WIDTH) for name in names]
 
 
 def _scored(decision: Decision) -> list[tuple[str, NodeResult]]:
@@ -288,7 +299,7 @@ def _preemption(decision: Decision) -> Iterator[str]:
             yield f"  against {preemption.pdbViolations} {budgets}"
         if len(preemption.candidates) > 1:
             why = _WHY.get(preemption.why, preemption.why)
-            yield f"  chosen among {len(preemption.candidates)} nodes for {why}"
+            yield from wrapped(f"chosen among {len(preemption.candidates)} nodes for {why}", "  ")
     else:
         yield from wrapped(preemption.message.removeprefix("preemption: "), "  ")
 
@@ -374,14 +385,14 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
         if decision.placement is not None:
             enough = _outside(decision) + ("" if decision.evaluated >= decision.placement.nodes else f", or {enough}")
         if refused is not None:
-            yield f"  was not looked at: {refused.plugin} refuses the pod wherever it goes."
+            yield from wrapped(f"was not looked at: {refused.plugin} refuses the pod wherever it goes.", "  ")
         elif decision.nodesDropped:
             yield from wrapped(f"{decision.nodesDropped}.", "  ")
         else:
             yield from wrapped(f"was left out by {by}." if by else f"was not looked at: {enough}.", "  ")
     elif result.rejected is not None:
         rejected = result.rejected
-        yield f"  refused by {', '.join((rejected.plugin, *rejected.others))} ({rejected.code})"
+        yield from wrapped(f"refused by {', '.join((rejected.plugin, *rejected.others))} ({rejected.code})", "  ")
         for reason in rejected.reasons:
             yield from wrapped(reason, "    ")
         yield from _room_kept(decision, name)
@@ -395,7 +406,7 @@ def _one_node(decision: Decision, name: str) -> Iterator[str]:
         yield f"  {'':{_SCORE_COLUMN}}{'raw':>16}{'normalised':>12}{'weighted':>12}"
         for plugin, score in (result.plugins or {}).items():
             raw, normalized = result.raw.get(plugin, ""), result.normalized.get(plugin, "")
-            yield f"  {plugin:<{_SCORE_COLUMN}}{raw:>16}{normalized:>12}{score:>12}"
+            yield f"  {shortened(plugin, _SCORE_COLUMN - 1):<{_SCORE_COLUMN}}{raw:>16}{normalized:>12}{score:>12}"
         if result.extenders:
             yield f"  {'extenders':<{_SCORE_COLUMN}}{'':>28}{result.extenders:>12}"
         yield click.style(f"  {'total':<{_SCORE_COLUMN}}{'':>28}{result.total:>12}", bold=True)
@@ -483,5 +494,5 @@ def shortened(text: str, width: int) -> str:
     """At most so long: two dots stand for what is left out before the end."""
     if len(text) <= width:
         return text
-    tail = (width - 2) // 3
-    return f"{text[: width - 2 - tail]}..{text[-tail:]}"
+    tail = (width - len(_CUT)) // 3
+    return f"{text[: width - len(_CUT) - tail]}{_CUT}{text[-tail:]}"
