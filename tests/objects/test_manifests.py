@@ -78,6 +78,12 @@ def test_several_json_documents_make_one_file(tmp_path: Path) -> None:
     ]
 
 
+def test_yaml_may_begin_with_a_brace(tmp_path: Path) -> None:
+    """Keys without quotes are not JSON, and kubectl takes them, too."""
+    text = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: b}\n"
+    assert told(tmp_path, read_text(tmp_path, text)) == ["line 1: Pod a", "line 3: Node b"]
+
+
 def test_something_with_items_that_is_no_list_stays_whole(tmp_path: Path) -> None:
     """A custom object may have a field of that name."""
     (found,) = read_text(
@@ -134,6 +140,7 @@ def test_a_name_may_be_left_to_the_server(tmp_path: Path) -> None:
         ),
         ('{"a": 1,\n "b": }', "not valid JSON: line 2, column 7: Expecting value"),
         ('{"kind": "Pod", "spec": {"a": 1, "b": 2, "a": 3}}', "a: is given more than once in one object"),
+        ("{", "not valid JSON: line 1, column 2: Expecting property name enclosed in double quotes"),
         ('{"a":' * 100_000, "not valid JSON: nested too deeply"),
         ('{"items": [1], "kind": "PodList"}', "items[0]: is not a Kubernetes object: Expected `object`, got `int`"),
     ],

@@ -17,6 +17,8 @@ from kubestow.objects.yaml_documents import yaml_documents
 
 _BETWEEN = re.compile(r"(?:\s+|^---)*", re.MULTILINE)
 """What may stand between two documents of JSON."""
+_JSON = re.compile(r"\s*(\[|\{\s*([\"}]|$))")
+"""How JSON begins; YAML may begin with a brace, too, and write its keys without quotes."""
 
 _WRITTEN_BY_HAND = 1_000_000
 """Characters. Larger files of JSON come from programs, which write no key twice: it would cost seconds to look."""
@@ -112,9 +114,8 @@ def documents(source: Source) -> Iterator[Document]:
 
     Raises ObjectsError with all that is wrong with its syntax, once everything before that was yielded.
     """
-    is_json = source.text.lstrip()[:1] in ("{", "[")
     try:
-        yield from _json_documents(source) if is_json else _yaml_documents(source)
+        yield from _json_documents(source) if _JSON.match(source.text) else _yaml_documents(source)
     except DocumentError as error:
         raise ObjectsError([f"{source.name}: {error}"]) from None
 
