@@ -305,7 +305,7 @@ def test_several_changes_together_if_one_is_not_enough() -> None:
             [
                 "label disk=ssd added to node b",
                 "request of cpu lowered from 2 to 1",
-                "room for 1 pods on node b",
+                "room for 1 pod on node b",
                 "toleration of t:NoSchedule added",
                 "toleration of u:NoSchedule added",
             ],

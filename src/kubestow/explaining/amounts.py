@@ -74,7 +74,8 @@ def one_more_pod(world: World, node: str) -> Change | None:
     table = world.cluster.nodes
     row = table.row_of[node]
     room = Request(PODS, int(table.pod_count[row]) + 1)
-    return Change(NODE, f"room for {room.amount} pods on node {node}", 0.3, nodes=(_offering(found, room),))
+    pods = "1 pod" if room.amount == 1 else f"{room.amount} pods"
+    return Change(NODE, f"room for {pods} on node {node}", 0.3, nodes=(_offering(found, room),))
 
 
 def told(request: Request) -> str:
