@@ -126,6 +126,19 @@ def test_a_pod_of_the_dump_is_explained_by_name(files: Files) -> None:
         assert files.explain(name).output == done.output
 
 
+def test_a_manifest_is_tried_in_the_place_of_the_pod_that_has_its_name(tmp_path: Path) -> None:
+    """There is room for one of them, and there cannot be both."""
+    there = pod("web", "3", nodeName="a")
+    there["metadata"]["uid"] = "0001"
+    files = Files(tmp_path, node("a", "4"), there)
+    done = files.explain_pod(pod("web", "4"))
+    assert done.output.startswith("Pod default/web would go to a.\n")
+    assert " ".join(done.output.split()).endswith(
+        "Note: a pod of this name is on node a; this one is tried in its place."
+    )
+    assert "would fit nowhere" in files.explain_pod(pod("other", "4")).output
+
+
 def test_a_gate_holds_a_pod_back(files: Files) -> None:
     """Though it would fit."""
     done = files.explain_pod(pod("web", schedulingGates=[{"name": "example.com/quota"}]))

@@ -194,6 +194,7 @@ def _tried(
     request: Request, world: World, pods: list[Pod], notes: tuple[str, ...] = ()
 ) -> Iterator[Explanation | GroupExplanation]:
     """Pods that do not exist, one after the other, each where it would go before the next is tried; groups as such."""
+    on_nodes = {pod.key: node for pod in pods if (node := world.make_way(pod))}
     for pod in pods:
         world.add_pending(pod)
     for pod in pods:
@@ -207,9 +208,13 @@ def _tried(
             take_group(together)
         else:
             run = _dry_run(request, world, pod)
-            about = _priority(world, pod) + _claims(pod) + _unasked(request, world)
+            about = _replaced(on_nodes.get(pod.key)) + _priority(world, pod) + _claims(pod) + _unasked(request, world)
             yield explained(run, request.against, notes + about)
             take(run)
+
+
+def _replaced(node: str | None) -> tuple[str, ...]:
+    return () if node is None else (f"a pod of this name is on node {node}; this one is tried in its place.",)
 
 
 def _priority(world: World, pod: Pod) -> tuple[str, ...]:

@@ -107,6 +107,14 @@ class World:
         if self.cluster.groups is not None and (key := group_key(pod)):
             self.cluster.groups.add_pending(key, pod)
 
+    def make_way(self, pod: Pod) -> str:
+        """Whichever other pod on a node has the name of a new one is gone; returns the node's name."""
+        for row, old in self.cluster.placed_pods():
+            if old.key == pod.key and old.uid != pod.metadata.uid:
+                self.cluster.remove_pod(old.uid)
+                return str(self.cluster.nodes.names[row])
+        return ""
+
     def with_claims(self, pod: Pod) -> Pod:
         """A pod that does not exist, once claims are made for it from the templates that there are."""
         made = {one.name: one for one in pod.status.resourceClaimStatuses}

@@ -93,6 +93,7 @@ class Bench:
             here = scene.world()
             pods = pods_in(objects.manifests(Source("manifest", text)), here, namespace)
             for pod in pods:
+                here.make_way(pod)
                 here.add_pending(pod)
             return {"items": list(_tried(here, pods))}
 
