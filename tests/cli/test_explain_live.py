@@ -162,6 +162,23 @@ def test_a_pod_that_is_gone_is_told_from_its_record(up: Up) -> None:
         assert line.startswith(f"Error: there is no pod default/{arguments[0]} at https://127.0.0.1:")
 
 
+def test_a_pod_that_another_has_bound_is_not_pending(up: Up) -> None:
+    """What was recorded when it fitted nowhere is no longer true, for example since another instance leads."""
+    path = "/api/v1/namespaces/default/pods/moved"
+    up.create_pod("moved", "9")
+    until(lambda: up.get(path)["status"].get("conditions"))
+    target = {"apiVersion": "v1", "kind": "Node", "name": "node-0"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "moved"}, "target": target}
+    up.create(f"{path}/binding", binding)
+    told = explain(up, "moved")
+    up.delete_at_once(path)
+    assert told["source"] == "dry run"
+    assert told["notes"] == [
+        "what the scheduler knows of it is older: another has sent it to its node; this is a dry run.",
+        "it is on node node-0 already; this is where it would go if it were scheduled now.",
+    ]
+
+
 def test_a_context_that_is_not_there_is_one_line(up: Up) -> None:
     """With those that are."""
     (line,) = refused("small", "--kubeconfig", str(up.kubeconfig), "--context", "other")

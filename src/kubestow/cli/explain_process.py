@@ -47,6 +47,7 @@ _GROUP_WORDS = ("podgroup", "podgroups", "podgroups.scheduling.k8s.io", "podgrou
 _CLEAR = "\x1b[2J\x1b[H"
 _FAILS = "a dry run, with the configuration, plugins and feature gates that are known here, fails:"
 _GONE = ("the pod is no longer there; this is what was decided about it last.",)
+_SENT_BY_ANOTHER = "what the scheduler knows of it is older: another has sent it to its node; this is a dry run."
 _FITS_NOW = ("something has changed since: it would fit now, and will be tried again.",)
 _GROUPS_OFF = (
     "the scheduler's gate GenericWorkload is off: it knows no pod groups; here they are tried as if it were on."
@@ -367,6 +368,8 @@ class _Live:
                 raise
             return Explanation(decision, "scheduler", notes=_GONE)
         decision, notes, is_silent = await self._scheduler.record(lambda pages: pages.recorded(pod))
+        if decision is not None and pod.spec.nodeName not in ("", decision.chosen):
+            decision, notes = None, (*notes, _SENT_BY_ANOTHER)
         if decision is not None and (decision.outcome == SCHEDULED or pod.spec.nodeName) and not request.against:
             return Explanation(decision, "scheduler")
         try:
