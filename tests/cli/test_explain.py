@@ -126,6 +126,15 @@ def test_a_pod_of_the_dump_is_explained_by_name(files: Files) -> None:
         assert files.explain(name).output == done.output
 
 
+def test_a_pod_that_has_finished_is_explained_as_if_it_had_not(tmp_path: Path) -> None:
+    """It is there, it takes no room, and it is not bound to go where it was."""
+    done = {**pod("job", "3", nodeName="a"), "status": {"phase": "Succeeded"}}
+    files = Files(tmp_path, node("a", "4"), node("b", "8"), done)
+    output = " ".join(files.explain("job").output.split())
+    assert output.startswith("Pod default/job would go to b. 2 of 2 nodes will do, and it scores highest.")
+    assert "Note: it has finished on node a; this is where it would go if it were scheduled now." in output
+
+
 def test_a_manifest_is_tried_in_the_place_of_the_pod_that_has_its_name(tmp_path: Path) -> None:
     """There is room for one of them, and there cannot be both."""
     there = pod("web", "3", nodeName="a")

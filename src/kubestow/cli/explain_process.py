@@ -33,7 +33,7 @@ from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
 from kubestow.explaining.reading import LiveCluster, NodesForbiddenError, NoPodError, Reading
 from kubestow.explaining.scheduler_pages import SchedulerAddress
-from kubestow.explaining.world import ExplainError, NoProfileError, Setup, World
+from kubestow.explaining.world import FINISHED, ExplainError, NoProfileError, Setup, World
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
@@ -290,7 +290,8 @@ def _name_of(request: Request) -> tuple[str, str]:
 
 def _notes(pod: Pod) -> tuple[str, ...]:
     if pod.spec.nodeName:
-        return (f"it is on node {pod.spec.nodeName} already; this is where it would go if it were scheduled now.",)
+        where = "has finished on node {}" if pod.status.phase in FINISHED else "is on node {} already"
+        return (f"it {where.format(pod.spec.nodeName)}; this is where it would go if it were scheduled now.",)
     claims = tuple(f"claim {name} is to be made from ResourceClaimTemplate {of}." for name, of in _unmade(pod))
     name = group_name(pod)
     command = f"kubestow explain podgroup/{name} -n {pod.metadata.namespace}"

@@ -28,6 +28,8 @@ _UNREAD = (Binding, Event, Lease)
 """Kinds that schedulers never read."""
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that every cluster has."""
+FINISHED = (POD_SUCCEEDED, POD_FAILED)
+"""Phases of pods that need no room any more."""
 
 
 class ExplainError(Exception):
@@ -57,6 +59,8 @@ class World:
         self.nominator = Nominator()
         self.pending: dict[str, Pod] = {}
         """Pods without a node, by namespace/name."""
+        self._finished: dict[str, Pod] = {}
+        """The same of those that need no room any more."""
         self.priority_classes = {
             name: PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in _SYSTEM_CLASSES.items()
         }
@@ -85,8 +89,8 @@ class World:
         elif not isinstance(obj, Pod):
             if not isinstance(obj, _UNREAD):
                 self.cluster.set_object(obj)
-        elif obj.status.phase in (POD_SUCCEEDED, POD_FAILED):
-            return
+        elif obj.status.phase in FINISHED:
+            self._finished[obj.key] = obj
         elif obj.spec.nodeName:
             self.cluster.set_pod(obj)
         else:
@@ -137,21 +141,24 @@ class World:
         return found
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """A pod by its name, pending or on a node."""
+        """A pod by its name: pending, on a node, or finished."""
         found = self.pending.get(f"{namespace}/{name}")
         if found is not None:
             return found
         return next((pod for pod in self.pods() if pod.key == f"{namespace}/{name}"), None)
 
     def pods(self) -> Iterator[Pod]:
-        """All pods, pending or on a node."""
+        """All pods: pending, on a node, or finished."""
         yield from self.pending.values()
         yield from (pod.pod for _, pod in self.cluster.placed_pods())
+        yield from self._finished.values()
 
     def take_out(self, pod: Pod) -> PodInfo:
         """The pod as one that is about to be scheduled: on no node, and nominated to none."""
-        if self.cluster.pod(pod.metadata.uid) is not None:
+        is_placed = self.cluster.pod(pod.metadata.uid) is not None
+        if is_placed:
             self.cluster.remove_pod(pod.metadata.uid)
+        if is_placed or pod.status.phase in FINISHED:
             pod = replace(pod, spec=replace(pod.spec, nodeName=""))
         self.nominator.remove(pod.metadata.uid)
         self.pending.pop(pod.key, None)
