@@ -18,8 +18,8 @@ INTRODUCTION = """\
 <!-- Written by scripts/metrics_page.py; change src/kubestow/reporting/metrics and run it again. -->
 
 Served at `/metrics`, with the names, types, labels, buckets and levels of stability of kube-scheduler v1.36, so that
-dashboards and alerts go on working. The format is Prometheus text, or OpenMetrics for a reader that prefers it in its
-`Accept` header. A metric with labels is shown once it has a value.
+dashboards and alerts go on working. The format is Prometheus text as there, or OpenMetrics for a reader whose `Accept`
+header names nothing else. A metric with labels is shown once it has a value.
 
 Some numbers have another meaning in a scheduler that is no Go program:
 

@@ -70,8 +70,10 @@ def test_openmetrics() -> None:
         ("*/*", TEXT),
         ("text/plain", TEXT),
         ("application/openmetrics-text", OPENMETRICS),
-        ("application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", OPENMETRICS),
-        ("application/openmetrics-text; version=1.0.0; escaping=allow-utf-8; q=0.5, text/plain; q=0.4", OPENMETRICS),
+        ("application/openmetrics-text; version=1.0.0; escaping=allow-utf-8; q=0.5", OPENMETRICS),
+        ("application/openmetrics-text,text/plain;q=0", OPENMETRICS),
+        ("application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", TEXT),
+        ("application/openmetrics-text;version=1.0.0,*/*;q=0.2", TEXT),
         ("text/plain;q=0.9,application/openmetrics-text;q=0.1", TEXT),
         ("application/openmetrics-text;version=0.0.1", TEXT),
         ("application/openmetrics-text;q=0", TEXT),
@@ -80,8 +82,8 @@ def test_openmetrics() -> None:
         ("application/vnd.google.protobuf;q=1", TEXT),
     ],
 )
-def test_the_format_is_what_the_reader_prefers(accept: str, content_type: str) -> None:
-    """OpenMetrics for who rates it above text and can read this version of it; text for all others."""
+def test_the_format_is_what_kube_scheduler_serves(accept: str, content_type: str) -> None:
+    """Text, also to Prometheus, which prefers OpenMetrics and would see buckets of other names; that only alone."""
     assert render([], accept)[1] == content_type
 
 

@@ -73,9 +73,9 @@ def _ask(path: str, setting: Setting | None = None, **more: object) -> Answer:
 
 
 def test_metrics_in_both_formats() -> None:
-    """Prometheus' text by default, OpenMetrics for who prefers it."""
+    """Prometheus' text by default, OpenMetrics for who takes nothing else."""
     assert _ask("/metrics").content_type.startswith("text/plain; version=0.0.4")
-    answer = _ask("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
+    answer = _ask("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"})
     assert answer.content_type.startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
 

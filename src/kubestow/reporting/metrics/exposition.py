@@ -1,8 +1,9 @@
-"""Metrics as text: Prometheus' own format, or OpenMetrics for who prefers it.
+"""Metrics as text: Prometheus' own format, or OpenMetrics for who takes nothing else.
 
 Written as kube-scheduler writes them: by name, then by label values; whole numbers without a point; metrics that have
 no value yet are left out. OpenMetrics differs in three ways: counters are announced without `_total`, the bounds of
-buckets always have a point, and the end is marked.
+buckets always have a point, and the end is marked. Prometheus rates it above text and takes both; kube-scheduler serves
+text to it, and rules that name a bucket as `le="1"` count on that.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,14 +15,15 @@ from kubestow.reporting.metrics.instruments import Counter, Family, Histogram, K
 log = get_logger(__name__)
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
-OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_OPENMETRICS_KIND = "application/openmetrics-text"
+OPENMETRICS = f"{_OPENMETRICS_KIND}; version=1.0.0; charset=utf-8"
 _OPENMETRICS_VERSIONS = ("", "1.0.0")
 _LONGEST_WHOLE = 6
 
 
 def render(families: Iterable[Family], accept: str = "") -> tuple[bytes, str]:
-    """The metrics in the format that an Accept header prefers, and the Content-Type of that."""
-    if _prefers_openmetrics(accept):
+    """The metrics in a format that an Accept header names, text if it may be, and the Content-Type of that."""
+    if _takes_openmetrics_only(accept):
         lines = _lines(families, _openmetrics_head, _openmetrics_bound)
         return "".join((*lines, "# EOF\n")).encode(), OPENMETRICS
     return "".join(_lines(families, _text_head, number)).encode(), TEXT
@@ -45,14 +47,14 @@ def _openmetrics_bound(value: float) -> str:
     return f"{text}.0" if text.isdecimal() else text
 
 
-def _prefers_openmetrics(accept: str) -> bool:
-    best = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+def _takes_openmetrics_only(accept: str) -> bool:
+    best = {_OPENMETRICS_KIND: 0.0, "text/plain": 0.0, "text/*": 0.0, "*/*": 0.0}
     for part in accept.split(","):
         kind, *parameters = (token.strip() for token in part.split(";"))
         settings = dict(parameter.partition("=")[::2] for parameter in parameters)
-        if kind in best and (kind == "text/plain" or settings.get("version", "") in _OPENMETRICS_VERSIONS):
+        if kind in best and (kind != _OPENMETRICS_KIND or settings.get("version", "") in _OPENMETRICS_VERSIONS):
             best[kind] = max(best[kind], _weight(settings.get("q", "1")))
-    return best["application/openmetrics-text"] > best["text/plain"]
+    return best.pop(_OPENMETRICS_KIND) > 0.0 and not any(best.values())
 
 
 def _weight(text: str) -> float:
