@@ -138,6 +138,24 @@ def test_a_plugin_in_one_of_the_configurations_is_one_line(
     ]
 
 
+def test_a_profile_in_one_of_the_configurations_is_one_line(
+    doctor: Callable[..., Result], running_scheduler: Callable[..., str], tmp_path: Path
+) -> None:
+    """As it is for a second scheduler: what its fields say is compared with nothing."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "leaderElection: {resourceName: second}\nprofiles: [{schedulerName: second}]\n"
+    )
+    done = doctor("--server", running_scheduler({}), "--config", str(file))
+    assert done.exit_code == 0, done.output
+    assert [line.removeprefix("note    ") for line in done.output.splitlines() if " there and " in line] == [
+        "leaderElection.resourceName is kube-scheduler there and second here",
+        "profiles[default-scheduler] is set there and not set here",
+        "profiles[second] is not set there and set here",
+    ]
+
+
 def test_two_that_would_schedule_the_same_pods(
     doctor: Callable[..., Result], running_scheduler: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -229,7 +229,11 @@ class Checks:
         here = dict(_flat(yaml.safe_load(config.dump(self._configuration))))
         there = dict(_flat(running))
         differing = (path for path in here.keys() | there.keys() if here.get(path) != there.get(path))
-        paths = sorted(path for path in differing if not path.startswith(_IGNORED))
+        # A profile that only one of them has is told as such, not field by field.
+        names = {profile.schedulerName for profile in self._configuration.profiles}
+        alone = names ^ {profile.get("schedulerName") for profile in running.get("profiles") or ()}
+        ignored = (*_IGNORED, *(f"profiles[{name}]." for name in alone))
+        paths = sorted(path for path in differing if not path.startswith(ignored))
         advice = "give the scheduler the same file with --config" if self._setting.configuration is None else ""
         for path in paths:
             what = f"{path} is {_told(there, path)} there and {_told(here, path)} here"
