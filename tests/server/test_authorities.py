@@ -1,5 +1,6 @@
 """Whose certificates are trusted: files that flags name come first, then what the cluster has written down."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from client.scripted import Answer, Request, client_of, opened, serving
 from client.virtualtime import run
 from kubestow.model.failures import ForbiddenError
 from kubestow.server.authentication import FrontProxies
-from kubestow.server.authorities import Authorities, find_authorities
+from kubestow.server.authorities import Authorities, Trust, find_authorities
 from kubestow.server.options import ServingOptions
 from kubestow.server.tls import TlsError
+from server.serving import Reviews, Setting, served
 
 CLIENTS, PROXIES, OTHERS = (Authority(name).pem.decode() for name in ("clients", "proxies", "others"))
 IN_THE_CLUSTER = {
@@ -22,17 +24,17 @@ IN_THE_CLUSTER = {
 }
 
 
-def find(options: ServingOptions, *, forbidden: bool = False) -> Authorities:
+def find(options: ServingOptions, *, refused: int = 0, known: Authorities | None = None) -> Authorities:
     async def script(_: Request, answer: Answer) -> None:
-        if forbidden:
-            answer.error(403, "Forbidden", "no")
+        if refused:
+            answer.error(refused, "Forbidden" if refused == 403 else "NotFound", "no")
         else:
             answer.reply(200, {"data": IN_THE_CLUSTER})
 
     async def main() -> Authorities:
         async with serving(script) as server:
             with opened(server) as channel:
-                return await find_authorities(options, client_of(channel))
+                return await find_authorities(options, client_of(channel), known)
 
     return run(main())
 
@@ -61,10 +63,30 @@ def test_files_come_first(tmp_path: Path) -> None:
 
 def test_a_failed_lookup_is_tolerated_unless_the_flags_say_otherwise() -> None:
     """Without authorities nobody's certificate counts."""
-    found = find(ServingOptions(), forbidden=True)
+    found = find(ServingOptions(), refused=403)
     assert (found.pem, found.of_clients(), found.front_proxies(FrontProxies(()))) == (b"", (), None)
     with pytest.raises(ForbiddenError):
-        find(ServingOptions(tolerates_lookup_failure=False), forbidden=True)
+        find(ServingOptions(tolerates_lookup_failure=False), refused=403)
+
+
+def test_nothing_to_find_is_no_failure() -> None:
+    """A cluster without front proxies and client certificates has not written anything down."""
+    assert find(ServingOptions(tolerates_lookup_failure=False), refused=404) == Authorities()
+
+
+@pytest.mark.parametrize("tolerates", [True, False])
+def test_a_failed_lookup_changes_nothing_later(tolerates: bool, tmp_path: Path) -> None:
+    """What the cluster said before stays; files are read all the same."""
+    file = tmp_path / "ca.pem"
+    file.write_text(OTHERS)
+    known = Authorities(CLIENTS, PROXIES, {"requestheader-allowed-names": '["front"]'})
+    options = ServingOptions(tolerates_lookup_failure=tolerates)
+    assert find(options, refused=403, known=known) == known
+    assert find(options, known=Authorities()).clients == CLIENTS
+    options = ServingOptions(tolerates_lookup_failure=tolerates, client_ca_file=str(file))
+    assert find(options, refused=404, known=known) == Authorities(OTHERS, PROXIES, known.settings)
+    options = ServingOptions(tolerates_lookup_failure=tolerates, proxy_ca_file=str(file))
+    assert find(options, refused=404, known=known) == Authorities(CLIENTS, OTHERS)
 
 
 def test_a_lookup_can_be_skipped() -> None:
@@ -80,3 +102,59 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None
         file.write_text(content)
     with pytest.raises(TlsError, match="--client-ca-file"):
         find(ServingOptions(client_ca_file=str(file))).of_clients()
+
+
+def test_authorities_are_looked_up_again(tmp_path: Path) -> None:
+    """Certificates of a new one count without a restart, those of an old one no more; a bad file changes nothing."""
+    old, new = Authority("old"), Authority("new")
+    first, second, proxy = tmp_path / "first.pem", tmp_path / "second.pem", tmp_path / "proxy.pem"
+    first.write_bytes(b"".join(old.issue("monitor")))
+    second.write_bytes(b"".join(new.issue("monitor")))
+    proxy.write_bytes(b"".join(new.issue("front")))
+    clients, proxies = tmp_path / "clients.pem", tmp_path / "proxies.pem"
+    clients.write_bytes(b"")
+    proxies.write_bytes(b"")
+    options = ServingOptions(client_ca_file=str(clients), proxy_ca_file=str(proxies))
+    reviews = Reviews(allowed={("monitor", "get", "/metrics"), ("alice", "get", "/metrics")})
+
+    async def main() -> None:
+        async with served(Setting(reviews)) as reader:
+            trust = Trust(options, None, Authorities())
+
+            async def read_by(shown: Path, **headers: str) -> int:
+                await trust.look_again(reader.server.contexts, reader.server.authenticator)
+                return (await reader.get("/metrics", shown=shown, headers=headers)).status
+
+            assert await read_by(first) == 403
+            clients.write_bytes(old.pem)
+            assert await read_by(first) == 200
+            clients.write_bytes(new.pem)
+            assert await read_by(first) == 403
+            assert await read_by(second) == 200
+            clients.write_bytes(b"nonsense")
+            assert await read_by(second) == 200
+            assert await read_by(proxy, **{"X-Remote-User": "alice"}) == 403
+            clients.write_bytes(b"")
+            proxies.write_bytes(new.pem)
+            assert await read_by(proxy, **{"X-Remote-User": "alice"}) == 200
+            assert await read_by(second) == 403
+
+    asyncio.run(main())
+
+
+def test_they_are_looked_up_while_the_server_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every minute, here sooner."""
+    monkeypatch.setattr("kubestow.server.serving._REFRESH_SECONDS", 0.01)
+
+    async def main() -> None:
+        looked = asyncio.Event()
+
+        class Watched(Trust):
+            async def look_again(self, *_: object) -> None:
+                looked.set()
+
+        async with served(Setting()) as reader:
+            reader.server.trust = Watched(ServingOptions(), None, Authorities())
+            await asyncio.wait_for(looked.wait(), 300)
+
+    asyncio.run(main())

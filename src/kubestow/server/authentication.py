@@ -5,7 +5,6 @@ common name of a client certificate; the user of a bearer token, as the API serv
 `system:anonymous`; who shows a token that nobody knows is refused.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from cryptography import x509
@@ -97,12 +96,14 @@ class Authenticator:
         self._proxies = proxies
         self._tokens: Remembered[str, TokenReviewStatus] = Remembered(self._ask, lambda _: remember_seconds)
 
-    def kept_headers(self) -> Callable[[bytes], bool]:
-        """Which headers of requests are needed."""
-        proxies = self._proxies
-        if proxies is None:
-            return COMMON_HEADERS.__contains__
-        return lambda name: name in COMMON_HEADERS or proxies.keeps(name)
+    def trust(self, client_authorities: tuple[x509.Certificate, ...], proxies: FrontProxies | None) -> None:
+        """Believe certificates of these authorities from now on, and no others."""
+        self._client_authorities = client_authorities
+        self._proxies = proxies
+
+    def keeps(self, header: bytes) -> bool:
+        """Whether a header of requests is needed."""
+        return header in COMMON_HEADERS or (self._proxies is not None and self._proxies.keeps(header))
 
     async def user_of(self, request: Request, connection: Connection) -> ReviewedUser:
         der = connection.peer_certificate_der

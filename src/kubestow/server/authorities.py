@@ -1,22 +1,22 @@
 """Whose certificates are trusted: the authorities that the flags name, or else those that the cluster has written down.
 
 Kubernetes keeps them in the ConfigMap extension-apiserver-authentication, for every server that stands beside the API
-server.
+server. Files and cluster are looked at again while the server runs, so that a new authority needs no restart.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 from cryptography import x509
 
 from kubestow.client.api import ApiClient
-from kubestow.model.failures import CallError
+from kubestow.model.failures import CallError, NotFoundError
 from kubestow.reporting.logs import get_logger
-from kubestow.server.authentication import FrontProxies
+from kubestow.server.authentication import Authenticator, FrontProxies
 from kubestow.server.options import ServingOptions
-from kubestow.server.tls import TlsError
+from kubestow.server.tls import ServerContexts, TlsError
 
 log = get_logger(__name__)
 
@@ -66,8 +66,13 @@ def given_authorities(options: ServingOptions) -> Authorities:
     return Authorities(_read(options.client_ca_file, _CLIENTS), _read(options.proxy_ca_file, _PROXIES))
 
 
-async def find_authorities(options: ServingOptions, client: ApiClient | None) -> Authorities:
-    """Read the files, and ask the cluster for what they leave open; raises TlsError, CallError."""
+async def find_authorities(
+    options: ServingOptions, client: ApiClient | None, known: Authorities | None = None
+) -> Authorities:
+    """Read the files, and ask the cluster for what they leave open; raises TlsError, CallError.
+
+    With those `known` from before, a cluster that does not answer changes nothing of what it said, and nothing is told.
+    """
     given = given_authorities(options)
     if client is None or options.skips_lookup or (given.clients and given.proxies):
         return given
@@ -75,7 +80,11 @@ async def find_authorities(options: ServingOptions, client: ApiClient | None) ->
         answer = await client.request("GET", _LOOKED_UP)
         found: dict[str, str] = msgspec.json.decode(answer.body).get("data") or {}
     except CallError as error:
-        if not options.tolerates_lookup_failure:
+        if known is not None:
+            clients = given.clients if options.client_ca_file else known.clients
+            return replace(given if options.proxy_ca_file else known, clients=clients)
+        # That nothing is written down is no failure, for kube-scheduler neither.
+        if not options.tolerates_lookup_failure and not isinstance(error, NotFoundError):
             raise
         log.warning("Unable to look up in the cluster whose certificates to trust; going on without", err=error)
         return given
@@ -84,6 +93,30 @@ async def find_authorities(options: ServingOptions, client: ApiClient | None) ->
         given.proxies or found.get("requestheader-client-ca-file", ""),
         {} if given.proxies else found,
     )
+
+
+class Trust:
+    """Whom a server trusts; `look_again` tells it of those that have changed."""
+
+    def __init__(self, options: ServingOptions, client: ApiClient | None, known: Authorities) -> None:
+        self._options = options
+        self._client = client
+        self._known = known
+
+    async def look_again(self, contexts: ServerContexts, authenticator: Authenticator) -> None:
+        """What cannot be read or used is told, and the old ones are kept."""
+        try:
+            found = await find_authorities(self._options, self._client, self._known)
+            if found == self._known:
+                return
+            clients, proxies = found.of_clients(), found.front_proxies(self._options.proxies)
+        except (TlsError, msgspec.MsgspecError) as error:
+            log.error("Keeping the old authorities: the new ones cannot be used", err=error)
+            return
+        self._known = found
+        contexts.trust(found.pem)
+        authenticator.trust(clients, proxies)
+        log.info("Authorities for certificates read again")
 
 
 def _read(path: str, flag: str) -> str:

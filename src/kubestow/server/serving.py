@@ -15,6 +15,7 @@ from kubestow.http.messages import Request, Response
 from kubestow.http.server import Server
 from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator
+from kubestow.server.authorities import Trust
 from kubestow.server.authorization import Authorizer
 from kubestow.server.pages import Answer, Pages
 from kubestow.server.tls import ServerContexts
@@ -64,13 +65,14 @@ class SecureServer:
     authenticator: Authenticator
     authorizer: Authorizer
     contexts: ServerContexts
+    trust: Trust | None = None
     port: int = 0
     _server: Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def start(self, listener: socket.socket) -> None:
         """Answer whoever connects to the socket."""
-        self._server = Server(self._take, LIMITS, kept_headers=self.authenticator.kept_headers())
+        self._server = Server(self._take, LIMITS, kept_headers=self.authenticator.keeps)
         self.port = self._server.start(listener, self.contexts.context)
         self._spawn(self._refresh())
 
@@ -98,3 +100,5 @@ class SecureServer:
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
             self.contexts.refresh()
+            if self.trust is not None:
+                await self.trust.look_again(self.contexts, self.authenticator)

@@ -131,6 +131,13 @@ class ServerContexts:
                 else:
                     log.info("Certificate read again", certificate=certificate)
 
+    def trust(self, authorities: bytes) -> None:
+        """Let clients show certificates of these (PEM), too; the authenticator says which of them count."""
+        if authorities:
+            for context in (self.context, *self._by_name.values()):
+                context.verify_mode = ssl.CERT_OPTIONAL
+                context.load_verify_locations(cadata=authorities.decode("ascii"))
+
     def _choose(self, connection: ssl.SSLObject, name: str | None, _: Any) -> None:
         asked = (name or "").lower()
         wildcard = "*." + asked.partition(".")[2]

@@ -14,7 +14,7 @@ from kubestow.client.requests import Requests
 from kubestow.http.messages import Request
 from kubestow.reporting.logs import get_logger
 from kubestow.server.authentication import Authenticator
-from kubestow.server.authorities import find_authorities
+from kubestow.server.authorities import Trust, find_authorities
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check, lease_check, sync_check
 from kubestow.server.options import ServingOptions
@@ -90,6 +90,7 @@ class Serving:
                 denied_seconds=options.denied_seconds,
             ),
             ServerContexts(tls, options.listening.certificate_hosts),
+            Trust(options, authentication, authorities),
         )
         self._server.start(listener)
         log.info("Serving securely", address=options.listening.address, port=self.port)
