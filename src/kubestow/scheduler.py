@@ -34,7 +34,10 @@ from kubestow.model.pod import Pod
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.conditions import fitting_note, scheduling_condition
+from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+log = get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -255,6 +258,15 @@ class Scheduler:
     def bound(self, attempt: Attempt, placed: Placed) -> None:
         """A pod was bound."""
         queued = attempt.queued
+        if log.tells(2):
+            log.info(
+                "Successfully bound pod to node",
+                v=2,
+                pod=placed.pod.key,
+                node=placed.node,
+                evaluatedNodes=placed.evaluated,
+                feasibleNodes=placed.feasible,
+            )
         note = f"Successfully assigned {placed.pod.key} to {placed.node}"
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
         self._attempted(attempt, "scheduled", None)

@@ -1,6 +1,7 @@
 """What the how-tos tell, with kube-scheduler itself at a real API server: replacing it, going back, beside it."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -97,3 +98,27 @@ def test_it_runs_beside(plane: RealControlPlane, start: Start, kube_scheduler: t
     assert reported == {"theirs": "default-scheduler", "ours": "kubestow"}
     leases = plane.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")["items"]
     assert {"kube-scheduler", "kubestow"} <= {lease["metadata"]["name"] for lease in leases}
+
+
+def test_logs_in_the_same_words(
+    plane: RealControlPlane, start: Start, kube_scheduler: tuple[str, ...], tmp_path: Path
+) -> None:
+    """What log parsers look for: flags, the lease, what became of pods; values in the same order."""
+    wanted = re.compile(
+        r'FLAG: --(?:v|leader-elect|kube-api-qps)=|"(?:Attempting to|Successfully|Unable to schedule|Requested to) '
+    )
+    flags = (f"--kubeconfig={plane.kubeconfig('admin')}", "--v=2", *QUICK)
+    told = []
+    for number, program in enumerate((kube_scheduler, KUBESTOW)):
+        scheduler = start(program, *flags)
+        _bound(plane, "fits")
+        plane.create(PODS, pod("large", cpu="1000"))
+        until(lambda: plane.get(f"{PODS}/large").get("status", {}).get("conditions"))
+        scheduler.terminate()
+        scheduler.wait(PATIENCE)
+        for name in ("fits", "large"):
+            plane.delete(f"{PODS}/{name}")
+        lines = (tmp_path / f"scheduler{number}.log").read_text().splitlines()
+        told.append([words for line in lines if wanted.match(words := line.partition("] ")[2])])
+    assert len(told[0]) == 8
+    assert told[0] == told[1]

@@ -63,6 +63,25 @@ def test_verbosity(open_output: Open) -> None:
     assert streams.out() == ""
 
 
+def test_klog_s_order_and_lines(open_output: Open) -> None:
+    """An error is first in errors, and a value like others in news; a line is not quoted, unless it were several."""
+    streams = open_output(verbosity=1)
+    log = get_logger("kubestow.words")
+    log.info("No fit", pod="a/b", err="too large")
+    log.info("Again", err=TimeoutError(), pod="a/b")
+    log.error("No answer", pod="a/b", err="gone")
+    log.line('FLAG: --v="1"', v=1)
+    log.line("details", v=2)
+    log.line("one\ntwo")
+    assert said(streams.err()) == [
+        'I "No fit" pod="a/b" err="too large"',
+        'I "Again" pod="a/b" err="TimeoutError"',
+        'E "No answer" err="gone" pod="a/b"',
+        'I FLAG: --v="1"',
+        'I "one\\ntwo"',
+    ]
+
+
 def test_verbosity_changes_while_running(open_output: Open) -> None:
     """Verbosity can be raised in a running scheduler."""
     streams = open_output()

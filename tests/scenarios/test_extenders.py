@@ -243,8 +243,8 @@ def test_one_that_may_be_ignored_is_passed_over_when_it_fails(start: Start, capl
     harness.run_until_idle()
     assert harness.cluster.node_of("p") == "n3"
     assert caplog.messages == [
-        'Skipping extender as it returned error and has ignorable flag set err="dead" extender="http://x/a"',
-        'Skipping extender in bind as it returned error and has ignorable flag set err="dead" extender="http://x/b"',
+        'Skipping extender as it returned error and has ignorable flag set extender="http://x/a" err="dead"',
+        'Skipping extender in bind as it returned error and has ignorable flag set extender="http://x/b" err="dead"',
     ]
 
 

@@ -166,8 +166,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 def _tell_flags(flags: Flags) -> None:
     for name, value in written(flags).items():
-        line = f'FLAG: --{name}="{value}"'
-        log.info(line, v=1)
+        log.line(f'FLAG: --{name}="{value}"', v=1)
     for name in sorted(flags.given):
         if FLAGS[name].ignored:
             log.warning("Flag has no effect", flag=f"--{name}", reason=FLAGS[name].ignored)

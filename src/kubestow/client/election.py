@@ -132,7 +132,7 @@ class Elector:
         leading.result()
 
     async def _acquire(self) -> None:
-        log.info("Attempting to acquire leader lease", lock=str(self._lock))
+        log.info("Attempting to acquire leader lease...", lock=str(self._lock))
         while not await self._try():
             self._report_leader()
             await asyncio.sleep(self._terms.retry * (1.0 + JITTER * self._random()))

@@ -19,9 +19,6 @@ from kubestow.model.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.model.pod_groups import Condition, PodGroup
 from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.reporting.conditions import SCHEDULER_ERROR, group_status_patch, status_patch
-from kubestow.reporting.logs import get_logger
-
-log = get_logger(__name__)
 
 Tree = dict[str, Any]
 
@@ -67,8 +64,6 @@ class LiveApi:
         self._check()
         meta = pod.metadata
         await self._requests.bind_pod(meta.namespace, meta.name, meta.uid, node)
-        if log.tells(2):
-            log.info("Successfully bound pod to node", v=2, pod=pod.key, node=node)
 
     async def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None

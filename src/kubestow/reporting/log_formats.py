@@ -24,7 +24,8 @@ class TextFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created)  # noqa: DTZ006 - klog writes local time
         file = record.pathname.rpartition("/")[2]
         head = f"{_severity(record)}{moment:%m%d %H:%M:%S.%f} {record.process or 0:7d} {file}:{record.lineno}] "
-        return head + quote(message.shown_text()) + message.shown_values()
+        text = message.shown_text()
+        return head + (text if message.plain and text.isprintable() else quote(text)) + message.shown_values()
 
 
 class JsonFormatter(logging.Formatter):

@@ -29,14 +29,17 @@ _LONGEST_BMP = 0xFFFF
 
 
 class Message:
-    """A text with values, and with the error that is the cause."""
+    """A text with values, and with the error that is the cause; a plain one is not quoted."""
 
-    __slots__ = ("err", "text", "values")
+    __slots__ = ("err", "plain", "text", "values")
 
-    def __init__(self, text: str, err: BaseException | str | None, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self, text: str, err: BaseException | str | None, values: Mapping[str, Any], *, plain: bool = False
+    ) -> None:
         self.text = text
         self.err = err
         self.values = values
+        self.plain = plain
 
     def __str__(self) -> str:
         return self.shown_text() + self.shown_values()

@@ -58,7 +58,14 @@ class Logger:
     def info(self, text: str, *, v: int = 0, err: BaseException | str | None = None, **values: Any) -> None:
         """News: 0 always wanted, 2 changes of state, 3 and 4 decisions in detail, 5 and above for debugging."""
         if self._logger.isEnabledFor(INFO - v):
-            self._logger.log(INFO - v, Message(text, err, values), stacklevel=2)
+            if err is not None:
+                # klog writes errors first; in news they are values like others.
+                values["err"] = str(err) or type(err).__name__
+            self._logger.log(INFO - v, Message(text, None, values), stacklevel=2)
+
+    def line(self, text: str, *, v: int = 0) -> None:
+        """News that klog writes as they are, without quotes."""
+        self._logger.log(INFO - v, Message(text, None, {}, plain=True), stacklevel=2)
 
     def warning(self, text: str, *, err: BaseException | str | None = None, **values: Any) -> None:
         """Something that somebody may want to do something about."""
