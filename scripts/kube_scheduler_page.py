@@ -16,7 +16,7 @@ ENDPOINTS = {
     "/readyz": (SAME, "`leaderElection`, `shutdown`, `sched-handler-sync`"),
     "/metrics": (
         SAME,
-        "[metrics](metrics.md): names, types, labels, buckets; none about Go or of the API server's libraries",
+        "[metrics](metrics.md): names, types, labels, buckets; none of Go and API server libraries; no DELETE to reset",
     ),
     "/metrics/resources": (SAME, "requests and limits of every pod; empty unless this instance leads"),
     "/metrics/slis": (SAME, "results of health checks"),

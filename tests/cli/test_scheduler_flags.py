@@ -115,6 +115,11 @@ def test_empty_arguments_are_none(tmp_path: Path) -> None:
     assert _written(tmp_path, "", "--leader-elect", "")["leaderElection"]["leaderElect"] is True
 
 
+def test_no_address_is_every_address() -> None:
+    """As where a variable of a shell is empty; kube-scheduler takes its default."""
+    assert FLAGS["bind-address"].type.parse("") == FLAGS["bind-address"].default
+
+
 def test_short_forms_of_verbosity() -> None:
     """-v=4, -v4 and -v 4 are --v=4; values are left as they are, also those that look like flags."""
     given = ["-v=4", "-v4", "-v", "4", "--kube_api_qps=a_b", "--cert_dir", "--leader_elect", "--master", "-v4"]

@@ -74,6 +74,8 @@ def _write_float(value: float) -> str:
 
 
 def _ip(text: str) -> str:
+    if not text.strip():
+        return "0.0.0.0"  # noqa: S104 nothing is all, for kube-scheduler, too
     try:
         return str(ipaddress.ip_address(text.strip()))
     except ValueError:
