@@ -17,6 +17,7 @@ from reference import ROOT
 MONITORING = ROOT / "deploy/monitoring"
 BOARD: dict[str, Any] = json.loads((MONITORING / "dashboard.json").read_text())
 RULES = yaml.safe_load((MONITORING / "rules.yaml").read_text())["groups"][0]["rules"]
+SCRAPED = yaml.safe_load((MONITORING / "scrape.yaml").read_text())
 SHOWN = {
     f"{panel['title']}: {target['refId']}": target["expr"] for panel in BOARD["panels"] for target in panel["targets"]
 }
@@ -46,6 +47,32 @@ def test_what_is_asked_for_is_served(what: str) -> None:
     assert metrics, expression
     labels = set.union(*(served[metric] for metric in metrics))
     assert words - metrics <= labels
+
+
+def test_instances_are_found() -> None:
+    """By the label and the port that the manifests give them, under the job that the alerts ask for."""
+    (job,) = SCRAPED["scrape_configs"]
+    assert all(f'job="{job["job_name"]}"' in rule["expr"] for rule in RULES)
+    deployment = next(
+        obj
+        for obj in yaml.safe_load_all((ROOT / "deploy/kubernetes/scheduler.yaml").read_text())
+        if obj["kind"] == "Deployment"
+    )
+    pod = deployment["spec"]["template"]
+    (port,) = pod["spec"]["containers"][0]["ports"]
+    assert job["relabel_configs"][0]["regex"] == f"{pod['metadata']['labels']['app.kubernetes.io/name']};{port['name']}"
+    assert job["kubernetes_sd_configs"][0]["namespaces"]["names"] == [deployment["metadata"]["namespace"]]
+
+
+@needs_promtool
+def test_prometheus_understands_how_they_are_found(tmp_path: Path) -> None:
+    """But for the search for pods, which Debian's Prometheus is built without."""
+    (job,) = SCRAPED["scrape_configs"]
+    known = {name: value for name, value in job.items() if name != "kubernetes_sd_configs"}
+    (tmp_path / "scrape.yaml").write_text(yaml.safe_dump({"scrape_configs": [known]}))
+    command = ["promtool", "check", "config", "--syntax-only", "scrape.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_panels_are_told_apart() -> None:
