@@ -1,5 +1,6 @@
 """What the how-tos tell, with kube-scheduler itself at a real API server: replacing it, going back, beside it."""
 
+import json
 import os
 import re
 import subprocess
@@ -100,14 +101,24 @@ def test_it_runs_beside(plane: RealControlPlane, start: Start, kube_scheduler: t
     assert {"kube-scheduler", "kubestow"} <= {lease["metadata"]["name"] for lease in leases}
 
 
+WANTED = re.compile(
+    r'FLAG: --(?:v|leader-elect|kube-api-qps)=|"?(?:Attempting|Successfully|Unable to schedule|Requested) '
+)
+
+
+def _words(line: str) -> Any:
+    """What a line says, whenever and wherever it is said."""
+    if not line.startswith("{"):
+        return line.partition("] ")[2]
+    return {name: value for name, value in json.loads(line).items() if name not in ("ts", "caller")}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_logs_in_the_same_words(
-    plane: RealControlPlane, start: Start, kube_scheduler: tuple[str, ...], tmp_path: Path
+    plane: RealControlPlane, start: Start, kube_scheduler: tuple[str, ...], tmp_path: Path, form: str
 ) -> None:
-    """What log parsers look for: flags, the lease, what became of pods; values in the same order."""
-    wanted = re.compile(
-        r'FLAG: --(?:v|leader-elect|kube-api-qps)=|"(?:Attempting to|Successfully|Unable to schedule|Requested to) '
-    )
-    flags = (f"--kubeconfig={plane.kubeconfig('admin')}", "--v=2", *QUICK)
+    """What log parsers look for: flags, the lease, what became of pods; in text with values in the same order."""
+    flags = (f"--kubeconfig={plane.kubeconfig('admin')}", "--v=2", f"--logging-format={form}", *QUICK)
     told = []
     for number, program in enumerate((kube_scheduler, KUBESTOW)):
         scheduler = start(program, *flags)
@@ -118,7 +129,7 @@ def test_logs_in_the_same_words(
         scheduler.wait(PATIENCE)
         for name in ("fits", "large"):
             plane.delete(f"{PODS}/{name}")
-        lines = (tmp_path / f"scheduler{number}.log").read_text().splitlines()
-        told.append([words for line in lines if wanted.match(words := line.partition("] ")[2])])
+        said = [_words(line) for line in (tmp_path / f"scheduler{number}.log").read_text().splitlines()]
+        told.append([words for words in said if WANTED.match(words["msg"] if form == "json" else words)])
     assert len(told[0]) == 8
     assert told[0] == told[1]

@@ -64,9 +64,13 @@ def test_text(given: logging.LogRecord, line: str) -> None:
 @pytest.mark.parametrize(
     ("given", "fields"),
     [
-        (entry(v=3, pod="default/web", attempts=2), {"v": 3, "pod": "default/web", "attempts": 2}),
+        (
+            entry(v=3, pod="default/web", attempts=2),
+            {"v": 3, "pod": {"name": "web", "namespace": "default"}, "attempts": 2},
+        ),
         (entry(WARNING), {"v": 0}),
-        (entry(ERROR, error=ValueError("bad"), pod="a/b"), {"pod": "a/b", "err": "bad"}),
+        (entry(ERROR, error=ValueError("bad"), pod="a/b"), {"pod": {"name": "b", "namespace": "a"}, "err": "bad"}),
+        (entry(pod="a", pods=["a/b"]), {"v": 0, "pod": "a", "pods": ["a/b"]}),
         (entry(text="one\ntwo", node=None), {"v": 0, "text": "one\ntwo", "node": None}),
         (entry(owner=OwnerReference(kind="Job")), {"v": 0, "owner": {"kind": "Job"}}),
         (entry(where=object), {"v": 0, "where": "<class 'object'>"}),

@@ -163,7 +163,7 @@ def test_json_format(open_output: Open) -> None:
     streams = open_output(format="json")
     get_logger("kubestow.json").info("News", pod="a/b")
     assert ',"caller":"reporting/test_logging.py:' in streams.err()
-    assert streams.err().endswith('"msg":"News","v":0,"pod":"a/b"}\n')
+    assert streams.err().endswith('"msg":"News","v":0,"pod":{"name":"b","namespace":"a"}}\n')
 
 
 def test_libraries_come_out_the_same_way(open_output: Open) -> None:

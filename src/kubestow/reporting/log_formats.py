@@ -1,7 +1,7 @@
 """How log records are written: as klog writes text, or as Kubernetes components write JSON.
 
-    I1115 06:12:26.453203   12345 retry.py:90] "Text" pod="default/web" attempts=2
-    {"ts":1794723146453.203,"caller":"queue/retry.py:90","msg":"Text","v":3,"pod":"default/web","attempts":2}
+    I1115 06:12:26.453203   12345 retry.py:90] "Text" pod="default/web"
+    {"ts":1794723146453.203,"caller":"queue/retry.py:90","msg":"Text","v":3,"pod":{"name":"web","namespace":"default"}}
 
 In text, a value of several lines is indented below its name, between `<` and `>`. Errors come under `err`: first in
 text, last in JSON, which tells them from news by the missing `v`. Records of libraries say which `logger` they are of.
@@ -40,10 +40,18 @@ class JsonFormatter(logging.Formatter):
         }
         if record.levelno < logging.ERROR:
             fields["v"] = verbosity_of(record)
-        fields.update((name, showable(name, value)) for name, value in message.values.items())
+        fields.update((name, _reference(name, showable(name, value))) for name, value in message.values.items())
         if message.err is not None:
             fields["err"] = message.shown_error()
         return encode(fields)
+
+
+def _reference(name: str, value: Any) -> Any:
+    """The value; a pod as an object, which is how Kubernetes components write it in JSON."""
+    if name != "pod" or not isinstance(value, str) or value.count("/") != 1:
+        return value
+    namespace, _, name = value.partition("/")
+    return {"name": name, "namespace": namespace}
 
 
 def _severity(record: logging.LogRecord) -> str:
