@@ -18,6 +18,7 @@ _HTTP_1 = "only HTTP/1.1 is served"
 _ONE_VERSION = "there is one version of Kubernetes here, and nothing to emulate"
 
 _NO_GATE = "needs no gate LoggingAlphaOptions"
+_HANDSHAKE = "a certificate of another authority ends the TLS handshake, where there it is answered with 401"
 
 
 class Flag(msgspec.Struct, frozen=True):
@@ -116,10 +117,11 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
              "about a token is remembered."),
         Flag("authentication-tolerate-lookup-failure", types.BOOL, True, "Go on if that look-up fails."),
         Flag("client-ca-file", types.STRING, "", "Whoever shows a certificate signed by one of these authorities is "
-             "who its common name says."),
+             "who its common name says.", differs=_HANDSHAKE),
         Flag("requestheader-allowed-names", types.STRINGS, (), "Common names of front proxies whose headers are "
              "believed; none: all that show a certificate of --requestheader-client-ca-file."),
-        Flag("requestheader-client-ca-file", types.STRING, "", "The authorities for certificates of front proxies."),
+        Flag("requestheader-client-ca-file", types.STRING, "", "The authorities for certificates of front proxies.",
+             differs=_HANDSHAKE),
         Flag("requestheader-extra-headers-prefix", types.STRINGS, ("x-remote-extra-",), "Prefixes of headers in which "
              "front proxies tell more about users."),
         Flag("requestheader-group-headers", types.STRINGS, ("x-remote-group",), "Headers in which they tell groups."),
