@@ -26,6 +26,10 @@ Some numbers have another meaning in a scheduler that is no Go program:
 - `scheduler_goroutines` counts tasks that run beside the scheduling loop.
 - `scheduler_batch_...`, `scheduler_get_node_hint_...` and `scheduler_store_schedule_results_...` tell how often, and
   how fast, what was found for one pod served the next pod that is the same to the scheduler.
+- `scheduler_framework_extension_point_duration_seconds` leaves out extension points at which no plugin had anything
+  to do (Permit, PreBind and PostBind of most pods), PreEnqueue and Sign; kube-scheduler counts every pod at each. A
+  plugin that was never asked has no `scheduler_plugin_evaluation_total`, where there it has 0.
+- `leader_election_master_status` has the name of the lease; kube-scheduler's is `kube-scheduler` whatever its lease.
 - `kubernetes_build_info` has the interpreter's version as `go_version`.
 - `cardinality_enforcement_unexpected_categorizations_total` counts a label value of a gauge once, not at each change.
 - `rest_client_transport_cert_rotation_gc_calls_total` stays 0, and there are no `go_...` metrics.
