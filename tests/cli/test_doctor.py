@@ -114,7 +114,7 @@ def test_what_differs_from_the_running_scheduler(
     assert "profile default-scheduler enables the plugin Homemade, which is not here" in done.output
     assert "podMaxBackoffSeconds is 99 there and 10 here" in done.output
     assert "multiPoint.enabled[Homemade] is set there and not set here\n" in done.output
-    assert "give the scheduler the same file with --config" in done.output
+    assert "give the scheduler the same file with --config, or the same flags" in done.output
     assert "the gate GenericWorkload is on there and off here" in done.output
     assert "give --feature-gates=GenericWorkload=true" in done.output
 

@@ -234,7 +234,11 @@ class Checks:
         alone = names ^ {profile.get("schedulerName") for profile in running.get("profiles") or ()}
         ignored = (*_IGNORED, *(f"profiles[{name}]." for name in alone))
         paths = sorted(path for path in differing if not path.startswith(ignored))
-        advice = "give the scheduler the same file with --config" if self._setting.configuration is None else ""
+        advice = (
+            "give the scheduler the same file with --config, or the same flags"
+            if self._setting.configuration is None
+            else ""
+        )
         for path in paths:
             what = f"{path} is {_told(there, path)} there and {_told(here, path)} here"
             yield Finding(NOTE, what, advice)
