@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from kubestow.decisions.record import Record
+from kubestow.decisions.record import Findings, Record
 
 
-def made(time: float, pod: str, uid: str, outcome: str, **fields: Any) -> Record:
+def made(
+    time: float, pod: str, uid: str, outcome: str, *, node: str = "", seconds: float = 0.0, **found: Any
+) -> Record:
     """A record with nothing in it but what is given."""
     namespace, name = pod.split("/")
-    return Record(
-        0, time, 0.0, namespace, name, uid, "default-scheduler", 0, 1, 0.0, None, None, 0, outcome, 0, **fields
-    )
+    findings = Findings("default-scheduler", 0, 0, outcome, **found)
+    return Record(findings, 0, time, seconds, namespace, name, uid, 1, 0.0, None, None, node)

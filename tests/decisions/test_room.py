@@ -58,12 +58,12 @@ def test_equal_pods_share_arrays() -> None:
     """Of pods that are refused alike, and of pods that are placed, one after the other."""
     world = World(1 << 24)
     refused = [world.schedule(f"big-{number}") for number in range(5)]
-    assert len({id(record.refusals) for record in refused}) == 1
+    assert len({id(record.found.refusals) for record in refused}) == 1
     before = world.recorder.kept().bytes
     world.schedule("one-more")
     assert world.recorder.kept().bytes - before < 1500
     placed = [world.schedule(f"small-{number}", "100m") for number in range(6)]
-    chapters = {id(chapter) for record in placed[2:] if record.trace for chapter, _, _ in record.trace.layers}
+    chapters = {id(chapter) for record in placed[2:] if record.trace for chapter, _, _ in record.trace.moments}
     assert len(chapters) == 2
 
 
@@ -73,7 +73,7 @@ def test_another_refusal_of_one_node_is_not_shared() -> None:
     first = world.schedule("a")
     world.cluster.set_node(make_node("n7", cpu="1", unschedulable=True))
     second = world.schedule("b")
-    assert first.refusals is not second.refusals
+    assert first.found.refusals is not second.found.refusals
     said = [tell(record, world.recorder).nodes for record in (first, second)]
     plugins = [nodes["n7"].rejected.plugin for nodes in said]  # type: ignore[index, union-attr]
     assert plugins == ["NodeResourcesFit", "NodeUnschedulable"]
@@ -159,11 +159,13 @@ def test_the_count_does_not_drift() -> None:
         if number % 100:
             world.waiting.discard(record.uid)
     records = list(world.recorder)
-    shared = {id(part): part.size for record in records for part in (record.names, record.refusals) if part}
-    chapters = {id(layer[0]): layer[0] for record in records if record.trace for layer in record.trace.layers}
+    findings = {id(record.found): record.found for record in records}.values()
+    shared = {id(part): part.size for found in findings for part in (found.names, found.refusals) if part}
+    chapters = {id(chapter): chapter for found in findings if found.layers for chapter, _, _ in found.layers.at(0)}
     counted = sum(chapter.counted for chapter in chapters.values())
     assert chapters
-    assert world.recorder.kept().bytes == sum(record.own_bytes for record in records) + sum(shared.values()) + counted
+    own_bytes = sum(record.own_bytes for record in records) + sum(found.own_bytes for found in findings)
+    assert world.recorder.kept().bytes == own_bytes + sum(shared.values()) + counted
 
 
 def test_what_pods_share_is_in_the_limit() -> None:

@@ -169,9 +169,8 @@ class Evaluation:
 
     explained = judge
 
-    def layers(self) -> tuple[()]:
+    def layers(self) -> None:
         """There is no journal: what was said of rows that pass is in `scores`."""
-        return ()
 
     def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
         """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""

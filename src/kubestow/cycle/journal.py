@@ -76,6 +76,20 @@ Layer = tuple[Chapter, int, Even]
 """A moment in a journal: how many changes there were."""
 
 
+class Layers(msgspec.Struct, frozen=True, gc=False):
+    """The journals that a cycle has its results from. Pods that are equal have the same until a chapter ends."""
+
+    below: tuple[Layer, ...]
+    """Of those that change seldom, lowest first."""
+    chapter: Chapter
+    """Of the topmost, in which every pod that is placed makes a change."""
+    even: Even
+
+    def at(self, change: int) -> tuple[Layer, ...]:
+        """When there were so many changes in the topmost; lowest first."""
+        return (*self.below, (self.chapter, change, self.even))
+
+
 class Journal:
     """What some plugins say of rows."""
 
@@ -84,9 +98,8 @@ class Journal:
         self.even: Even = ()
         self._parts = parts
         self.chapter = Chapter(self.said, parts)
-        self._distinct: dict[Said, Said] = {}
-        self.moment: Layer | None = None
-        """Now, if somebody has asked since something has changed."""
+        self._is_empty = True
+        """Whether nothing has been said yet."""
 
     def make_room(self, capacity: int) -> None:
         self.said.extend([None] * (capacity - len(self.said)))
@@ -96,17 +109,14 @@ class Journal:
         before = self.said[row]
         if before == said:
             return
-        # A few numbers are all that most rows differ in.
-        self.said[row] = self._distinct.setdefault(said, said)
+        self.said[row] = said
         if before is None:
             return
         chapter = self.chapter
+        chapter.before.append(before)
         rows = chapter.rows
         rows.append(row)
-        chapter.before.append(before)
-        self.moment = None
         if len(rows) > _MOST_CHANGES:
-            self._distinct = {}
             chapter.end()
             self.chapter = Chapter(self.said, self._parts)
 
@@ -115,13 +125,19 @@ class Journal:
         columns = [column.tolist() for column in scores]
         numbers = row_numbers(rows).tolist()
         by_row: Iterable[tuple[int, ...]] = zip(*columns, strict=True) if columns else [()] * len(numbers)
-        for row, passes, said in zip(numbers, passing.tolist(), by_row, strict=True):
-            self.note(row, said if passes else REFUSED)
-
-    def note_even(self, even: Even) -> None:
-        """What all rows have the same."""
-        self.even, self.moment = even, None
+        # A few numbers are all that most rows differ in.
+        distinct: dict[Said, Said] = {}
+        told = [
+            distinct.setdefault(said, said) if passes else REFUSED
+            for passes, said in zip(passing.tolist(), by_row, strict=True)
+        ]
+        if isinstance(rows, slice) and self._is_empty:
+            self.said[rows] = told
+            self._is_empty = False
+            return
+        for row, said in zip(numbers, told, strict=True):
+            self.note(row, said)
 
     def explain(self, row: int, rejection: Rejection) -> None:
         """Why a row is refused: that is nothing new, so it is no change."""
-        self.said[row] = self._distinct.setdefault(rejection, rejection)
+        self.said[row] = rejection

@@ -18,11 +18,11 @@ from kubestow.cluster.order import enough_nodes, first_passing
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import JOURNAL_ROW_BYTES, Layer
+from kubestow.cycle.journal import JOURNAL_ROW_BYTES, Layers
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Search, Sharing, Upcoming
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Scored, Trace
 from kubestow.extenders.extender import Asking, Conversation, ExtenderError, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
@@ -63,8 +63,8 @@ class Judge(Protocol):
         """Why rows are refused while others passed, as far as no journal knows it."""
         ...
 
-    def layers(self) -> tuple[Layer, ...]:
-        """What journals say of rows now."""
+    def layers(self) -> Layers | None:
+        """The journals that say what pods like it share."""
         ...
 
 
@@ -117,6 +117,8 @@ class SchedulingCycles:
         self._asked: list[Asked] = []
         """What extenders have answered in this cycle, if it is traced."""
         self.traces = traces
+        self._told: list[Scored] = []
+        """Scores of this cycle that no journal has, likewise."""
         self.trace: Trace | None = None
         """What the last cycle left."""
 
@@ -194,7 +196,9 @@ class SchedulingCycles:
     def _begin(self, profile: Profile, pod: PodInfo, within: IntArray | None) -> Evaluation:
         evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
         if self.traces:
-            evaluation.told = []
+            if self._told:
+                self._told = []
+            evaluation.told = self._told
             if self._extenders is not None:
                 self._asked = []
                 self._extenders.asked = self._asked.append
@@ -231,7 +235,9 @@ class SchedulingCycles:
         self._next_start += searched
         trace: Trace | None = None
         if self.traces:
-            self.trace = trace = Trace(evaluation, search.order, searched, rows, judge.layers())
+            layers = judge.layers()
+            change = 0 if layers is None else len(layers.chapter.rows)
+            self.trace = trace = Trace(evaluation, search.order, searched, rows, layers, change)
             if 0 < len(rows) < searched:
                 self._tell_refused(trace, judge, search.order[:searched], rows)
         if self._extenders is not None and len(rows):

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from kubestow.cluster.arrays import IntArray
-from kubestow.cycle.journal import Layer
+from kubestow.cycle.journal import Layer, Layers
 from kubestow.framework.placements import Placement
 from kubestow.framework.results import PostFilterResult, Rejection
 from kubestow.framework.verdicts import Told, Verdicts
@@ -50,8 +50,10 @@ class Trace(Struct, gc=False):
     """How many of them were looked at."""
     rows: IntArray | None = None
     """Those that passed, before extenders were asked."""
-    layers: tuple[Layer, ...] = ()
-    """What pods like this one share, lowest first."""
+    layers: Layers | None = None
+    """What pods like this one share."""
+    change: int = 0
+    """How many changes there were in the topmost journal."""
     refused: Verdicts | Told | None = None
     """Why others did not, as far as no layer says it."""
     left: IntArray | None = None
@@ -71,3 +73,8 @@ class Trace(Struct, gc=False):
     """The pod group that the pod was tried with."""
     placement: Placement | None = None
     """Among which nodes; None: all."""
+
+    @property
+    def moments(self) -> tuple[Layer, ...]:
+        """What pods like this one share, as it was then; lowest first."""
+        return () if self.layers is None else self.layers.at(self.change)

@@ -7,14 +7,8 @@ when those alone are too many, the oldest of them lose what is about nodes, and 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from operator import attrgetter
 
-from kubestow.decisions.record import NO_DETAILS, Record, hold, let_go
-
-RECORD_BYTES = 660
-"""A record, with its places in the tables here, and the pod's names."""
-HISTORY_BYTES = 300
-_OWN_BYTES = attrgetter("own_bytes")
+from kubestow.decisions.record import Record, hold, let_go
 
 
 class Kept:
@@ -54,10 +48,10 @@ class Kept:
             self._listed = len(self._ring)
         return self._last.get(uid)
 
-    def add(self, records: Sequence[Record], limit: int) -> None:
-        """New ones that all share the same, of which each is the last of its pod now.
+    def add(self, records: Sequence[Record], own_bytes: int, limit: int) -> None:
+        """New ones with the same findings, of which each is the last of its pod now.
 
-        The oldest go where they take more than `limit`.
+        `own_bytes` is what they take by themselves. The oldest go where all take more than `limit`.
         """
         if self._kept or self._bare:
             for record in records:
@@ -65,13 +59,12 @@ class Kept:
                 if before is not None:
                     self._release(before)
         self._ring.extend(records)
-        self.bytes += sum(map(_OWN_BYTES, records)) + hold(records[-1], len(records))
+        self.bytes += own_bytes + hold(records[-1].found, len(records))
         if self.bytes > limit:
             self._make_room(limit)
 
     def _release(self, record: Record) -> None:
-        self.bytes -= let_go(record)
-        self.bytes -= record.own_bytes
+        self.bytes -= let_go(record.found) + record.own_bytes
         if self._last.get(record.uid) is record:
             del self._last[record.uid]
 
@@ -98,8 +91,6 @@ class Kept:
             self._release(self._bare.pop(next(iter(self._bare))))
 
     def _strip(self, record: Record) -> None:
-        self.bytes -= let_go(record)
-        size = RECORD_BYTES if record.history is None else RECORD_BYTES + HISTORY_BYTES
-        self.bytes -= record.own_bytes - size
-        record.own_bytes = size
-        record.details, record.post_filter = NO_DETAILS, None
+        self.bytes -= let_go(record.found) + record.own_bytes
+        record.found, record.rows = record.found.bare(record.rows), None
+        self.bytes += hold(record.found, 1) + record.own_bytes

@@ -46,12 +46,7 @@ class Query(NamedTuple):
             and (not self.pod or self.pod in (record.name, record.uid))
             and (not self.node or self.node in (record.node, record.nominated_node))
             and (not self.outcome or record.outcome == self.outcome)
-            and (
-                not self.plugin
-                or self.refusedNode
-                or self.plugin in record.plugins
-                or self.plugin in (record.waits or ())
-            )
+            and (not self.plugin or self.refusedNode or self.plugin in record.plugins or self.plugin in record.waits)
             and self.since <= record.time <= self.until
             and (not self.before or record.id < self.before)
             and (not self.refusedNode or self._is_refused(record, refused or RefusedNode(self.refusedNode)))

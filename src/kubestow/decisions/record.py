@@ -2,13 +2,16 @@
 
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.nominations import NominatedThen
+from kubestow.cycle.journal import Layers
 from kubestow.cycle.trace import Trace
 from kubestow.decisions.refusals import Refusals
+from kubestow.decisions.schema import SCHEDULED
 from kubestow.framework.results import PostFilterResult, Rejection
 
 WAITING = "waiting"
@@ -16,6 +19,14 @@ BINDING = "binding"
 BOUND = "bound"
 FAILED = "failed"
 
+NOBODY: frozenset[str] = frozenset()
+
+RECORD_BYTES = 660
+"""A record, with its places in tables, and the pod's names."""
+ROWS_BYTES = 260
+"""Which rows were searched, with the steps of the binding."""
+HISTORY_BYTES = 300
+FINDINGS_BYTES = 200
 _NAME_BYTES = 24
 
 
@@ -69,48 +80,89 @@ class Details:
 NO_DETAILS = Details()
 
 
+class Findings(Struct, gc=False):
+    """What a cycle has found out. Pods that are placed alike, one after the other, have the same."""
+
+    profile: str
+    priority: int
+    own_bytes: int
+    """What it takes by itself."""
+    outcome: str = SCHEDULED
+    message: str = ""
+    plugins: frozenset[str] = NOBODY
+    """Who rejected the pod."""
+    nominated_node: str = ""
+    node_count: int = 0
+    names: Names | None = None
+    """None: what is about nodes had to go."""
+    skipped: Collection[str] = ()
+    layers: Layers | None = None
+    trace: Trace | None = None
+    """None where layers say everything."""
+    evaluated: int = 0
+    feasible: int = 0
+    waits: Mapping[str, float] | None = None
+    """The plugins whose permission was missing, and for how many seconds at most they let it wait."""
+    details: Details = NO_DETAILS
+    refusals: Refusals | None = None
+    post_filter: PostFilterResult | None = None
+    holders: int = 0
+    """How many records have it."""
+
+    def bare(self, rows: IntArray | None) -> "Findings":
+        """The same of a record that was about these rows, without all that is about nodes."""
+        searched = len(rows) if rows is not None else 0
+        return Findings(
+            self.profile,
+            self.priority,
+            FINDINGS_BYTES,
+            self.outcome,
+            self.message,
+            self.plugins,
+            self.nominated_node,
+            self.node_count,
+            skipped=self.skipped,
+            evaluated=searched or self.evaluated,
+            feasible=searched or self.feasible,
+            waits=self.waits,
+        )
+
+
+class BindingFailure(NamedTuple):
+    """How the binding of a pod that had found a node came to nothing."""
+
+    outcome: str
+    message: str
+    plugins: frozenset[str]
+
+
 class Record(Struct, gc=False):
     """One cycle of one pod, and what became of it. It is made for every pod, in the order of its fields."""
 
+    found: Findings
     id: int
     time: float
     seconds: float
     namespace: str
     name: str
     uid: str
-    profile: str
-    priority: int
     attempts: int
     queued_since: float
     initial_attempt: float | None
     history: "array[float] | None"
     """The pod's moves in the queue; shared by all records of the pod, as far as it was then: `moves` of them."""
-    moves: int
-    outcome: str
-    own_bytes: int
-    """What it takes by itself."""
-    node: str = ""
+    node: str
     """The chosen one."""
-    evaluated: int = 0
-    feasible: int = 0
-    binding: str = ""
+    rows: IntArray | None = None
+    """Those that were searched and passed, all of them; None: there is more to tell, and the findings have it."""
+    change: int = 0
+    """How many changes there were in the topmost of the layers."""
+    binding: str = BINDING
     """What becomes of it, which goes on when the record is made; empty: no node was found."""
-    waits: Mapping[str, float] | None = None
-    """The plugins whose permission was missing, and for how many seconds at most they let it wait."""
-    node_count: int = 0
-    names: Names | None = None
-    """None: what is about nodes had to go."""
-    skipped: Collection[str] = ()
-    trace: Trace | None = None
-    details: Details = NO_DETAILS
+    moves: int = 1
     steps: tuple[Any, ...] = ()
     """Of the binding, one after the other: step, plugin, and from when to when on the stopwatch."""
-    message: str = ""
-    plugins: frozenset[str] = frozenset()
-    """Who rejected the pod."""
-    nominated_node: str = ""
-    refusals: Refusals | None = None
-    post_filter: PostFilterResult | None = None
+    failure: BindingFailure | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -122,45 +174,100 @@ class Record(Struct, gc=False):
         """namespace/name"""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def profile(self) -> str:
+        return self.found.profile
 
-def hold(record: Record, count: int = 1) -> int:
-    """So many new records hold what this one shares; returns the bytes of what no other holds."""
+    @property
+    def outcome(self) -> str:
+        return (self.failure or self.found).outcome
+
+    @property
+    def message(self) -> str:
+        return (self.failure or self.found).message
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        """Who rejected the pod."""
+        return (self.failure or self.found).plugins
+
+    @property
+    def nominated_node(self) -> str:
+        return self.found.nominated_node
+
+    @property
+    def waits(self) -> Mapping[str, float]:
+        """The plugins whose permission was missing, and for how many seconds at most they let it wait."""
+        return self.found.waits or {}
+
+    @property
+    def evaluated(self) -> int:
+        """How many nodes were looked at."""
+        return self.found.evaluated if self.rows is None else len(self.rows)
+
+    @property
+    def feasible(self) -> int:
+        return self.found.feasible if self.rows is None else len(self.rows)
+
+    @property
+    def trace(self) -> Trace | None:
+        rows = self.rows
+        if rows is None:
+            return self.found.trace
+        return Trace(None, rows, len(rows), rows, self.found.layers, self.change, is_scored=len(rows) > 1)
+
+    @property
+    def own_bytes(self) -> int:
+        """What it takes by itself."""
+        rows = 0 if self.rows is None else ROWS_BYTES
+        return RECORD_BYTES + rows if self.history is None else RECORD_BYTES + rows + HISTORY_BYTES
+
+
+def hold(found: Findings, count: int) -> int:
+    """So many new records have these findings; returns the bytes of what no other has."""
     size = 0
-    for part in _shared(record):
-        size += 0 if part.holders else part.size
-        part.holders += count
-    for growing in _growing(record):
-        growing.holders += count
+    if not found.holders:
+        size += found.own_bytes
+        for part in _shared(found):
+            size += 0 if part.holders else part.size
+            part.holders += 1
+        for growing in _growing(found):
+            growing.holders += 1
+    found.holders += count
+    for growing in _growing(found):
         size += growing.bytes - growing.counted
         growing.counted = growing.bytes
     return size
 
 
-def let_go(record: Record) -> int:
-    """Take from a record all that is about nodes; returns the bytes of what no other holds."""
-    size = 0
-    for part in _shared(record):
+def let_go(found: Findings) -> int:
+    """A record has them no longer; returns the bytes of what no other has."""
+    found.holders -= 1
+    if found.holders:
+        return 0
+    size = found.own_bytes
+    for part in _shared(found):
         part.holders -= 1
         size += 0 if part.holders else part.size
-    for growing in _growing(record):
+    for growing in _growing(found):
         growing.holders -= 1
         if not growing.holders:
             size += growing.counted
             growing.counted = 0
-    record.names = record.refusals = record.trace = None
     return size
 
 
-def _shared(record: Record) -> Iterator[Shared]:
-    if record.names is not None:
-        yield record.names
-    if record.refusals is not None:
-        yield record.refusals
+def _shared(found: Findings) -> Iterator[Shared]:
+    if found.names is not None:
+        yield found.names
+    if found.refusals is not None:
+        yield found.refusals
 
 
-def _growing(record: Record) -> Iterator[Growing]:
-    if record.trace is not None:
-        for layer in record.trace.layers:
-            yield layer[0]
-    if record.details.nominated is not None:
-        yield record.details.nominated.log
+def _growing(found: Findings) -> Iterator[Growing]:
+    if found.layers is not None:
+        for chapter, _, _ in found.layers.below:
+            yield chapter
+        yield found.layers.chapter
+    if found.details.nominated is not None:
+        yield found.details.nominated.log

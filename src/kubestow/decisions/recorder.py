@@ -1,8 +1,8 @@
 """Makes a record of every decision, and hands it to those that are kept.
 
-A record costs little because it keeps what the cycle has found out anyway, in arrays that equal pods share. Those of
-pods that were placed like others before them are kept dozens at a time, or all there are when somebody wants to read.
-The placed pod carries its record, which takes down what becomes of the binding, so nothing has to be looked up for it.
+A record costs little because it keeps what the cycle has found out anyway, and pods that were placed alike, one after
+the other, have the same findings. Their records are kept dozens at a time, or all there are when somebody wants to
+read. The placed pod carries its record, which takes down what becomes of the binding, so nothing has to be looked up.
 """
 
 from array import array
@@ -14,23 +14,29 @@ from kubestow.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import GroupOutcome
-from kubestow.cycle.journal import Chapter, Layer
+from kubestow.cycle.journal import Layers
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.trace import Scored, Trace
 from kubestow.decisions.groups import GroupRecords
-from kubestow.decisions.keeping import HISTORY_BYTES, RECORD_BYTES, Kept
+from kubestow.decisions.keeping import Kept
 from kubestow.decisions.record import (
     BINDING,
     BOUND,
     FAILED,
+    FINDINGS_BYTES,
+    HISTORY_BYTES,
     NO_DETAILS,
+    RECORD_BYTES,
+    ROWS_BYTES,
     WAITING,
+    BindingFailure,
     Details,
+    Findings,
     Names,
     Record,
 )
 from kubestow.decisions.refusals import RefusalsKnown
-from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE
+from kubestow.decisions.schema import ERROR, UNSCHEDULABLE
 from kubestow.framework.placements import TriedGroup
 from kubestow.framework.results import PluginError, PostFilterResult
 from kubestow.framework.verdicts import Told, Verdicts
@@ -39,7 +45,6 @@ from kubestow.queue.queued_pod import QueuedPod
 
 DEFAULT_BYTES = 128 * 1024 * 1024
 _TRACE_BYTES = 600
-_ALIKE_BYTES = RECORD_BYTES + _TRACE_BYTES
 _DETAILS_BYTES = 400
 _POD_BYTES = 3_000
 _MOST_MOVES = 8
@@ -64,11 +69,12 @@ class Recorder:
         self._now = clock.now
         self._room = limit
         self._kept = Kept()
+        self._found = Findings("", 0, 0)
+        """Of the last pod that was placed like others."""
         self._alike: list[Record] = []
-        """Of pods that were placed one after the other, with the same names and chapters; not kept yet."""
-        self._chapter: Chapter | None = None
-        self._lowest: Layer | None = None
-        """What tells whether the next is like them."""
+        """Records with these findings that are not kept yet."""
+        self._histories = 0
+        """How many of them have a history."""
         self._count = 0
         """How many records there were."""
         self._names = Names(())
@@ -137,16 +143,10 @@ class Recorder:
         record: Record | None = None
         if isinstance(outcome, Placed):
             trace = outcome.trace
-            if trace is not None and trace.layers and outcome.feasible == outcome.evaluated:
-                evaluation: Evaluation = trace.evaluation
-                if not (trace.scores or evaluation.scores or trace.left is not None) and evaluation.nominated is None:
-                    # Nothing but what pods like it share.
-                    record = self._alike_record(attempt, outcome, seconds, trace, evaluation)
+            if trace is not None and trace.layers is not None:
+                record = self._alike_record(attempt, outcome, seconds, trace, trace.layers)
         if record is None:
-            record = self._record(attempt, outcome, seconds)
-            if trace is not None:
-                self._note_trace(record, trace)
-            self._keep([record])
+            record = self._own_record(attempt, outcome, seconds, trace)
         if self.listeners:
             self.kept()
             for listener in self.listeners:
@@ -168,74 +168,101 @@ class Recorder:
         if failed is None:
             record.binding = BOUND
         else:
-            record.binding, record.message = FAILED, failed.message
-            record.outcome = UNSCHEDULABLE if failed.is_rejection else ERROR
-            record.plugins = self._shared_set(failed.plugins | failed.pending_plugins)
+            plugins = self._shared_set(failed.plugins | failed.pending_plugins)
+            record.binding, record.failure = FAILED, BindingFailure(_outcome(failed), failed.message, plugins)
         for listener in self.listeners:
             listener(record)
 
-    # What is kept of it
-
-    def _follow(self, table: NodeTable) -> None:
-        """Nodes have come or gone since the last decision."""
-        if self._alike:
-            self._keep_alike()
-        self._layout, self._names = table.layout, Names(tuple(table.names))
+    # Pods that were placed by nothing but what pods like them share
 
     def _alike_record(
-        self, attempt: Attempt, placed: Placed, seconds: float, trace: Trace, evaluation: Evaluation
-    ) -> Record:
-        table, layers = evaluation.cluster.nodes, trace.layers
-        if table.layout != self._layout:
-            self._follow(table)
-        chapter = layers[-1][0]
-        if chapter is not self._chapter or layers[0] is not self._lowest:
-            if self._alike:
-                self._keep_alike()
-            self._chapter, self._lowest = chapter, layers[0]
-        trace.evaluation = None
+        self, attempt: Attempt, placed: Placed, seconds: float, trace: Trace, layers: Layers
+    ) -> Record | None:
+        """None if there is more to tell."""
+        evaluation: Evaluation = trace.evaluation
+        if (
+            trace.scores
+            or evaluation.scores
+            or trace.left is not None
+            or evaluation.nominated is not None
+            or placed.waits
+            or placed.feasible != placed.evaluated
+        ):
+            return None
+        found = self._found
+        if (
+            layers is not found.layers
+            or evaluation.skipped is not found.skipped
+            or evaluation.cluster.nodes.layout != self._layout
+            or trace.group
+        ):
+            found = self._findings_alike(attempt, trace, evaluation)
+        placed.trace = None
         self._count += 1
         queued, info = attempt.queued, placed.pod
-        history, evaluated = queued.history, placed.evaluated
+        history = queued.history
         # Everything at once: setting a field later takes longer than giving it here.
         placed.record = record = Record(
+            found,
             self._count,
             self._now(),
             seconds,
             info.namespace,
             info.pod.metadata.name,
             info.uid,
-            attempt.profile.name,
-            info.priority,
             queued.attempts,
             queued.timestamp,
             queued.initial_attempt_timestamp,
             history,
-            1 if history is None else _moves(history),
-            SCHEDULED,
-            _ALIKE_BYTES if history is None else _ALIKE_BYTES + HISTORY_BYTES,
             placed.node,
-            evaluated,
-            evaluated,
-            WAITING if placed.waits else BINDING,
-            placed.waits or None,
-            table.count,
-            self._names,
-            evaluation.skipped,
-            trace,
-            self._of_group(trace) if trace.group else NO_DETAILS,
+            trace.rows,
+            trace.change,
         )
+        if history is not None:
+            record.moves = _moves(history)
+            self._histories += 1
         self._alike.append(record)
         if len(self._alike) >= _KEPT_AT_ONCE:
             self._keep_alike()
         return record
 
+    def _findings_alike(self, attempt: Attempt, trace: Trace, evaluation: Evaluation) -> Findings:
+        """Those of the pod before, or others from now on."""
+        table, details = evaluation.cluster.nodes, self._of_group(trace) if trace.group else NO_DETAILS
+        if table.layout != self._layout:
+            self._follow(table)
+        found = self._found
+        if trace.layers is found.layers and evaluation.skipped is found.skipped and details is found.details:
+            return found
+        if self._alike:
+            self._keep_alike()
+        self._found = found = Findings(
+            attempt.profile.name,
+            evaluation.pod.priority,
+            FINDINGS_BYTES,
+            node_count=table.count,
+            names=self._names,
+            skipped=evaluation.skipped,
+            layers=trace.layers,
+            details=details,
+        )
+        return found
+
+    def _follow(self, table: NodeTable) -> None:
+        """Nodes have come or gone since the last decision."""
+        if self._alike:
+            self._keep_alike()
+        self._layout, self._names = table.layout, Names(tuple(table.names))
+        self._found = Findings("", 0, 0)
+
     def _keep_alike(self) -> None:
         records, self._alike = self._alike, []
-        self._keep(records)
+        own_bytes = (RECORD_BYTES + ROWS_BYTES) * len(records) + HISTORY_BYTES * self._histories
+        self._histories = 0
+        self._keep(records, own_bytes)
 
-    def _keep(self, records: list[Record]) -> None:
-        self._kept.add(records, self._room - self.groups.bytes - self.journal_bytes())
+    def _keep(self, records: list[Record], own_bytes: int) -> None:
+        self._kept.add(records, own_bytes, self._room - self.groups.bytes - self.journal_bytes())
 
     def _of_group(self, trace: Trace) -> Details:
         """The pods of a group have the same."""
@@ -245,128 +272,113 @@ class Recorder:
             self._group.group, self._group.placement = trace.group, placement
         return self._group
 
-    def _record(self, attempt: Attempt, outcome: Outcome, seconds: float) -> Record:
+    # All others
+
+    def _own_record(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> Record:
         if self._alike:
             self._keep_alike()
         self._count += 1
         queued = attempt.queued
         meta, history = queued.pod.metadata, queued.history
+        found = Findings(attempt.profile.name, queued.info.priority, FINDINGS_BYTES)
         record = Record(
+            found,
             self._count,
             self._now(),
             seconds,
             meta.namespace,
             meta.name,
             meta.uid,
-            attempt.profile.name,
-            queued.info.priority,
             queued.attempts,
             queued.timestamp,
             queued.initial_attempt_timestamp,
             history,
-            1 if history is None else _moves(history),
-            SCHEDULED,
-            RECORD_BYTES if history is None else RECORD_BYTES + HISTORY_BYTES,
+            "",
         )
+        if history is not None:
+            record.moves = _moves(history)
         if isinstance(outcome, Placed):
-            record.node, record.evaluated, record.feasible = outcome.node, outcome.evaluated, outcome.feasible
-            record.binding, record.waits = WAITING if outcome.waits else BINDING, outcome.waits or None
-            outcome.record = record
+            outcome.record, record.node = record, outcome.node
+            found.evaluated, found.feasible = outcome.evaluated, outcome.feasible
+            record.binding, found.waits = WAITING if outcome.waits else BINDING, outcome.waits or None
         else:
-            self._note_failure(record, outcome)
+            record.binding = ""
+            found.outcome, found.message = _outcome(outcome), self._shared_words(outcome.message)
+            found.plugins = self._shared_set(outcome.plugins | outcome.pending_plugins)
+            found.nominated_node = outcome.nominated_node or ""
+        if trace is not None:
+            self._note_trace(found, trace, is_placed=isinstance(outcome, Placed))
+        self._keep([record], record.own_bytes)
         return record
 
-    def _note_failure(self, record: Record, failed: Failed) -> None:
-        record.outcome = UNSCHEDULABLE if failed.is_rejection else ERROR
-        record.message = self._shared_words(failed.message)
-        record.plugins = self._shared_set(failed.plugins | failed.pending_plugins)
-        record.nominated_node = failed.nominated_node or ""
-
-    def _note_trace(self, record: Record, trace: Trace) -> None:
+    def _note_trace(self, found: Findings, trace: Trace, *, is_placed: bool) -> None:
         evaluation: Evaluation = trace.evaluation
         table = evaluation.cluster.nodes
         if table.layout != self._layout:
             self._follow(table)
-        record.names, record.node_count = self._names, table.count
+        found.names, found.node_count = self._names, table.count
         # Pods that share have the same set already.
-        record.skipped = evaluation.skipped if trace.layers else self._shared_set(frozenset(evaluation.skipped))
+        has_layers = trace.layers is not None
+        found.skipped = evaluation.skipped if has_layers else self._shared_set(frozenset(evaluation.skipped))
         if evaluation.rejected is not None or evaluation.narrowed_by:
-            self._note_details(record, evaluation)
+            self._note_details(found, evaluation)
         if trace.post_filter is not None:
-            self._note_post_filter(record, trace.post_filter)
+            self._note_post_filter(found, trace.post_filter)
         if evaluation.nominated is not None and trace.order is not None:
-            self._own_details(record).nominated = evaluation.nominated.then(trace.order[: trace.searched])
+            _own_details(found).nominated = evaluation.nominated.then(trace.order[: trace.searched])
         rows = trace.rows
         has_passed = rows is not None and len(rows) > 0
         verdicts = trace.refused or (None if has_passed else evaluation.verdicts)
         if verdicts is not None:
-            self._note_refusals(record, evaluation, verdicts)
+            self._note_refusals(found, evaluation, verdicts, is_placed=is_placed)
         if trace.group:
-            self._note_group(record, trace)
+            details = _own_details(found)
+            details.group, details.placement = trace.group, _placement(trace)
+            if rows is not None and not is_placed:
+                # It had found a node, and had to give it back.
+                found.evaluated, found.feasible = trace.searched, len(rows)
         if rows is not None and has_passed:
-            if not record.binding:
+            if not is_placed:
                 # It had found a node, and was refused there.
-                record.evaluated, record.feasible = trace.searched, len(rows if trace.left is None else trace.left)
-            record.own_bytes += _TRACE_BYTES
+                found.evaluated, found.feasible = trace.searched, len(rows if trace.left is None else trace.left)
+            found.own_bytes += _TRACE_BYTES
             if evaluation.scores or trace.scores or len(rows) < trace.searched or trace.left is not None:
-                self._note_rows(record, evaluation, trace, rows)
+                _note_rows(found, evaluation, trace, rows)
         elif trace.calls:
             trace.order = None
-            record.own_bytes += _TRACE_BYTES
+            found.own_bytes += _TRACE_BYTES
         else:
             return
         trace.evaluation = trace.refused = trace.post_filter = None
-        record.trace = trace
+        found.trace, found.layers = trace, trace.layers
 
-    def _note_group(self, record: Record, trace: Trace) -> None:
-        details = self._own_details(record)
-        details.group, details.placement = trace.group, _placement(trace)
-        if trace.rows is not None and not record.binding:
-            # It had found a node, and had to give it back.
-            record.evaluated, record.feasible = trace.searched, len(trace.rows)
-
-    def _note_refusals(self, record: Record, evaluation: Evaluation, verdicts: Verdicts | Told) -> None:
+    def _note_refusals(
+        self, found: Findings, evaluation: Evaluation, verdicts: Verdicts | Told, *, is_placed: bool
+    ) -> None:
         try:
-            record.refusals = self._refusals.of(verdicts)
+            found.refusals = self._refusals.of(verdicts)
         except PluginError as error:
             evaluation.profile.caller.failed(error)
             return
-        if not record.binding:
-            record.evaluated = len(record.refusals)
+        if not is_placed:
+            found.evaluated = len(found.refusals)
 
-    def _note_rows(self, record: Record, evaluation: Evaluation, trace: Trace, rows: IntArray) -> None:
-        for of in evaluation.scores:
-            weighted = of.normalized if of.weight == 1 else of.weighted
-            trace.scores += (Scored(of.plugin, of.weight, of.raw.copy(), weighted.copy()),)
-        for scored in trace.scores:
-            record.own_bytes += sum(part.nbytes for part in scored[2:] if part is not None)
-        if trace.left is not None:
-            record.own_bytes += 2 * trace.left.nbytes
-        if len(rows) < trace.searched:
-            record.own_bytes += rows.nbytes
-
-    def _note_details(self, record: Record, evaluation: Evaluation) -> None:
-        details = self._own_details(record)
+    def _note_details(self, found: Findings, evaluation: Evaluation) -> None:
+        details = _own_details(found)
         details.rejected = evaluation.rejected
         details.narrowed_to, details.narrowed_by = evaluation.narrowed_to, tuple(evaluation.narrowed_by)
-        record.own_bytes += 100 * len(details.narrowed_to or ())
+        found.own_bytes += 100 * len(details.narrowed_to or ())
 
-    def _own_details(self, record: Record) -> Details:
-        if record.details is NO_DETAILS:
-            record.details = Details()
-            record.own_bytes += _DETAILS_BYTES
-        return record.details
-
-    def _note_post_filter(self, record: Record, result: PostFilterResult) -> None:
+    def _note_post_filter(self, found: Findings, result: PostFilterResult) -> None:
         if result.victims or result.weighed is not None:
-            record.own_bytes += _DETAILS_BYTES + _POD_BYTES * (len(result.victims) + len(result.to_unnominate))
-            record.own_bytes += sum(part.nbytes for part in result.weighed or ())
+            found.own_bytes += _DETAILS_BYTES + _POD_BYTES * (len(result.victims) + len(result.to_unnominate))
+            found.own_bytes += sum(part.nbytes for part in result.weighed or ())
         else:
             # Most often nothing helps, for many pods in the same words.
             if len(self._results) > _MOST_WORDS:
                 self._results.clear()
             result = self._results.setdefault(result, result)
-        record.post_filter = result
+        found.post_filter = result
 
     def _shared_words(self, words: str) -> str:
         if len(self._words) > _MOST_WORDS:
@@ -375,6 +387,29 @@ class Recorder:
 
     def _shared_set(self, names: frozenset[str]) -> frozenset[str]:
         return self._sets.setdefault(names, names)
+
+
+def _own_details(found: Findings) -> Details:
+    if found.details is NO_DETAILS:
+        found.details = Details()
+        found.own_bytes += _DETAILS_BYTES
+    return found.details
+
+
+def _note_rows(found: Findings, evaluation: Evaluation, trace: Trace, rows: IntArray) -> None:
+    for of in evaluation.scores:
+        weighted = of.normalized if of.weight == 1 else of.weighted
+        trace.scores += (Scored(of.plugin, of.weight, of.raw.copy(), weighted.copy()),)
+    for scored in trace.scores:
+        found.own_bytes += sum(part.nbytes for part in scored[2:] if part is not None)
+    if trace.left is not None:
+        found.own_bytes += 2 * trace.left.nbytes
+    if len(rows) < trace.searched:
+        found.own_bytes += rows.nbytes
+
+
+def _outcome(failed: Failed) -> str:
+    return UNSCHEDULABLE if failed.is_rejection else ERROR
 
 
 def _moves(history: "array[float]") -> int:

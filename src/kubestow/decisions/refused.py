@@ -27,10 +27,11 @@ class RefusedNode:
 
     def why(self, record: Record) -> Rejection | None:
         """The refusal, without reasons if nobody asked for them; None if it was not refused."""
-        row = None if record.names is None else self._row(record.names)
+        names, refusals = record.found.names, record.found.refusals
+        row = None if names is None else self._row(names)
         if row is None:
             return None
-        rejection = None if record.refusals is None else record.refusals.of(row)
+        rejection = None if refusals is None else refusals.of(row)
         if rejection is not None:
             return rejection
         trace = record.trace
@@ -48,11 +49,11 @@ class RefusedNode:
         return self._rows[key]
 
     def _said(self, trace: Trace, row: int) -> Said:
-        if not trace.layers:
+        if trace.layers is None:
             return None
-        chapter, change, _ = trace.layers[-1]
+        chapter = trace.layers.chapter
         key = id(chapter)
         if key not in self._changes:
             self._changes[key] = [number for number, changed in enumerate(chapter.rows) if changed == row]
-        later = self._changes[key][bisect_left(self._changes[key], change) :]
+        later = self._changes[key][bisect_left(self._changes[key], trace.change) :]
         return chapter.before[later[0]] if later else chapter.last(row)

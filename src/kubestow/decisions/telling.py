@@ -24,30 +24,31 @@ _REASONS = ("pdbViolations", "highestPriority", "prioritySum", "victims", "start
 
 def tell(record: Record, recorder: Recorder, *, nodes: bool = True, most: int | None = None) -> schema.Decision:
     """A decision, without what is said of single nodes if that is not wanted, or of so many: the best of them."""
-    details, trace = record.details, record.trace
+    found, trace = record.found, record.trace
+    details = found.details
     nominated = () if details.nominated is None else details.nominated.pods()
-    found = node_results(record, most) if nodes else {}
-    is_dropped = record.names is None and record.node_count > 0
+    results = node_results(record, most) if nodes else {}
+    is_dropped = found.names is None and found.node_count > 0
     return schema.Decision(
         version=schema.VERSION,
         pod=record.pod,
         outcome=record.outcome,
         chosen=record.node or None,
         message=record.message,
-        nodes=found if nodes else UNSET,
+        nodes=results if nodes else UNSET,
         nodesDropped=DROPPED if is_dropped else "",
-        nodesCut=0 if most is None or is_dropped else max(record.evaluated - len(found), 0),
+        nodesCut=0 if most is None or is_dropped else max(record.evaluated - len(results), 0),
         id=record.id,
         uid=record.uid,
         profile=record.profile,
-        priority=record.priority,
+        priority=found.priority,
         podGroup=details.group,
         placement=None if details.placement is None else schema.Placement(*details.placement),
         time=format_micro_time(record.time),
         seconds=round(record.seconds, 6),
         rejectedBy=tuple(sorted(record.plugins)),
         nominatedNode=record.nominated_node,
-        nodeCount=record.node_count,
+        nodeCount=found.node_count,
         evaluated=record.evaluated,
         feasible=record.feasible,
         weights={} if trace is None else weights(trace),
@@ -55,14 +56,14 @@ def tell(record: Record, recorder: Recorder, *, nodes: bool = True, most: int | 
             rejected=None if details.rejected is None else schema.Rejected.of(details.rejected),
             narrowedTo=None if details.narrowed_to is None else tuple(sorted(details.narrowed_to)),
             narrowedBy=tuple(details.narrowed_by),
-            skipped=tuple(sorted(record.skipped)),
+            skipped=tuple(sorted(found.skipped)),
         ),
         nominated=tuple(schema.Nominated(pod.key, node, pod.priority) for node, pod in nominated),
         extenders=() if trace is None else tuple(schema.ExtenderCall(*call) for call in trace.calls),
         preemption=None
-        if record.post_filter is None
-        else tell_preemption(record.post_filter, () if record.names is None else record.names.of_row),
-        choice=_choice(record, found) if nodes else None,
+        if found.post_filter is None
+        else tell_preemption(found.post_filter, () if found.names is None else found.names.of_row),
+        choice=_choice(record, results) if nodes else None,
         queue=_queue(record, recorder.move_names),
         binding=_binding(record, recorder.clock_offset()),
     )
@@ -73,13 +74,13 @@ def tell(record: Record, recorder: Recorder, *, nodes: bool = True, most: int | 
 
 def node_results(record: Record, most: int | None = None) -> dict[str, schema.NodeResult]:
     """What is known of every node that was evaluated, or of so many, by name."""
-    names, trace = record.names, record.trace
+    names, trace = record.found.names, record.trace
     if names is None:
         return {}
     results: dict[str, schema.NodeResult] = {}
     if trace is not None and trace.rows is not None and trace.order is not None:
         _tell_rows(results, names.of_row, trace, record.node, most)
-    for row, rejection in record.refusals or ():
+    for row, rejection in record.found.refusals or ():
         name = names.of_row[row]
         if rejection is not None and (name in results or most is None or len(results) < most):
             results[name] = schema.NodeResult(rejected=schema.Rejected.of(rejection))
@@ -91,7 +92,7 @@ def _tell_rows(
 ) -> None:
     assert trace.rows is not None
     assert trace.order is not None
-    layers = [chapter.at(change) for chapter, change, _ in trace.layers]
+    layers = [chapter.at(change) for chapter, change, _ in trace.moments]
     scores = _scores(trace, layers, names, chosen, most) if trace.is_scored else {}
     passed = set(trace.rows.tolist())
     left = passed if trace.left is None else set(trace.left.tolist())
@@ -119,7 +120,7 @@ def weights(trace: Trace) -> dict[str, int]:
     """Of the plugins that scored."""
     if not trace.is_scored:
         return {}
-    found = {part.plugin: part.weight for chapter, _, _ in trace.layers for part in chapter.parts}
+    found = {part.plugin: part.weight for chapter, _, _ in trace.moments for part in chapter.parts}
     return found | {scored.plugin: scored.weight for scored in trace.scores}
 
 
@@ -156,7 +157,7 @@ def _result(
     """What was said of one row, in the layers and in the scores of its position."""
     raw: dict[str, int] = {}
     plugins: dict[str, int] = {}
-    for (chapter, _, even), scores in zip(trace.layers, said, strict=True):
+    for (chapter, _, even), scores in zip(trace.moments, said, strict=True):
         for part, score in zip(chapter.parts, scores, strict=True):
             raw[part.plugin] = score
             if not part.normalizes:
@@ -177,7 +178,7 @@ def _result(
 
 def _totals(trace: Trace, layers: Sequence[Sequence[Any]], numbers: Sequence[int]) -> IntArray:
     totals = np.zeros(len(numbers), np.int64)
-    for (chapter, _, even), said in zip(trace.layers, layers, strict=True):
+    for (chapter, _, even), said in zip(trace.moments, layers, strict=True):
         counting = [0 if part.normalizes else part.weight for part in chapter.parts]
         here = [said[row] for row in numbers]
         # Many rows, and few things that are said of them.
@@ -305,6 +306,6 @@ def _binding(record: Record, offset: float) -> schema.Binding | None:
     ]
     if steps:
         steps[-1] = replace(steps[-1], error=error)
-    permits = dict(record.waits or {})
+    permits = dict(record.waits)
     waits_for = tuple(permits) if binding == WAITING else ()
     return schema.Binding(binding, tuple(steps), waits_for, error, permits)

@@ -7,7 +7,7 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, grown, is_any_set
 from kubestow.cluster.change_log import ChangeLog
 from kubestow.cycle.evaluation import FEW_ROWS, Evaluation
-from kubestow.cycle.journal import REFUSED, Journal, Layer, PluginPart
+from kubestow.cycle.journal import REFUSED, Journal, Layer, Layers, PluginPart
 from kubestow.cycle.sharing.ready import Ready, Scoring
 from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
@@ -29,7 +29,7 @@ class Cached:
         self._row_filters = [(hook, ready.states.get(hook.name)) for hook in ready.filters]
         self._changes = changes
         self._below = below
-        self._seen = -1
+        self.seen = -1
         self.row_passes = _NOWHERE
         self.row_sum = _NO_ROWS
         """The weighted scores of all plugins, also below, that do not normalize."""
@@ -39,6 +39,8 @@ class Cached:
         """Those that did not give all rows the same, which would make no difference."""
         self.journal: Journal | None = None
         """What was said of rows, if cycles are traced."""
+        self._layers: Layers | None = None
+        self._seen_below = -1
         self._unexplained = _NOWHERE
         """Rows of which nobody has asked why they were refused last; some may pass again."""
 
@@ -47,21 +49,21 @@ class Cached:
             self._below.catch_up(evaluation)
         table, last = evaluation.cluster.nodes, self._changes.last
         has_room = len(self.row_passes) >= table.size
-        if self._seen == last and has_room:
+        if self.seen == last and has_room:
             return
-        if self._seen < 0 or not has_room:
+        if self.seen < 0 or not has_room:
             if evaluation.told is not None and self.journal is None:
                 self.journal = _journal_of(self.ready)
             self._make_room(table.capacity)
             self._judge(evaluation, slice(0, table.size))
         else:
-            changed = self._changes.since(self._seen)
+            changed = self._changes.since(self.seen)
             if len(changed) > FEW_ROWS or self.ready.normalizing:
                 self._judge(evaluation, np.array(changed))
             else:
                 for row in changed:
                     self._judge_row(evaluation, row)
-        self._seen = last
+        self.seen = last
         if self.ready.normalizing:
             self._look_for_even_scores(evaluation)
 
@@ -100,8 +102,8 @@ class Cached:
                 even.append((scoring.hook.name, weighted))
             else:
                 self._uneven.append((scoring, raw))
-        if self.journal is not None:
-            self.journal.note_even(even)
+        if self.journal is not None and even != self.journal.even:
+            self.journal.even, self._layers = even, None
 
     # One row, in plain numbers where plugins can
 
@@ -172,21 +174,22 @@ class Cached:
                     self.journal.explain(row, rejection)
             self._unexplained[rows] = False
 
-    def layers(self) -> tuple[Layer, ...]:
-        """What is said of rows now, lowest first."""
-        journal, below = self.journal, self._below
+    def layers(self) -> Layers | None:
+        """What is said of rows now: the same as long as no chapter ends, and nothing changes below."""
+        layers, journal, below = self._layers, self.journal, self._below
         if journal is None:
-            return ()
+            return None
         # Every pod comes by here.
-        moment = journal.moment
-        if moment is None:
-            chapter = journal.chapter
-            journal.moment = moment = (chapter, len(chapter.rows), journal.even)
-        if below is None:
-            return (moment,)
-        under = below.journal
-        # Of the nodes below, what was said last is most often said still.
-        return (*below.layers(), moment) if under is None or under.moment is None else (under.moment, moment)
+        if layers is None or layers.chapter is not journal.chapter or (below and below.seen != self._seen_below):
+            moments = () if below is None else below.moments()
+            self._seen_below = -1 if below is None else below.seen
+            if layers is None or layers.chapter is not journal.chapter or layers.below != moments:
+                self._layers = layers = Layers(moments, journal.chapter, journal.even)
+        return layers
+
+    def moments(self) -> tuple[Layer, ...]:
+        layers = self.layers()
+        return () if layers is None else layers.at(len(layers.chapter.rows))
 
     def let_all_pass(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""

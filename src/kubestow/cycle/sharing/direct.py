@@ -2,7 +2,7 @@
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import Layer
+from kubestow.cycle.journal import Layers
 from kubestow.cycle.sharing.ready import Ready
 from kubestow.cycle.sharing.results import RowResults
 from kubestow.cycle.trace import Scored
@@ -38,5 +38,5 @@ class Direct:
                 told.append(Scored(scoring.hook.name, scoring.weight, raw, weighted))
         return totals
 
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> Layers | None:
         return self._below.layers()

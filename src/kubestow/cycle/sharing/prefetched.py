@@ -19,7 +19,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, row_
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import Layer
+from kubestow.cycle.journal import Layers
 from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.sharing.ready import Ready, Scoring, prepare
 from kubestow.cycle.sharing.results import RowResults
@@ -126,7 +126,7 @@ class Prefetched:
             self.ready.tell(told, parts)
         return totals
 
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> Layers | None:
         return self._below.layers()
 
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import Layer
+from kubestow.cycle.journal import Layers
 
 
 class RowResults(Protocol):
@@ -21,6 +21,6 @@ class RowResults(Protocol):
         """The scores of rows that pass, apart from what all have in common: likewise."""
         ...
 
-    def layers(self) -> tuple[Layer, ...]:
-        """What journals say now, lowest first."""
+    def layers(self) -> Layers | None:
+        """The journals that say it, if cycles are traced."""
         ...

@@ -8,7 +8,7 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.cycle.evaluation import Evaluation, PluginScore
-from kubestow.cycle.journal import Layer
+from kubestow.cycle.journal import Layers
 from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
 from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.sharing.ready import prepare_scores
@@ -132,8 +132,8 @@ class SharedEvaluation:
             refused = refused[shared.results.row_passes[refused]]
         return evaluation.judge(refused) if len(refused) else None
 
-    def layers(self) -> tuple[Layer, ...]:
-        """What journals say of rows now."""
+    def layers(self) -> Layers | None:
+        """The journals that say what pods like it share."""
         return self._shared.results.layers()
 
     def score(self, rows: IntArray) -> IntArray:
