@@ -23,7 +23,7 @@ from kubestow.cluster.state import Cluster
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.scheduling import SchedulingCycles
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Alike, Trace
 from kubestow.extenders.extender import Ask, Asking, Call
 from kubestow.framework.handle import Recorder
 from kubestow.framework.placements import TriedGroup
@@ -64,6 +64,10 @@ Decided = Callable[[Pod, Placed | Failed, float], None]
 """Is told what was decided about a pod, and in how many seconds."""
 
 
+PlacedAlike = tuple[Attempt, Placed, float]
+"""A pod that was placed by nothing but what pods like it share, and in how many seconds."""
+
+
 class GroupScheduling(Protocol):
     """Schedules pods that belong together."""
 
@@ -87,19 +91,23 @@ class Observer(Protocol):
     def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
         """A pod came to a queue, because a plugin's hint said that an event may help it, for example."""
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | Alike | None) -> None:
         """A cycle is over; what it left is to be read at once. Of a pod that was placed, the outcome has it."""
+
+    @property
+    def placed_alike(self) -> Callable[[Sequence[PlacedAlike]], None] | None:
+        """Is told of pods that were placed alike in one turn, before anything else happens; None: tell each at once."""
 
     def group_decided(
         self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
         """The cycle of a pod group is over, of which `scheduled` pods had a node before."""
 
-    def step(self, placed: Placed, step: str, plugin: str, start: float) -> None:
+    def step(self, placed: Placed, step: str, plugin: str, start: float, end: float, is_bound: bool) -> None:
         """A step of a binding is over."""
 
-    def ended(self, placed: Placed, failed: Failed | None) -> None:
-        """A binding is over."""
+    def binding_failed(self, placed: Placed, failed: Failed) -> None:
+        """A binding is over, and the pod is not bound."""
 
 
 class Scheduler:
@@ -141,6 +149,9 @@ class Scheduler:
         self._gate = gate
         self._ask = ask
         self._observer = observer
+        self._tell_alike = None if observer is None else observer.placed_alike
+        self._alike: list[PlacedAlike] = []
+        """Of this turn; the observer has not been told of them yet."""
         self._asking: Pause[Any] | None = None
         self._count = 0
         self.groups: GroupScheduling | None = None
@@ -213,17 +224,32 @@ class Scheduler:
         self._metrics.scheduling_algorithm_seconds.observe(self._stopwatch() - attempt.started)
         self.conclude(attempt, outcome, self._cycles.trace)
 
-    def conclude(self, attempt: Attempt, outcome: Outcome, trace: Trace | None = None) -> None:
+    def conclude(self, attempt: Attempt, outcome: Outcome, trace: Trace | Alike | None = None) -> None:
         """Bind a pod that was placed, or put it back into the queue; `trace` is what a cycle that failed left."""
         queued, seconds = attempt.queued, self._stopwatch() - attempt.started
         self._decided(queued.pod, outcome, seconds)
-        if self._observer is not None:
-            self._observer.decided(attempt, outcome, seconds, trace)
         if isinstance(outcome, Placed):
+            if self._tell_alike is not None and isinstance(outcome.trace, Alike) and not outcome.waits:
+                self._alike.append((attempt, outcome, seconds))
+            elif self._observer is not None:
+                self._tell(self._observer, attempt, outcome, seconds, trace)
             self._queue.nominator.remove(queued.uid)
             self.binder.start(attempt, outcome)
         else:
+            if self._observer is not None:
+                self._tell(self._observer, attempt, outcome, seconds, trace)
             self._handle_failure(attempt, outcome)
+
+    def _tell(
+        self, observer: Observer, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | Alike | None
+    ) -> None:
+        self._end_turn()
+        observer.decided(attempt, outcome, seconds, trace)
+
+    def _end_turn(self) -> None:
+        if self._alike and self._tell_alike is not None:
+            alike, self._alike = self._alike, []
+            self._tell_alike(alike)
 
     def pause(self, asking: Asking[T], conclude: Callable[[T | Asking[T]], None]) -> None:
         """A cycle has to ask extenders before it can go on."""
@@ -270,8 +296,6 @@ class Scheduler:
         note = f"Successfully assigned {placed.pod.key} to {placed.node}"
         self._recorder.event(placed.pod.pod, "Normal", "Scheduled", "Binding", note)
         self._attempted(attempt, "scheduled", None)
-        if self._observer is not None:
-            self._observer.ended(placed, None)
         since = queued.initial_attempt_timestamp
         waited = self._clock.now() - (queued.timestamp if since is None else since)
         self._metrics.pod_scheduling_attempts.observe(queued.attempts)
@@ -283,7 +307,7 @@ class Scheduler:
         """A pod could not be bound: what it took is given back, and it is tried again."""
         uid = placed.pod.uid
         if self._observer is not None:
-            self._observer.ended(placed, failed)
+            self._observer.binding_failed(placed, failed)
         if not self._cycles.give_back(attempt.profile, placed):
             # Seen bound in spite of it, or deleted: nobody gains room now.
             self._handle_failure(attempt, failed)
@@ -345,6 +369,7 @@ class Scheduler:
                     break
                 if self._asking is not None:
                     await self._ask_extenders()
+            self._end_turn()
             if self._queue.has_work:
                 await asyncio.sleep(0)
                 continue

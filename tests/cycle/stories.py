@@ -137,7 +137,7 @@ class Overheard:
         self.remembers = judge.remembers
         self._heard = heard
         self.passing, self.passes, self.explain = judge.passing, judge.passes, judge.explain
-        self.explained, self.layers = judge.explained, judge.layers
+        self.explained = judge.explained
 
     def score(self, rows: IntArray) -> IntArray:
         totals = self._judge.score(rows)

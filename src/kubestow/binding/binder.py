@@ -44,8 +44,9 @@ class BindingObserver(Protocol):
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
 
 
-Step = Callable[[Placed, str, str, float], None]
-"""Is told that a step of binding is over: of which pod, the step, the plugin, and since when on the stopwatch."""
+Step = Callable[[Placed, str, str, float, float, bool], None]
+"""Is told that a step of binding is over: of which pod, the step, the plugin, from when to when on the stopwatch, and
+whether the pod is bound now."""
 
 
 class Binder:
@@ -129,7 +130,7 @@ class Binder:
         if extender_binding is not None:
             start = self._stopwatch()
             if await extender_binding(pod.pod, node):
-                self._tell(placed, "Extender", "", start)
+                self._tell(placed, "Extender", "", start, is_bound=True)
                 return None
         return await self._bind_plugins(profile, placed)
 
@@ -158,9 +159,9 @@ class Binder:
         self._tell(placed, "WaitOnPermit", "" if answer is None else answer.plugin, start)
         return answer
 
-    def _tell(self, placed: Placed, step: str, plugin: str, start: float) -> None:
+    def _tell(self, placed: Placed, step: str, plugin: str, start: float, *, is_bound: bool = False) -> None:
         if self.step is not None:
-            self.step(placed, step, plugin, start)
+            self.step(placed, step, plugin, start, self._stopwatch(), is_bound)
 
     async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
         uid, refused, preempted = placed.pod.uid, None, None
@@ -219,9 +220,9 @@ class Binder:
                     return None
             status = Code.SKIP
         finally:
-            caller.finished("Bind", status, start)
+            end = caller.finished("Bind", status, start)
             if self.step is not None:
-                self.step(placed, "Bind", by, start)
+                self.step(placed, "Bind", by, start, end, status is Code.SUCCESS)
         return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
 
     def _post_bind(self, profile: Profile, placed: Placed) -> None:
@@ -235,7 +236,7 @@ class Binder:
                 # The pod is bound: all there is to do is to tell the others too.
                 caller.failed(error)
         caller.finished("PostBind", Code.SUCCESS, start)
-        self._tell(placed, "PostBind", "", start)
+        self._tell(placed, "PostBind", "", start, is_bound=True)
 
     async def drain(self, seconds: float | None = None) -> bool:
         """Wait until all bindings have ended, at most so long; False if some have not."""

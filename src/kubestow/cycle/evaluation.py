@@ -16,6 +16,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
+from kubestow.cycle.journal import Layers
 from kubestow.cycle.outcome import none_available
 from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
@@ -57,6 +58,8 @@ class Evaluation:
     """Equal for pods that may share what was found out about rows."""
     told: list[Scored] | None = None
     """Scores that no journal has and `scores` neither, if the cycle is traced."""
+    layers: Layers | None = None
+    """The journals that say what pods like this one share, if the cycle is traced and has asked them."""
     remembers = False
 
     def __init__(
@@ -168,9 +171,6 @@ class Evaluation:
         return verdicts
 
     explained = judge
-
-    def layers(self) -> None:
-        """There is no journal: what was said of rows that pass is in `scores`."""
 
     def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
         """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""

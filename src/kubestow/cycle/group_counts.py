@@ -20,7 +20,7 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import UNSCHEDULABLE_GROUP, Trial
 from kubestow.cycle.outcome import Failed, Outcome, Placed, none_available
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Alike, Trace
 from kubestow.extenders.extender import Asking, carry_on
 from kubestow.framework.filtering import run_filters
 from kubestow.framework.handle import Nominator
@@ -64,7 +64,7 @@ class GroupCounts:
         """What a trial would come to that ends with too few pods placed; None if only a trial can tell."""
         fitting = self.fitting(within)
         outcomes: list[Outcome | None] = []
-        traces: list[Trace | None] = []
+        traces: list[Trace | Alike | None] = []
         try:
             if fitting:
                 outcomes += [self._waiting()] * fitting

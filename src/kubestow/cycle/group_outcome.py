@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Alike, Trace
 from kubestow.framework.placements import TriedGroup
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
@@ -45,7 +45,7 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     tried: tuple[Tried, ...] = ()
     placement: str = ""
     """The name of the one that was chosen."""
-    traces: Sequence[Trace | None] = ()
+    traces: Sequence[Trace | Alike | None] = ()
     """By pod, what its cycle left; of those that were not tried, nothing."""
 
 
@@ -64,7 +64,7 @@ class Trial(msgspec.Struct, frozen=True):
     """Pods that were nominated to a node before they were placed."""
     other_plugins: frozenset[str] = frozenset()
     """Who rejected pods of the group in other trials."""
-    traces: list[Trace | None] = msgspec.field(default_factory=list)
+    traces: list[Trace | Alike | None] = msgspec.field(default_factory=list)
     """What the cycles of the pods left."""
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kubestow.cluster.pods import PodInfo
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Alike, Trace
 from kubestow.framework.results import Code
 
 NO_NODES = "no nodes available to schedule pods"
@@ -32,7 +32,7 @@ class Placed(msgspec.Struct):
     """Plugins whose permission is still missing, and how many seconds each may take."""
     waits_for: str = ""
     """In the words of the last of them."""
-    trace: Trace | None = None
+    trace: Trace | Alike | None = None
     """What the cycle left for those who explain it."""
     record: Any = None
     """Of whoever follows the binding."""

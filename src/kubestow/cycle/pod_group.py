@@ -33,7 +33,7 @@ from kubestow.cycle.group_preemption import GroupPreemption
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.placement_choice import PlacementScoreError, best_placement
 from kubestow.cycle.scheduling import SchedulingCycles, refusal
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Alike, Trace
 from kubestow.extenders.extender import Asking, Conversation, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
@@ -257,12 +257,12 @@ class GroupCycles:
             return replace(trial, message=WAITS_FOR_PREEMPTION, waits_for_preemption=True)
         return replace(trial, code=Code.SUCCESS, message="")
 
-    def _traced(self, group: TriedGroup, placement: Placement | None, outcome: Outcome) -> Trace | None:
+    def _traced(self, group: TriedGroup, placement: Placement | None, outcome: Outcome) -> Trace | Alike | None:
         """What the cycle of a pod left, to be read when that of the group is over."""
         trace = self._cycles.trace
         if trace is not None:
             trace.group, trace.placement = group.key, placement
-            if isinstance(outcome, Failed) and trace.evaluation.verdicts is not None:
+            if isinstance(trace, Trace) and isinstance(outcome, Failed) and trace.evaluation.verdicts is not None:
                 # The cycles of the other pods go on with them.
                 trace.refused = trace.evaluation.verdicts.told()
         return trace

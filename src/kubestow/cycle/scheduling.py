@@ -18,11 +18,11 @@ from kubestow.cluster.order import enough_nodes, first_passing
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import JOURNAL_ROW_BYTES, Layers
+from kubestow.cycle.journal import JOURNAL_ROW_BYTES
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Search, Sharing, Upcoming
-from kubestow.cycle.trace import Scored, Trace
+from kubestow.cycle.trace import Alike, Trace
 from kubestow.extenders.extender import Asking, Conversation, ExtenderError, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
@@ -63,16 +63,12 @@ class Judge(Protocol):
         """Why rows are refused while others passed, as far as no journal knows it."""
         ...
 
-    def layers(self) -> Layers | None:
-        """The journals that say what pods like it share."""
-        ...
-
 
 Choose = Callable[[IntArray], int]
 """Picks one of the best rows."""
 
 LONGEST_PERMIT_WAIT = 15 * 60.0
-_NO_TRACE: Trace | None = None
+_NO_TRACE: Trace | Alike | None = None
 
 
 def nobody(_most: int) -> Sequence[PodInfo]:
@@ -117,9 +113,7 @@ class SchedulingCycles:
         self._asked: list[Asked] = []
         """What extenders have answered in this cycle, if it is traced."""
         self.traces = traces
-        self._told: list[Scored] = []
-        """Scores of this cycle that no journal has, likewise."""
-        self.trace: Trace | None = None
+        self.trace: Trace | Alike | None = None
         """What the last cycle left."""
 
     def use_extenders(self, extenders: "Extenders | None") -> None:
@@ -162,20 +156,22 @@ class SchedulingCycles:
             judge = self._pre_filter(evaluation, search)
             explain = not just_whether
             found = None if judge is None else (yield from self._find(evaluation, judge, search, explain))
-            if found is None:
-                if just_whether:
-                    return Failed(Code.UNSCHEDULABLE, "")
-                return (yield from self._post_filter(evaluation))
-            return self._take(evaluation, *found)
-        except PluginError as error:
-            return Failed(Code.ERROR, str(error), failing_plugin=error.plugin)
-        except ExtenderError as error:
-            return Failed(Code.ERROR, str(error))
-        except ValueError as error:
-            return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
-        finally:
-            if self.traces and evaluation is not None and (self.trace is None or self._asked):
+            if self._asked:
                 self._trace_of(evaluation).calls = tuple(self._asked)
+            if found is not None:
+                return self._take(evaluation, *found)
+            outcome = Failed(Code.UNSCHEDULABLE, "")
+            if not just_whether:
+                outcome = yield from self._post_filter(evaluation)
+        except PluginError as error:
+            outcome = Failed(Code.ERROR, str(error), failing_plugin=error.plugin)
+        except ExtenderError as error:
+            outcome = Failed(Code.ERROR, str(error))
+        except ValueError as error:
+            outcome = Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
+        if self.traces and evaluation is not None:
+            self._trace_of(evaluation).calls = tuple(self._asked)
+        return outcome
 
     # Which node
 
@@ -196,9 +192,7 @@ class SchedulingCycles:
     def _begin(self, profile: Profile, pod: PodInfo, within: IntArray | None) -> Evaluation:
         evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
         if self.traces:
-            if self._told:
-                self._told = []
-            evaluation.told = self._told
+            evaluation.told = []
             if self._extenders is not None:
                 self._asked = []
                 self._extenders.asked = self._asked.append
@@ -212,11 +206,18 @@ class SchedulingCycles:
                 return judge
         return evaluation if evaluation.pre_filter() else None
 
+    def _traced(self, evaluation: Evaluation, order: IntArray, searched: int, rows: IntArray) -> Trace:
+        layers = evaluation.layers
+        change = 0 if layers is None else len(layers.chapter.rows)
+        self.trace = trace = Trace(evaluation, order, searched, rows, layers, change)
+        return trace
+
     def _trace_of(self, evaluation: Evaluation) -> Trace:
         """What the cycle leaves, also if it did not come to a search."""
-        if self.trace is None:
-            self.trace = Trace(evaluation)
-        return self.trace
+        trace = self.trace
+        if not isinstance(trace, Trace):
+            self.trace = trace = Trace(evaluation) if trace is None else trace.traced()
+        return trace
 
     def _find(
         self, evaluation: Evaluation, judge: Judge, search: Search, explain: bool
@@ -233,33 +234,39 @@ class SchedulingCycles:
             search = self._search_in(evaluation.profile, narrowed)
         rows, searched = self._filter(evaluation, judge, search, explain)
         self._next_start += searched
-        trace: Trace | None = None
-        if self.traces:
-            layers = judge.layers()
-            change = 0 if layers is None else len(layers.chapter.rows)
-            self.trace = trace = Trace(evaluation, search.order, searched, rows, layers, change)
-            if 0 < len(rows) < searched:
+        feasible, trace = len(rows), None
+        if self.traces and (
+            feasible < searched
+            or feasible < 2
+            or self._extenders is not None
+            or (self._nominator.nodes and evaluation.nominated is not None)
+        ):
+            trace = self._traced(evaluation, search.order, searched, rows)
+            if 0 < feasible < searched:
                 self._tell_refused(trace, judge, search.order[:searched], rows)
-        if self._extenders is not None and len(rows):
+        if self._extenders is not None and feasible:
             left = yield from self._extenders.filter(evaluation.pod, rows)
-            rows = left.rows
+            rows, feasible = left.rows, len(left.rows)
             if trace is not None:
                 trace.left, trace.failed = rows, left.failed(self._cluster.nodes)
-            if not len(rows):
+            if not feasible:
                 evaluation.explain_extended(search.order[:searched], left.failed(self._cluster.nodes))
-        if not len(rows):
+        if not feasible:
             return None
         row = rows.item(0)
-        if len(rows) > 1:
+        if feasible > 1:
             totals = judge.score(rows)
-            if trace is not None:
-                trace.is_scored = True
-                if evaluation.told:
-                    trace.scores = tuple(evaluation.told)
+            if self.traces:
+                layers = evaluation.layers
+                if trace is None and layers is not None and not evaluation.told and not evaluation.scores:
+                    self.trace = Alike(evaluation, rows, layers, len(layers.chapter.rows))
+                else:
+                    trace = trace or self._traced(evaluation, search.order, searched, rows)
+                    trace.is_scored, trace.scores = True, tuple(evaluation.told or ())
             if self._extenders is not None:
                 totals = totals + (yield from self._prioritized(evaluation, rows))
             row = self._choose(rows[totals == totals.item(totals.argmax())])
-        return self._cluster.nodes.names[row], searched, len(rows)
+        return self._cluster.nodes.names[row], searched, feasible
 
     def _tell_refused(self, trace: Trace, judge: Judge, searched: IntArray, rows: IntArray) -> None:
         refused: BoolArray = np.zeros(self._cluster.nodes.size, np.bool_)
@@ -308,8 +315,8 @@ class SchedulingCycles:
         """What extenders add to the scores."""
         assert self._extenders is not None
         extended = yield from self._extenders.prioritize(evaluation.pod, rows)
-        if self.trace is not None:
-            self.trace.extended = extended
+        if self.traces:
+            self._trace_of(evaluation).extended = extended
         return extended
 
     def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> int | None:

@@ -1,7 +1,7 @@
 """What a cycle leaves for those who explain it: references to what it has found out anyway.
 
-It is to be read before the next cycle begins: the evaluation, and what hangs on it, goes on changing. What may be kept
-for longer is in `layers` and in `scores`.
+A trace is to be read before the next cycle begins: the evaluation, and what hangs on it, goes on changing. What may be
+kept for longer is in `layers` and in `scores`. Where layers say everything, a cycle leaves no more than that.
 """
 
 from collections.abc import Mapping
@@ -78,3 +78,22 @@ class Trace(Struct, gc=False):
     def moments(self) -> tuple[Layer, ...]:
         """What pods like this one share, as it was then; lowest first."""
         return () if self.layers is None else self.layers.at(self.change)
+
+
+class Alike(Struct, gc=False):
+    """A cycle of which the layers say everything: all rows that were searched passed, and were scored."""
+
+    evaluation: Any
+    """Of `cycle.evaluation`; likewise, but for what it skipped."""
+    rows: IntArray
+    layers: Layers
+    change: int
+    group: str = ""
+    placement: Placement | None = None
+
+    def traced(self) -> Trace:
+        """The same at length."""
+        rows = self.rows
+        trace = Trace(self.evaluation, rows, len(rows), rows, self.layers, self.change, is_scored=True)
+        trace.group, trace.placement = self.group, self.placement
+        return trace

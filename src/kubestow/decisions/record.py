@@ -214,7 +214,7 @@ class Record(Struct, gc=False):
         rows = self.rows
         if rows is None:
             return self.found.trace
-        return Trace(None, rows, len(rows), rows, self.found.layers, self.change, is_scored=len(rows) > 1)
+        return Trace(None, rows, len(rows), rows, self.found.layers, self.change, is_scored=True)
 
     @property
     def own_bytes(self) -> int:

@@ -6,7 +6,8 @@ read. The placed pod carries its record, which takes down what becomes of the bi
 """
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from kubestow.binding.binder import Attempt
 from kubestow.cluster.arrays import IntArray
@@ -14,9 +15,8 @@ from kubestow.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import GroupOutcome
-from kubestow.cycle.journal import Layers
 from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.trace import Scored, Trace
+from kubestow.cycle.trace import Alike, Scored, Trace
 from kubestow.decisions.groups import GroupRecords
 from kubestow.decisions.keeping import Kept
 from kubestow.decisions.record import (
@@ -42,6 +42,7 @@ from kubestow.framework.results import PluginError, PostFilterResult
 from kubestow.framework.verdicts import Told, Verdicts
 from kubestow.model.clock import Clock
 from kubestow.queue.queued_pod import QueuedPod
+from kubestow.scheduler import PlacedAlike
 
 DEFAULT_BYTES = 128 * 1024 * 1024
 _TRACE_BYTES = 600
@@ -139,94 +140,88 @@ class Recorder:
             history[0] += 1
             del history[1:3]
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
-        record: Record | None = None
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | Alike | None) -> None:
         if isinstance(outcome, Placed):
             trace = outcome.trace
-            if trace is not None and trace.layers is not None:
-                record = self._alike_record(attempt, outcome, seconds, trace, trace.layers)
-        if record is None:
-            record = self._own_record(attempt, outcome, seconds, trace)
+            if isinstance(trace, Alike) and not outcome.waits:
+                self.placed_alike([(attempt, outcome, seconds)])
+                return
+        trace = trace.traced() if isinstance(trace, Alike) else trace
+        self._tell(self._own_record(attempt, outcome, seconds, trace))
+
+    def placed_alike(self, turn: Sequence[PlacedAlike]) -> None:
+        # All in one loop, and every field given where the record is made: pods come by here by the thousand.
+        found, layout, alike, count, now = self._found, self._layout, self._alike, self._count, self._now()
+        for attempt, placed, seconds in turn:
+            traced: Any = placed.trace
+            evaluation: Evaluation = traced.evaluation
+            if (
+                traced.layers is not found.layers
+                or evaluation.skipped is not found.skipped
+                or evaluation.cluster.nodes.layout != layout
+                or traced.group
+            ):
+                found = self._findings_alike(attempt, traced, evaluation)
+                layout, alike = self._layout, self._alike
+            placed.trace = None
+            count += 1
+            queued, info = attempt.queued, placed.pod
+            history = queued.history
+            placed.record = record = Record(
+                found,
+                count,
+                now,
+                seconds,
+                info.namespace,
+                info.pod.metadata.name,
+                info.uid,
+                queued.attempts,
+                queued.timestamp,
+                queued.initial_attempt_timestamp,
+                history,
+                placed.node,
+                traced.rows,
+                traced.change,
+            )
+            if history is not None:
+                record.moves = _moves(history)
+                self._histories += 1
+            alike.append(record)
+        self._count = count
+        if len(alike) >= _KEPT_AT_ONCE:
+            self._keep_alike()
         if self.listeners:
-            self.kept()
-            for listener in self.listeners:
-                listener(record)
+            for _, placed, _ in turn:
+                self._tell(placed.record)
 
     def group_decided(
         self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
         self.groups.decided(tried, profile, outcome, scheduled, seconds)
 
-    def step(self, placed: Placed, step: str, plugin: str, start: float) -> None:
+    def step(self, placed: Placed, step: str, plugin: str, start: float, end: float, is_bound: bool) -> None:
         record: Record = placed.record
-        record.steps += (step, plugin, start, self.stopwatch())
-        if record.binding == WAITING:
+        record.steps += (step, plugin, start, end)
+        if not is_bound:
             record.binding = BINDING
-
-    def ended(self, placed: Placed, failed: Failed | None) -> None:
-        record: Record = placed.record
-        if failed is None:
+        elif record.binding is not BOUND:
             record.binding = BOUND
-        else:
-            plugins = self._shared_set(failed.plugins | failed.pending_plugins)
-            record.binding, record.failure = FAILED, BindingFailure(_outcome(failed), failed.message, plugins)
+            if self.listeners:
+                self._tell(record)
+
+    def binding_failed(self, placed: Placed, failed: Failed) -> None:
+        record: Record = placed.record
+        plugins = self._shared_set(failed.plugins | failed.pending_plugins)
+        record.binding, record.failure = FAILED, BindingFailure(_outcome(failed), failed.message, plugins)
+        self._tell(record)
+
+    def _tell(self, record: Record) -> None:
         for listener in self.listeners:
             listener(record)
 
-    # Pods that were placed by nothing but what pods like them share
+    # Pods that were placed alike
 
-    def _alike_record(
-        self, attempt: Attempt, placed: Placed, seconds: float, trace: Trace, layers: Layers
-    ) -> Record | None:
-        """None if there is more to tell."""
-        evaluation: Evaluation = trace.evaluation
-        if (
-            trace.scores
-            or evaluation.scores
-            or trace.left is not None
-            or evaluation.nominated is not None
-            or placed.waits
-            or placed.feasible != placed.evaluated
-        ):
-            return None
-        found = self._found
-        if (
-            layers is not found.layers
-            or evaluation.skipped is not found.skipped
-            or evaluation.cluster.nodes.layout != self._layout
-            or trace.group
-        ):
-            found = self._findings_alike(attempt, trace, evaluation)
-        placed.trace = None
-        self._count += 1
-        queued, info = attempt.queued, placed.pod
-        history = queued.history
-        # Everything at once: setting a field later takes longer than giving it here.
-        placed.record = record = Record(
-            found,
-            self._count,
-            self._now(),
-            seconds,
-            info.namespace,
-            info.pod.metadata.name,
-            info.uid,
-            queued.attempts,
-            queued.timestamp,
-            queued.initial_attempt_timestamp,
-            history,
-            placed.node,
-            trace.rows,
-            trace.change,
-        )
-        if history is not None:
-            record.moves = _moves(history)
-            self._histories += 1
-        self._alike.append(record)
-        if len(self._alike) >= _KEPT_AT_ONCE:
-            self._keep_alike()
-        return record
-
-    def _findings_alike(self, attempt: Attempt, trace: Trace, evaluation: Evaluation) -> Findings:
+    def _findings_alike(self, attempt: Attempt, trace: Alike, evaluation: Evaluation) -> Findings:
         """Those of the pod before, or others from now on."""
         table, details = evaluation.cluster.nodes, self._of_group(trace) if trace.group else NO_DETAILS
         if table.layout != self._layout:
@@ -264,7 +259,7 @@ class Recorder:
     def _keep(self, records: list[Record], own_bytes: int) -> None:
         self._kept.add(records, own_bytes, self._room - self.groups.bytes - self.journal_bytes())
 
-    def _of_group(self, trace: Trace) -> Details:
+    def _of_group(self, trace: Alike) -> Details:
         """The pods of a group have the same."""
         placement = _placement(trace)
         if self._group.group != trace.group or self._group.placement != placement:
@@ -417,6 +412,6 @@ def _moves(history: "array[float]") -> int:
     return int(history[0]) + len(history) // 2
 
 
-def _placement(trace: Trace) -> tuple[str, int] | None:
+def _placement(trace: Trace | Alike) -> tuple[str, int] | None:
     placement = trace.placement
     return None if placement is None or not placement.name else (placement.name, len(placement.rows))

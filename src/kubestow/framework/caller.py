@@ -164,10 +164,11 @@ class Caller:
         """A plugin failed, and the caller goes on as if it had not."""
         log.unexpected("Plugin failed; nothing comes of it", err=error)
 
-    def finished(self, point: str, status: Code, start: float, end: float | None = None) -> None:
-        """A point has run for all its plugins; now, or at `end`."""
+    def finished(self, point: str, status: Code, start: float, end: float | None = None) -> float:
+        """A point has run for all its plugins; now, or at `end`, which is returned."""
         end = self._stopwatch() if end is None else end
         self._point_took(end - start, point, self._profile, status.label)
+        return end
 
 
 def in_range(hook: Hook, scores: IntArray, view: NodeView, rows: IntArray) -> None:

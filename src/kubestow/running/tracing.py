@@ -29,7 +29,7 @@ from kubestow.client.api import JSON, ApiClient
 from kubestow.client.connection import Response
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Alike, Trace
 from kubestow.framework.placements import TriedGroup
 from kubestow.model.failures import CallError
 from kubestow.queue.queued_pod import QueuedPod
@@ -60,6 +60,9 @@ class _Noted(NamedTuple):
 
 class Tracing:
     """Makes spans of what it is told, and passes it on."""
+
+    placed_alike = None
+    """The task that binds a pod inherits what is made when the pod is decided."""
 
     def __init__(self, options: TracingOptions, recorder: Observer | None, metrics: SchedulerMetrics) -> None:
         resource = Resource.create({"service.name": "kube-scheduler", "service.version": KUBERNETES})
@@ -126,7 +129,7 @@ class Tracing:
         if self._recorder is not None:
             self._recorder.moved(queued, queue, event, plugin)
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> None:
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | Alike | None) -> None:
         if self._recorder is not None:
             self._recorder.decided(attempt, outcome, seconds, trace)
         noted, self._noted = self._noted, []
@@ -169,21 +172,26 @@ class Tracing:
             span = self._span("podGroupCycle", None, end - seconds, about | {"pods": len(tried.pods)})
             span.end(self._nanoseconds(end))
 
-    def step(self, placed: Placed, step: str, plugin: str, start: float) -> None:
+    def step(self, placed: Placed, step: str, plugin: str, start: float, end: float, is_bound: bool) -> None:
         if self._recorder is not None:
-            self._recorder.step(placed, step, plugin, start)
+            self._recorder.step(placed, step, plugin, start, end, is_bound)
         binding = self._bindings.get(placed.pod.uid)
         if binding is not None:
-            self._span(f"{step} {plugin}".rstrip(), binding, start, {}).end()
+            self._span(f"{step} {plugin}".rstrip(), binding, start, {}).end(self._nanoseconds(end))
+            if is_bound:
+                self._end(placed, binding)
 
-    def ended(self, placed: Placed, failed: Failed | None) -> None:
+    def binding_failed(self, placed: Placed, failed: Failed) -> None:
         if self._recorder is not None:
-            self._recorder.ended(placed, failed)
-        binding = self._bindings.pop(placed.pod.uid, None)
+            self._recorder.binding_failed(placed, failed)
+        binding = self._bindings.get(placed.pod.uid)
         if binding is not None:
-            if failed is not None:
-                binding.set_status(Status(StatusCode.ERROR, failed.message))
-            binding.end()
+            binding.set_status(Status(StatusCode.ERROR, failed.message))
+            self._end(placed, binding)
+
+    def _end(self, placed: Placed, binding: Any) -> None:
+        del self._bindings[placed.pod.uid]
+        binding.end()
 
     def traced(self, channel: Any, **settings: Any) -> "TracedClient":
         """A client whose requests are spans."""

@@ -39,14 +39,16 @@ class Cached:
         """Those that did not give all rows the same, which would make no difference."""
         self.journal: Journal | None = None
         """What was said of rows, if cycles are traced."""
-        self._layers: Layers | None = None
+        self.layers: Layers | None = None
+        """The journals that have it: the same as long as no chapter ends, and nothing changes below."""
         self._seen_below = -1
         self._unexplained = _NOWHERE
         """Rows of which nobody has asked why they were refused last; some may pass again."""
 
     def catch_up(self, evaluation: Evaluation) -> None:
-        if self._below is not None:
-            self._below.catch_up(evaluation)
+        below = self._below
+        if below is not None:
+            below.catch_up(evaluation)
         table, last = evaluation.cluster.nodes, self._changes.last
         has_room = len(self.row_passes) >= table.size
         if self.seen == last and has_room:
@@ -66,6 +68,22 @@ class Cached:
         self.seen = last
         if self.ready.normalizing:
             self._look_for_even_scores(evaluation)
+        journal, layers = self.journal, self.layers
+        if journal is not None and (
+            layers is None
+            or layers.chapter is not journal.chapter
+            or (below is not None and below.seen != self._seen_below)
+        ):
+            self._follow(journal)
+
+    def _follow(self, journal: Journal) -> None:
+        """A chapter has begun, or what is below may have changed."""
+        layers, below = self.layers, self._below
+        moments: tuple[Layer, ...] = ()
+        if below is not None and below.layers is not None:
+            self._seen_below, moments = below.seen, below.layers.at(len(below.layers.chapter.rows))
+        if layers is None or layers.chapter is not journal.chapter or layers.below != moments:
+            self.layers = Layers(moments, journal.chapter, journal.even)
 
     def _make_room(self, capacity: int) -> None:
         self.row_passes = grown(self.row_passes, capacity)
@@ -103,7 +121,7 @@ class Cached:
             else:
                 self._uneven.append((scoring, raw))
         if self.journal is not None and even != self.journal.even:
-            self.journal.even, self._layers = even, None
+            self.journal.even, self.layers = even, None
 
     # One row, in plain numbers where plugins can
 
@@ -173,23 +191,6 @@ class Cached:
                 for row in verdicts.rows[positions].tolist():
                     self.journal.explain(row, rejection)
             self._unexplained[rows] = False
-
-    def layers(self) -> Layers | None:
-        """What is said of rows now: the same as long as no chapter ends, and nothing changes below."""
-        layers, journal, below = self._layers, self.journal, self._below
-        if journal is None:
-            return None
-        # Every pod comes by here.
-        if layers is None or layers.chapter is not journal.chapter or (below and below.seen != self._seen_below):
-            moments = () if below is None else below.moments()
-            self._seen_below = -1 if below is None else below.seen
-            if layers is None or layers.chapter is not journal.chapter or layers.below != moments:
-                self._layers = layers = Layers(moments, journal.chapter, journal.even)
-        return layers
-
-    def moments(self) -> tuple[Layer, ...]:
-        layers = self.layers()
-        return () if layers is None else layers.at(len(layers.chapter.rows))
 
     def let_all_pass(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""

@@ -38,5 +38,6 @@ class Direct:
                 told.append(Scored(scoring.hook.name, scoring.weight, raw, weighted))
         return totals
 
+    @property
     def layers(self) -> Layers | None:
-        return self._below.layers()
+        return self._below.layers

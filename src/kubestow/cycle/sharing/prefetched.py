@@ -126,8 +126,9 @@ class Prefetched:
             self.ready.tell(told, parts)
         return totals
 
+    @property
     def layers(self) -> Layers | None:
-        return self._below.layers()
+        return self._below.layers
 
 
 class Prefetcher:

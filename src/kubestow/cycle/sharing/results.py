@@ -21,6 +21,7 @@ class RowResults(Protocol):
         """The scores of rows that pass, apart from what all have in common: likewise."""
         ...
 
+    @property
     def layers(self) -> Layers | None:
         """The journals that say it, if cycles are traced."""
         ...

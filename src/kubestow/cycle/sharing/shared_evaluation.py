@@ -8,7 +8,6 @@ import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.cycle.evaluation import Evaluation, PluginScore
-from kubestow.cycle.journal import Layers
 from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
 from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.sharing.ready import prepare_scores
@@ -88,6 +87,8 @@ class SharedEvaluation:
         if shared is not None and evaluation.told is None and shared.verdicts.refuse_all(evaluation, shared.results):
             return np.zeros(len(rows), np.bool_)
         results.catch_up(evaluation)
+        if evaluation.told is not None:
+            evaluation.layers = results.layers
         if shared is not None:
             return shared.room.passing(evaluation, rows, shared.results)
         passing = results.passing(evaluation, rows)
@@ -131,10 +132,6 @@ class SharedEvaluation:
             # The others are refused only together with the pods that are nominated there.
             refused = refused[shared.results.row_passes[refused]]
         return evaluation.judge(refused) if len(refused) else None
-
-    def layers(self) -> Layers | None:
-        """The journals that say what pods like it share."""
-        return self._shared.results.layers()
 
     def score(self, rows: IntArray) -> IntArray:
         """The totals of some of the rows that pass, apart from what all have in common."""
