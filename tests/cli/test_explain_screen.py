@@ -210,7 +210,7 @@ def test_why_this_node() -> None:
 def test_nodes_that_were_not_looked_at_are_counted() -> None:
     """Because enough had been found, the attempt failed, PreFilter had left them out, or room was made elsewhere."""
     rejected = NodeResult(rejected=Rejected("P", "Unschedulable", ("no",)))
-    counts = {"nodeCount": 10, "evaluated": 1, "nodes": {"a": rejected}}
+    counts: dict[str, Any] = {"nodeCount": 10, "evaluated": 1, "nodes": {"a": rejected}}
     assert told(**counts)[-1] == "       9  not looked at: enough others had been found"
     assert told(**counts, outcome="error")[-1] == "       9  not looked at: the attempt failed"
     there = told(nodeCount=10, evaluated=1, outcome="scheduled", chosen="a", choice=Choice("nominated"))
