@@ -19,6 +19,7 @@ from kubestow.client.ratelimit import TokenBucket
 from kubestow.model.failures import ConnectionLostError, TimedOutError
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.client import ClientMetrics
+from kubestow.reporting.metrics.instruments import MOST_RECENT, Observations
 
 log = get_logger(__name__)
 
@@ -79,6 +80,8 @@ class ApiClient:
         self._auth = channel.auth
         self._limiter = limiter
         self._metrics = metrics or ClientMetrics()
+        self._observed: dict[str, list[Observations]] = {}
+        """By method, how long requests took, how large they were, and their answers."""
         self._prefix = channel.endpoint.prefix
         self._host = channel.endpoint.authority
         self._static = (
@@ -176,9 +179,9 @@ class ApiClient:
     def _message(self, method: str, path: str, auth: bytes, body: bytes, content_type: str) -> bytes:
         start = f"{method} {self._prefix}{path}".encode()
         if not body:
-            return b"%b%b%b\r\n" % (start, self._static, auth)
+            return b"".join((start, self._static, auth, b"\r\n"))
         tail = f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        return b"%b%b%b%b%b" % (start, self._static, auth, tail, body)
+        return b"".join((start, self._static, auth, tail, body))
 
     async def _open_stream(
         self, path: str, auth: bytes, deadline: float, sink: Sink
@@ -203,11 +206,19 @@ class ApiClient:
         return connection, response, ended
 
     def _count(self, method: str, code: str, seconds: float, sent: int, received: int) -> None:
-        metrics, host = self._metrics, self._host
-        metrics.requests.inc(code, host, method)
-        metrics.request_seconds.observe(seconds, host, method)
-        metrics.request_bytes.observe(sent, host, method)
-        metrics.response_bytes.observe(received, host, method)
+        self._metrics.requests.inc(code, self._host, method)
+        observed = self._observed.get(method)
+        if observed is None:
+            metrics = self._metrics
+            histograms = (metrics.request_seconds, metrics.request_bytes, metrics.response_bytes)
+            observed = self._observed[method] = [histogram.of(self._host, method) for histogram in histograms]
+        took, request, answer = observed
+        took.recent.append(seconds)
+        request.recent.append(sent)
+        answer.recent.append(received)
+        if len(took.recent) >= MOST_RECENT:
+            for observations in observed:
+                observations.count()
 
     async def _throttle(self, limiter: TokenBucket, delay: float, method: str, path: str, deadline: float) -> float:
         """Wait as the rate limit asks; returns the deadline, which moves if the client is patient."""

@@ -13,10 +13,12 @@ from typing import Protocol, cast
 
 import httptools
 
+from kubestow.client.secretive import Secretive
 from kubestow.model.failures import BadAnswerError, ConnectionLostError, TimedOutError, TransportError
 
 _END_OF_HEADERS = b"\r\n\r\n"
 _LARGEST_HEAD = 1024 * 1024
+_NEVER = math.inf
 
 
 class Sink(Protocol):
@@ -28,20 +30,17 @@ class Sink(Protocol):
         """An exception ends the stream with that exception."""
 
 
-class Response:
+class Response(Secretive, frozen=True, eq=False, gc=False):
     """A complete answer; the body of a stream has gone to its sink."""
 
-    __slots__ = ("_head", "body", "status")
-
-    def __init__(self, status: int, body: bytes, head: bytes) -> None:
-        self.status = status
-        self.body = body
-        self._head = head
-        """Begins with the headers. Hardly anybody asks for one, so they are left as they came."""
+    status: int
+    body: bytes
+    head: bytes
+    """Begins with the headers. Hardly anybody asks for one, so they are left as they came."""
 
     def header(self, name: str) -> str:
         """The value of a header, by its name in small letters; empty if it is not there."""
-        return _header(self._head, name)
+        return _header(self.head, name)
 
 
 class Connection(asyncio.Protocol):
@@ -59,15 +58,14 @@ class Connection(asyncio.Protocol):
         self._answer: asyncio.Future[Response] | None = None
         self._ended: asyncio.Future[None] | None = None
         self._sink: Sink | None = None
-        self._deadline = math.inf
+        self._deadline = _NEVER
         self._timer: asyncio.TimerHandle | None = None
         self._status = 0
         self._pieces: list[bytes] = []
         self._head = b""
         """What has come of an answer until its headers were complete; empty before an answer has begun."""
         self._has_headers = False
-        self.opened_at = loop.time()
-        self.idle_since = self.opened_at
+        self.opened_at = self.idle_since = loop.time()
         self.served = 0
         self.reusable = True
 
@@ -100,10 +98,6 @@ class Connection(asyncio.Protocol):
         self._sink = sink
         ended = self._ended = self._loop.create_future()
         return self.exchange((request,), deadline), ended
-
-    def age(self) -> float:
-        """For how many seconds it has been open."""
-        return self._loop.time() - self.opened_at
 
     def close(self) -> None:
         """Drop the connection; whoever waits for an answer gets ConnectionLostError."""
@@ -184,11 +178,10 @@ class Connection(asyncio.Protocol):
         self._has_headers = False
         self._head = b""
         self._collected = 0
-        self._deadline = math.inf
+        self._deadline = _NEVER
         self._answer = self._ended = self._sink = None
         if pieces:
             self._pieces = []
-        self.idle_since = self._loop.time()
         if answer is not None and not answer.done():
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             answer.set_result(Response(self._status, body, head))
@@ -196,7 +189,7 @@ class Connection(asyncio.Protocol):
             ended.set_result(None)
 
     def _fail(self, error: Exception) -> None:
-        self._deadline = math.inf
+        self._deadline = _NEVER
         self._sink = None
         answer, ended = self._answer, self._ended
         self._answer = self._ended = None
@@ -226,7 +219,7 @@ class Connection(asyncio.Protocol):
 
     def _look_for_overdue(self) -> None:
         self._timer = None
-        if self._deadline == math.inf:
+        if self._deadline == _NEVER:
             return
         if self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._look_for_overdue)

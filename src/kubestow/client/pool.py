@@ -8,6 +8,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
+
 from kubestow.client.connection import Connection, Response
 from kubestow.model.failures import TimedOutError
 
@@ -22,18 +24,17 @@ Dial = Callable[[float], Awaitable[Connection]]
 """Opens a connection before a deadline (loop time) or raises ConnectError."""
 
 
-class _Request:
+class _Request(msgspec.Struct, eq=False):
     """A request that waits for room, or is under way."""
 
-    __slots__ = ("answer", "connection", "deadline", "has_room", "message")
+    message: Sequence[bytes]
+    deadline: float
+    answer: asyncio.Future[Response]
+    has_room: bool = False
+    connection: Connection | None = None
+    """On which it was sent."""
 
-    def __init__(self, message: Sequence[bytes], deadline: float, answer: asyncio.Future[Response]) -> None:
-        self.message = message
-        self.deadline = deadline
-        self.answer = answer
-        self.has_room = False
-        self.connection: Connection | None = None
-        """On which it was sent."""
+    __repr__ = object.__repr__  # the message holds credentials
 
 
 _YOUR_TURN = Response(0, b"", b"")
@@ -80,7 +81,7 @@ class Pool:
         """A connection for one request or stream, if one is idle; pair with `put_back`."""
         while self._idle:
             connection = self._idle.pop()
-            if connection.reusable and connection.age() <= AGE_SECONDS:
+            if connection.reusable and self._loop.time() - connection.opened_at <= AGE_SECONDS:
                 self._busy.add(connection)
                 return connection
             connection.close()
@@ -98,6 +99,7 @@ class Pool:
             # The server may take its time to close it, and nobody else would.
             connection.close()
             return
+        connection.idle_since = self._loop.time()
         self._idle.append(connection)
         if self._sweep is None:
             self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_stale)
@@ -147,7 +149,8 @@ class Pool:
         while (request := self._next()) is not None:
             if request.answer.done():
                 continue
-            if connection is None or not connection.reusable or connection.age() > AGE_SECONDS:
+            oldest = self._loop.time() - AGE_SECONDS
+            if connection is None or not connection.reusable or connection.opened_at < oldest:
                 if connection is not None:
                     self.put_back(connection)
                 connection = self.take_idle()

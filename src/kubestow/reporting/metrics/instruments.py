@@ -153,12 +153,15 @@ class Gauge(Numbers):
         return sum(map(self.replaced, self._replaced))
 
 
-_MOST_RECENT = 256
+MOST_RECENT = 256
 """How many values wait to be counted."""
 
 
-class _Observations:
-    """Values with the same label values; the latest wait in an array: counting many at once costs a fraction."""
+class Observations:
+    """Values with the same label values; the latest wait in an array: counting many at once costs a fraction.
+
+    Who has several values at a time may add them to `recent`, and have them counted when there are MOST_RECENT.
+    """
 
     __slots__ = ("_bounds", "counts", "recent", "total")
 
@@ -168,7 +171,7 @@ class _Observations:
         self.total = 0.0
         self.recent = array("d")
 
-    def count(self) -> "_Observations":
+    def count(self) -> "Observations":
         """Count those that wait."""
         recent = self.recent
         if recent:
@@ -188,7 +191,7 @@ class Histogram(Family):
         super().__init__(name, level, text, labels)
         self.bounds = tuple(bounds)
         self._bounds: NDArray[np.float64] = np.array(self.bounds)
-        self._observations: dict[Key, _Observations] = {}
+        self._observations: dict[Key, Observations] = {}
         self._recent: dict[Key, array[float]] = {}
         """The values of each that wait to be counted."""
         if not self.labels:
@@ -205,11 +208,17 @@ class Histogram(Family):
         except KeyError:
             recent = self._first(key)
         recent.append(value)
-        if len(recent) >= _MOST_RECENT:
+        if len(recent) >= MOST_RECENT:
             self._observations[key].count()
 
+    def of(self, *key: str) -> Observations:
+        """The values with these label values."""
+        if key not in self._observations:
+            self._first(key)
+        return self._observations[key]
+
     def _first(self, key: Key) -> "array[float]":
-        made = self._observations[key] = _Observations(self._bounds)
+        made = self._observations[key] = Observations(self._bounds)
         self._recent[key] = made.recent
         return made.recent
 
