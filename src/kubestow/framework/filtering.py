@@ -100,9 +100,10 @@ def refuse(
 ) -> None:
     """Take from `passing` the rows that a filter refuses, whatever its reasons."""
     if hook.costly_rows:
-        (positions,) = passing.nonzero()
-        if len(positions):
-            answer = caller.call(hook, state, pod, view, row_numbers(rows)[positions], rows=len(positions))
+        positions: Rows = slice(None) if are_all_set(passing) else passing.nonzero()[0]
+        some = row_numbers(rows)[positions]
+        if len(some):
+            answer = caller.call(hook, state, pod, view, some, rows=len(some))
             if answer is not None:
                 passing[positions] = _passing(hook, answer)
     elif state is not None and hook.passing_rows is not None and not caller.timing:

@@ -59,16 +59,19 @@ class Judge:
 
     def refusals(self, state: State, hopeless: Sequence[int], place: Place) -> Rejections | None:
         """Which rows will not do; some claims have devices that nobody makes ready."""
-        kinds: IntArray = np.zeros(len(place.rows), np.int64)
         failures: list[Rejection] = []
-        for positions, wanted in self._by_claims(state, place, kinds):
-            kinds[positions] = self._judged(wanted.claims, place.source[positions], failures)
-        if len(state.unallocated) < len(state.claims):
+        kinds: ByteArray | IntArray
+        if not state.resources and len(state.unallocated) == len(state.claims):
+            kinds = self._judged(state.wanted, place.source, failures)
+        else:
+            kinds = np.zeros(len(place.rows), np.int64)
+            for positions, wanted in self._by_claims(state, place, kinds):
+                kinds[positions] = self._judged(wanted.claims, place.source[positions], failures)
             _refuse_unavailable(state, hopeless, place, kinds)
         if are_all_zero(kinds):
             return None
         return Rejections(
-            kinds,
+            kinds.astype(np.int64),
             lambda kind: _WORDS[kind] if kind < _FIRST_FAILURE else failures[kind - _FIRST_FAILURE],
             failures[0] if failures else None,
         )
