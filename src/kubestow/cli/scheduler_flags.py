@@ -18,6 +18,7 @@ _HTTP_1 = "only HTTP/1.1 is served"
 _ONE_VERSION = "there is one version of Kubernetes here, and nothing to emulate"
 
 _NO_GATE = "needs no gate LoggingAlphaOptions"
+_EMPTY_LEASE = "an empty one is refused, where there the election fails again and again"
 _HANDSHAKE = "a certificate of another authority ends the TLS handshake, where there it is answered with 401"
 
 
@@ -165,8 +166,10 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("leader-elect-renew-deadline", types.DURATION, Duration(10 * _SECOND), "How long the leader tries to "
              "renew before it gives up; less than the lease duration."),
         Flag("leader-elect-resource-lock", types.STRING, "leases", "The kind of object to compete for: leases."),
-        Flag("leader-elect-resource-name", types.STRING, "kube-scheduler", "The name of the lease."),
-        Flag("leader-elect-resource-namespace", types.STRING, "kube-system", "The namespace of the lease."),
+        Flag("leader-elect-resource-name", types.STRING, "kube-scheduler", "The name of the lease.",
+             differs=_EMPTY_LEASE),
+        Flag("leader-elect-resource-namespace", types.STRING, "kube-system", "The namespace of the lease.",
+             differs=_EMPTY_LEASE),
         Flag("leader-elect-retry-period", types.DURATION, Duration(2 * _SECOND), "The pause between two attempts to "
              "acquire or renew."),
     ),
