@@ -1,4 +1,4 @@
-// A decision, wherever it comes from: the record of a pod, or a dry run.
+// A decision: the record of a pod, or a dry run.
 import { html } from "../lib/ui.js";
 import { setOptions, route } from "../lib/route.js";
 import { count, figure, plural } from "../lib/format.js";
@@ -6,11 +6,11 @@ import { Matrix } from "./matrix.js";
 import { Figures, Node, Pod, largest } from "./words.js";
 
 const CHOICES = {
-	only: "It was the only node that would do.",
-	first: "Nothing is scored: it was the first that would do.",
-	nominated: "The pod was nominated for it, and it still would do.",
-	score: "It had the highest score.",
-	random: "Several nodes had the highest score; chance decided.",
+	only: "The only node that would do.",
+	first: "The first that would do; nothing is scored.",
+	nominated: "The nominated node, which still would do.",
+	score: "The highest score.",
+	random: "One of several with the highest score, by chance.",
 };
 
 const RunnerUp = ({ runnerUp, chosen }) => {
