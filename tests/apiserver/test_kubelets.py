@@ -116,6 +116,8 @@ def test_a_node_made_not_ready_falls_silent(plane: Running, client: Client) -> N
 
 def test_a_cordoned_node_is_tainted(plane: Running, client: Client) -> None:
     """And is not, once it may be used again."""
+    # Before its kubelet has begun, it has another taint.
+    until(plane, f"{NODES}/node-0", lambda event: not event["object"]["spec"].get("taints"))
     client.patch(f"{NODES}/node-0", {"spec": {"unschedulable": True}})
     tainted = until(plane, f"{NODES}/node-0", lambda event: event["object"]["spec"].get("taints"))
     assert tainted["spec"]["taints"] == [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
