@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from kubestow.binding.binder import Attempt, Binder
+from kubestow.binding.binder import Attempt, Binder, Step
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.evictions import Evictions, for_pod
 from kubestow.binding.waiting import WaitingPods
@@ -103,7 +103,7 @@ class Observer(Protocol):
     ) -> None:
         """The cycle of a pod group is over, of which `scheduled` pods had a node before."""
 
-    def step(self, placed: Placed, step: str, plugin: str, start: float, end: float, is_bound: bool) -> None:
+    def step(self, placed: Placed, step: Step) -> None:
         """A step of a binding is over."""
 
     def binding_failed(self, placed: Placed, failed: Failed) -> None:

@@ -131,7 +131,7 @@ def test_the_end_of_a_binding_is_told_of_a_record_that_is_gone() -> None:
     placed = world.schedule_and_forget("p", "100m")
     assert isinstance(placed, Placed)
     assert not list(world.recorder)
-    world.recorder.step(placed, "Bind", "DefaultBinder", 0.0, 0.0, is_bound=True)
+    world.recorder.step(placed, ("Bind", "DefaultBinder", 0.0, 0.0, True))
     assert heard == [("p", "binding"), ("p", "bound")]
 
 

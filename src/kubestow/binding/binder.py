@@ -44,15 +44,15 @@ class BindingObserver(Protocol):
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
 
 
-Step = Callable[[Placed, str, str, float, float, bool], None]
-"""Is told that a step of binding is over: of which pod, the step, the plugin, from when to when on the stopwatch, and
-whether the pod is bound now."""
+Step = tuple[str, str, float, float, bool]
+"""A step of a binding: its name, the plugin, from when to when on the stopwatch, and whether the pod is bound now."""
 
 
 class Binder:
     """Binds placed pods."""
 
-    step: Step | None = None
+    step: Callable[[Placed, Step], None] | None = None
+    """Is told that a step is over."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Binder:
 
     def _tell(self, placed: Placed, step: str, plugin: str, start: float, *, is_bound: bool = False) -> None:
         if self.step is not None:
-            self.step(placed, step, plugin, start, self._stopwatch(), is_bound)
+            self.step(placed, (step, plugin, start, self._stopwatch(), is_bound))
 
     async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
         uid, refused, preempted = placed.pod.uid, None, None
@@ -222,7 +222,7 @@ class Binder:
         finally:
             end = caller.finished("Bind", status, start)
             if self.step is not None:
-                self.step(placed, "Bind", by, start, end, status is Code.SUCCESS)
+                self.step(placed, ("Bind", by, start, end, status is Code.SUCCESS))
         return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
 
     def _post_bind(self, profile: Profile, placed: Placed) -> None:

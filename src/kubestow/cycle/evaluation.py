@@ -4,7 +4,7 @@ All rows of the table are judged at once. Words, tables and totals by plugin are
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -56,8 +56,12 @@ class Evaluation:
     verdicts: Verdicts | None = None
     signature: Hashable | None = None
     """Equal for pods that may share what was found out about rows."""
-    told: list[Scored] | None = None
+    is_traced = False
+    """Whether the cycle leaves what it has found out."""
+    told: tuple[Scored, ...] = ()
     """Scores that no journal has and `scores` neither, if the cycle is traced."""
+    asked_more = False
+    """Whether anything was asked about this pod that journals do not say."""
     layers: Layers | None = None
     """The journals that say what pods like this one share, if the cycle is traced and has asked them."""
     remembers = False
@@ -82,6 +86,11 @@ class Evaluation:
     def of(self, pod: PodInfo, within: IntArray | None = None) -> "Evaluation":
         """An evaluation of another pod, or on other rows."""
         return Evaluation(self.profile, self.cluster, self._nominator, pod, within)
+
+    def tell(self, told: Iterable[Scored]) -> None:
+        """Scores that no journal has."""
+        self.told += tuple(told)
+        self.asked_more = True
 
     # PreFilter
 
@@ -335,6 +344,7 @@ class Evaluation:
 
     def score(self, rows: IntArray) -> IntArray:
         """Score rows that passed; returns their totals."""
+        self.asked_more = True
         caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
         try:
             states = self._pre_score(rows)

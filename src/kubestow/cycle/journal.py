@@ -1,15 +1,16 @@
 """What was said of rows, kept so that it can be read later as it was at any cycle.
 
-A journal holds what is said of each row now, and for every change what was said before. A cycle notes how many changes
-there were: whoever reads takes what is said now and goes back over the changes since. Pods that are equal share all of
-it, and a cycle adds no more than the rows that have changed.
+A journal notes what is said of a row whenever that is judged again. A cycle notes how far these changes have come:
+whoever reads takes what was said when the chapter began, and goes through the changes up to there. Pods that are equal
+share all of it, and a cycle adds no more than the rows that have changed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
+from kubestow.cluster.nodes import NodeTable
 from kubestow.framework.results import Rejection
 
 REFUSED = "refused"
@@ -18,9 +19,10 @@ REFUSED = "refused"
 Said = tuple[int, ...] | Rejection | str | None
 """The scores that plugins gave; or why the row is refused; None: it was never judged."""
 
-_MOST_CHANGES = 4_096
-_CHANGE_BYTES = 120
-_ROW_BYTES = 8
+MOST_CHANGES = 4_096
+_PLACE_BYTES = 8
+_ROW_NUMBER_BYTES = 40
+_REFUSAL_BYTES = 120
 JOURNAL_ROW_BYTES = 10
 """What a row takes in a journal that goes on, with whether anybody has asked why it is refused."""
 
@@ -34,59 +36,79 @@ class PluginPart(msgspec.Struct, frozen=True):
 
 
 class Chapter:
-    """Some changes one after the other, and what was said after the last of them."""
+    """Some changes one after the other, and what was said before the first of them."""
 
-    __slots__ = ("_after", "before", "counted", "holders", "parts", "rows")
+    __slots__ = ("_first", "_refused", "changes", "counted", "holders", "parts", "width")
 
-    def __init__(self, after: list[Said], parts: Sequence[PluginPart]) -> None:
-        self._after = after
-        self.rows: list[int] = []
-        """Which row each change is about."""
-        self.before: list[Said] = []
-        """What was said of it before."""
+    def __init__(self, first: list[Said], parts: Sequence[PluginPart]) -> None:
+        self._first = first
+        self.changes: list[int] = []
+        """Of each in turn the row, and the scores by plugin: a list of numbers takes the least time and room."""
+        self._refused: dict[int, Said] = {}
+        """By where the change begins: that the row is refused, and its scores mean nothing."""
         self.parts = parts
+        self.width = 1 + len(parts)
         self.counted = self.holders = 0
         """What whoever counts bytes has counted, and for how many who hold it."""
 
     @property
     def bytes(self) -> int:
         """What it takes, about."""
-        return _ROW_BYTES * len(self._after) + _CHANGE_BYTES * len(self.rows)
+        changes = _ROW_NUMBER_BYTES * (len(self.changes) // self.width) + _PLACE_BYTES * len(self.changes)
+        return _PLACE_BYTES * len(self._first) + changes + _REFUSAL_BYTES * len(self._refused)
 
-    def end(self) -> None:
-        """What is said from now on is another chapter."""
-        self._after = self._after.copy()
+    def refuse(self, row: int, why: Rejection | str) -> None:
+        """From now on a row is refused."""
+        self._refused[len(self.changes)] = why
+        self.changes.extend([row] + [0] * len(self.parts))
 
-    def last(self, row: int) -> Said:
-        """What was said of a row after the last change."""
-        return self._after[row]
-
-    def at(self, change: int) -> list[Said]:
-        """What was said of each row when there were so many changes."""
-        said = self._after.copy()
-        for row, before in zip(reversed(self.rows[change:]), reversed(self.before[change:]), strict=True):
-            said[row] = before
+    def at(self, moment: int) -> list[Said]:
+        """What was said of each row when changes had come so far."""
+        said = self._first.copy()
+        for row, told in self.between(0, moment):
+            said[row] = told
         return said
+
+    def about(self, row: int) -> list[tuple[int, Said]]:
+        """What was said of a row, and where changes had come to."""
+        places = range(0, len(self.changes), self.width)
+        later = [(place + self.width, self._said(place)) for place in places if self.changes[place] == row]
+        return [(0, self._first[row]), *later]
+
+    def between(self, start: int, end: int) -> Iterator[tuple[int, Said]]:
+        """The changes from one moment to another."""
+        return ((self.changes[place], self._said(place)) for place in range(start, end, self.width))
+
+    def _said(self, place: int) -> Said:
+        return self._refused.get(place) or tuple(self.changes[place + 1 : place + self.width])
 
 
 Even = Sequence[tuple[str, int]]
 """The plugins that normalize and gave all rows the same, with what that comes to, weighted."""
 
 Layer = tuple[Chapter, int, Even]
-"""A moment in a journal: how many changes there were."""
+"""A moment in a journal: how far changes had come."""
 
 
 class Layers(msgspec.Struct, frozen=True, gc=False):
     """The journals that a cycle has its results from. Pods that are equal have the same until a chapter ends."""
 
+    nodes: NodeTable
+    """Whose rows they are about."""
+    layout: int
+    """Of the table: as long as the layers are the same, no node has come or gone."""
     below: tuple[Layer, ...]
     """Of those that change seldom, lowest first."""
     chapter: Chapter
     """Of the topmost, in which every pod that is placed makes a change."""
+    changes: list[int]
+    """Those of this chapter."""
     even: Even
+    skipped: frozenset[str]
+    """The plugins of these layers whose PreFilter found nothing to filter."""
 
     def at(self, change: int) -> tuple[Layer, ...]:
-        """When there were so many changes in the topmost; lowest first."""
+        """When changes in the topmost had come so far; lowest first."""
         return (*self.below, (self.chapter, change, self.even))
 
 
@@ -94,50 +116,49 @@ class Journal:
     """What some plugins say of rows."""
 
     def __init__(self, parts: Sequence[PluginPart]) -> None:
-        self.said: list[Said] = []
         self.even: Even = ()
         self._parts = parts
-        self.chapter = Chapter(self.said, parts)
-        self._is_empty = True
-        """Whether nothing has been said yet."""
+        self._said: list[Said] = []
+        """By row, as it was when somebody last wanted to know."""
+        self._known = 0
+        """How far changes had come then."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.chapter, self._known = Chapter(self._said.copy(), self._parts), 0
+        self.changes = self.chapter.changes
+        """What one pod after the other adds to."""
+
+    def _catch_up(self) -> None:
+        for row, said in self.chapter.between(self._known, len(self.changes)):
+            self._said[row] = said
+        self._known = len(self.changes)
+
+    @property
+    def room(self) -> int:
+        """How many changes there may still be in this chapter."""
+        return MOST_CHANGES - len(self.changes) // self.chapter.width
+
+    def go_on(self) -> None:
+        """What is said from now on is another chapter."""
+        self._catch_up()
+        self._begin()
 
     def make_room(self, capacity: int) -> None:
-        self.said.extend([None] * (capacity - len(self.said)))
-
-    def note(self, row: int, said: Said) -> None:
-        """From now on this is said of a row."""
-        before = self.said[row]
-        if before == said:
-            return
-        self.said[row] = said
-        if before is None:
-            return
-        chapter = self.chapter
-        chapter.before.append(before)
-        rows = chapter.rows
-        rows.append(row)
-        if len(rows) > _MOST_CHANGES:
-            chapter.end()
-            self.chapter = Chapter(self.said, self._parts)
+        self._said.extend([None] * (capacity - len(self._said)))
 
     def note_rows(self, rows: Rows, passing: BoolArray, scores: Iterable[IntArray]) -> None:
-        """The same for many."""
-        columns = [column.tolist() for column in scores]
+        """From now on this is said of rows. If it is of all there are, that is another chapter."""
         numbers = row_numbers(rows).tolist()
-        by_row: Iterable[tuple[int, ...]] = zip(*columns, strict=True) if columns else [()] * len(numbers)
-        # A few numbers are all that most rows differ in.
-        distinct: dict[Said, Said] = {}
-        told = [
-            distinct.setdefault(said, said) if passes else REFUSED
-            for passes, said in zip(passing.tolist(), by_row, strict=True)
-        ]
-        if isinstance(rows, slice) and self._is_empty:
-            self.said[rows] = told
-            self._is_empty = False
+        given = zip(numbers, *[column.tolist() for column in scores], strict=True)
+        told = [of_row if passes else None for passes, of_row in zip(passing.tolist(), given, strict=True)]
+        if isinstance(rows, slice):
+            self._said[rows] = [REFUSED if of_row is None else of_row[1:] for of_row in told]
+            self._begin()
             return
-        for row, said in zip(numbers, told, strict=True):
-            self.note(row, said)
-
-    def explain(self, row: int, rejection: Rejection) -> None:
-        """Why a row is refused: that is nothing new, so it is no change."""
-        self.said[row] = rejection
+        self._catch_up()
+        for row, of_row in zip(numbers, told, strict=True):
+            if of_row is None:
+                self.chapter.refuse(row, REFUSED)
+            elif of_row[1:] != self._said[row]:
+                self.changes.extend(of_row)

@@ -118,7 +118,10 @@ class SchedulingCycles:
 
     def use_extenders(self, extenders: "Extenders | None") -> None:
         """These are asked from now on."""
-        self._extenders, self._asked = extenders, []
+        self._extenders = extenders
+        self._asked.clear()
+        if extenders is not None and self.traces:
+            extenders.asked = self._asked.append
 
     @property
     def asks_extenders(self) -> bool:
@@ -156,9 +159,9 @@ class SchedulingCycles:
             judge = self._pre_filter(evaluation, search)
             explain = not just_whether
             found = None if judge is None else (yield from self._find(evaluation, judge, search, explain))
-            if self._asked:
-                self._trace_of(evaluation).calls = tuple(self._asked)
             if found is not None:
+                if self._asked:
+                    self._note_calls(evaluation)
                 return self._take(evaluation, *found)
             outcome = Failed(Code.UNSCHEDULABLE, "")
             if not just_whether:
@@ -170,7 +173,7 @@ class SchedulingCycles:
         except ValueError as error:
             outcome = Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
         if self.traces and evaluation is not None:
-            self._trace_of(evaluation).calls = tuple(self._asked)
+            self._note_calls(evaluation)
         return outcome
 
     # Which node
@@ -192,10 +195,7 @@ class SchedulingCycles:
     def _begin(self, profile: Profile, pod: PodInfo, within: IntArray | None) -> Evaluation:
         evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
         if self.traces:
-            evaluation.told = []
-            if self._extenders is not None:
-                self._asked = []
-                self._extenders.asked = self._asked.append
+            evaluation.is_traced = True
         return evaluation
 
     def _pre_filter(self, evaluation: Evaluation, search: Search) -> Judge | None:
@@ -208,7 +208,7 @@ class SchedulingCycles:
 
     def _traced(self, evaluation: Evaluation, order: IntArray, searched: int, rows: IntArray) -> Trace:
         layers = evaluation.layers
-        change = 0 if layers is None else len(layers.chapter.rows)
+        change = 0 if layers is None else len(layers.changes)
         self.trace = trace = Trace(evaluation, order, searched, rows, layers, change)
         return trace
 
@@ -216,8 +216,13 @@ class SchedulingCycles:
         """What the cycle leaves, also if it did not come to a search."""
         trace = self.trace
         if not isinstance(trace, Trace):
-            self.trace = trace = Trace(evaluation) if trace is None else trace.traced()
+            self.trace = trace = Trace(evaluation) if trace is None else trace.traced(evaluation)
         return trace
+
+    def _note_calls(self, evaluation: Evaluation) -> None:
+        """What extenders have answered."""
+        self._trace_of(evaluation).calls = tuple(self._asked)
+        self._asked.clear()
 
     def _find(
         self, evaluation: Evaluation, judge: Judge, search: Search, explain: bool
@@ -235,20 +240,16 @@ class SchedulingCycles:
         rows, searched = self._filter(evaluation, judge, search, explain)
         self._next_start += searched
         feasible, trace = len(rows), None
-        if self.traces and (
-            feasible < searched
-            or feasible < 2
-            or self._extenders is not None
-            or (self._nominator.nodes and evaluation.nominated is not None)
-        ):
+        if self.traces and feasible < searched:
             trace = self._traced(evaluation, search.order, searched, rows)
-            if 0 < feasible < searched:
+            if feasible:
                 self._tell_refused(trace, judge, search.order[:searched], rows)
         if self._extenders is not None and feasible:
             left = yield from self._extenders.filter(evaluation.pod, rows)
+            if self.traces:
+                trace = trace or self._traced(evaluation, search.order, searched, rows)
+                trace.left, trace.failed = left.rows, left.failed(self._cluster.nodes)
             rows, feasible = left.rows, len(left.rows)
-            if trace is not None:
-                trace.left, trace.failed = rows, left.failed(self._cluster.nodes)
             if not feasible:
                 evaluation.explain_extended(search.order[:searched], left.failed(self._cluster.nodes))
         if not feasible:
@@ -258,14 +259,16 @@ class SchedulingCycles:
             totals = judge.score(rows)
             if self.traces:
                 layers = evaluation.layers
-                if trace is None and layers is not None and not evaluation.told and not evaluation.scores:
-                    self.trace = Alike(evaluation, rows, layers, len(layers.chapter.rows))
+                if trace is None and layers is not None and not evaluation.asked_more:
+                    self.trace = Alike(layers, len(layers.changes), rows)
                 else:
                     trace = trace or self._traced(evaluation, search.order, searched, rows)
-                    trace.is_scored, trace.scores = True, tuple(evaluation.told or ())
+                    trace.is_scored, trace.scores = True, evaluation.told
             if self._extenders is not None:
                 totals = totals + (yield from self._prioritized(evaluation, rows))
             row = self._choose(rows[totals == totals.item(totals.argmax())])
+        elif self.traces and trace is None:
+            self._traced(evaluation, search.order, searched, rows)
         return self._cluster.nodes.names[row], searched, feasible
 
     def _tell_refused(self, trace: Trace, judge: Judge, searched: IntArray, rows: IntArray) -> None:
@@ -277,6 +280,8 @@ class SchedulingCycles:
         except PluginError as error:
             # The search has not failed: it got on without the words.
             trace.evaluation.profile.caller.failed(error)
+        if trace.layers is not None:
+            trace.change = len(trace.layers.changes)
 
     def _is_still_good(self, evaluation: Evaluation, judge: Judge, nominated: int) -> Conversation[bool]:
         """Whether the nominated node will do."""

@@ -53,7 +53,7 @@ class Trace(Struct, gc=False):
     layers: Layers | None = None
     """What pods like this one share."""
     change: int = 0
-    """How many changes there were in the topmost journal."""
+    """How far changes had come in the topmost journal."""
     refused: Verdicts | Told | None = None
     """Why others did not, as far as no layer says it."""
     left: IntArray | None = None
@@ -83,17 +83,15 @@ class Trace(Struct, gc=False):
 class Alike(Struct, gc=False):
     """A cycle of which the layers say everything: all rows that were searched passed, and were scored."""
 
-    evaluation: Any
-    """Of `cycle.evaluation`; likewise, but for what it skipped."""
-    rows: IntArray
     layers: Layers
     change: int
+    rows: IntArray
     group: str = ""
     placement: Placement | None = None
 
-    def traced(self) -> Trace:
+    def traced(self, evaluation: Any = None) -> Trace:
         """The same at length."""
         rows = self.rows
-        trace = Trace(self.evaluation, rows, len(rows), rows, self.layers, self.change, is_scored=True)
+        trace = Trace(evaluation, rows, len(rows), rows, self.layers, self.change, is_scored=True)
         trace.group, trace.placement = self.group, self.placement
         return trace

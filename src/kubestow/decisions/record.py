@@ -21,6 +21,7 @@ FAILED = "failed"
 
 NOBODY: frozenset[str] = frozenset()
 
+STEP_WIDTH = 5
 RECORD_BYTES = 660
 """A record, with its places in tables, and the pod's names."""
 ROWS_BYTES = 260
@@ -157,12 +158,21 @@ class Record(Struct, gc=False):
     """Those that were searched and passed, all of them; None: there is more to tell, and the findings have it."""
     change: int = 0
     """How many changes there were in the topmost of the layers."""
-    binding: str = BINDING
-    """What becomes of it, which goes on when the record is made; empty: no node was found."""
     moves: int = 1
     steps: tuple[Any, ...] = ()
-    """Of the binding, one after the other: step, plugin, and from when to when on the stopwatch."""
+    """Of the binding, each in `STEP_WIDTH` places, as the binder tells them."""
     failure: BindingFailure | None = None
+
+    @property
+    def binding(self) -> str:
+        """What becomes of it, which goes on when the record is made; empty: no node was found."""
+        if not self.node:
+            return ""
+        if self.failure is not None:
+            return FAILED
+        if self.steps:
+            return BOUND if self.steps[-1] else BINDING
+        return WAITING if self.found.waits else BINDING
 
     @property
     def is_settled(self) -> bool:

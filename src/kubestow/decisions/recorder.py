@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from kubestow.binding.binder import Attempt
+from kubestow.binding.binder import Attempt, Step
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.cluster.nodes import NodeTable
@@ -20,15 +20,11 @@ from kubestow.cycle.trace import Alike, Scored, Trace
 from kubestow.decisions.groups import GroupRecords
 from kubestow.decisions.keeping import Kept
 from kubestow.decisions.record import (
-    BINDING,
-    BOUND,
-    FAILED,
     FINDINGS_BYTES,
     HISTORY_BYTES,
     NO_DETAILS,
     RECORD_BYTES,
     ROWS_BYTES,
-    WAITING,
     BindingFailure,
     Details,
     Findings,
@@ -146,24 +142,16 @@ class Recorder:
             if isinstance(trace, Alike) and not outcome.waits:
                 self.placed_alike([(attempt, outcome, seconds)])
                 return
-        trace = trace.traced() if isinstance(trace, Alike) else trace
         self._tell(self._own_record(attempt, outcome, seconds, trace))
 
     def placed_alike(self, turn: Sequence[PlacedAlike]) -> None:
         # All in one loop, and every field given where the record is made: pods come by here by the thousand.
-        found, layout, alike, count, now = self._found, self._layout, self._alike, self._count, self._now()
+        found, alike, count, now = self._found, self._alike, self._count, self._now()
         for attempt, placed, seconds in turn:
             traced: Any = placed.trace
-            evaluation: Evaluation = traced.evaluation
-            if (
-                traced.layers is not found.layers
-                or evaluation.skipped is not found.skipped
-                or evaluation.cluster.nodes.layout != layout
-                or traced.group
-            ):
-                found = self._findings_alike(attempt, traced, evaluation)
-                layout, alike = self._layout, self._alike
-            placed.trace = None
+            if traced.layers is not found.layers or traced.group:
+                found = self._findings_alike(attempt, traced)
+                alike = self._alike
             count += 1
             queued, info = attempt.queued, placed.pod
             history = queued.history
@@ -199,20 +187,17 @@ class Recorder:
     ) -> None:
         self.groups.decided(tried, profile, outcome, scheduled, seconds)
 
-    def step(self, placed: Placed, step: str, plugin: str, start: float, end: float, is_bound: bool) -> None:
+    def step(self, placed: Placed, step: Step) -> None:
         record: Record = placed.record
-        record.steps += (step, plugin, start, end)
-        if not is_bound:
-            record.binding = BINDING
-        elif record.binding is not BOUND:
-            record.binding = BOUND
-            if self.listeners:
-                self._tell(record)
+        before = record.steps
+        record.steps = before + step
+        if self.listeners and step[-1] and not (before and before[-1]):
+            self._tell(record)
 
     def binding_failed(self, placed: Placed, failed: Failed) -> None:
         record: Record = placed.record
         plugins = self._shared_set(failed.plugins | failed.pending_plugins)
-        record.binding, record.failure = FAILED, BindingFailure(_outcome(failed), failed.message, plugins)
+        record.failure = BindingFailure(_outcome(failed), failed.message, plugins)
         self._tell(record)
 
     def _tell(self, record: Record) -> None:
@@ -221,24 +206,24 @@ class Recorder:
 
     # Pods that were placed alike
 
-    def _findings_alike(self, attempt: Attempt, trace: Alike, evaluation: Evaluation) -> Findings:
+    def _findings_alike(self, attempt: Attempt, trace: Alike) -> Findings:
         """Those of the pod before, or others from now on."""
-        table, details = evaluation.cluster.nodes, self._of_group(trace) if trace.group else NO_DETAILS
-        if table.layout != self._layout:
-            self._follow(table)
+        layers, details = trace.layers, self._of_group(trace) if trace.group else NO_DETAILS
         found = self._found
-        if trace.layers is found.layers and evaluation.skipped is found.skipped and details is found.details:
+        if layers is found.layers and details is found.details:
             return found
+        if layers.nodes.layout != self._layout:
+            self._follow(layers.nodes)
         if self._alike:
             self._keep_alike()
         self._found = found = Findings(
             attempt.profile.name,
-            evaluation.pod.priority,
+            attempt.queued.info.priority,
             FINDINGS_BYTES,
-            node_count=table.count,
+            node_count=layers.nodes.count,
             names=self._names,
-            skipped=evaluation.skipped,
-            layers=trace.layers,
+            skipped=layers.skipped,
+            layers=layers,
             details=details,
         )
         return found
@@ -269,7 +254,7 @@ class Recorder:
 
     # All others
 
-    def _own_record(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | None) -> Record:
+    def _own_record(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | Alike | None) -> Record:
         if self._alike:
             self._keep_alike()
         self._count += 1
@@ -295,23 +280,38 @@ class Recorder:
         if isinstance(outcome, Placed):
             outcome.record, record.node = record, outcome.node
             found.evaluated, found.feasible = outcome.evaluated, outcome.feasible
-            record.binding, found.waits = WAITING if outcome.waits else BINDING, outcome.waits or None
+            found.waits = outcome.waits or None
         else:
-            record.binding = ""
             found.outcome, found.message = _outcome(outcome), self._shared_words(outcome.message)
             found.plugins = self._shared_set(outcome.plugins | outcome.pending_plugins)
             found.nominated_node = outcome.nominated_node or ""
-        if trace is not None:
+        if isinstance(trace, Alike):
+            self._note_alike(found, trace, is_placed=isinstance(outcome, Placed))
+        elif trace is not None:
             self._note_trace(found, trace, is_placed=isinstance(outcome, Placed))
         self._keep([record], record.own_bytes)
         return record
 
-    def _note_trace(self, found: Findings, trace: Trace, *, is_placed: bool) -> None:
-        evaluation: Evaluation = trace.evaluation
-        table = evaluation.cluster.nodes
+    def _note_nodes(self, found: Findings, table: NodeTable) -> None:
         if table.layout != self._layout:
             self._follow(table)
         found.names, found.node_count = self._names, table.count
+
+    def _note_alike(self, found: Findings, alike: Alike, *, is_placed: bool) -> None:
+        self._note_nodes(found, alike.layers.nodes)
+        trace = found.trace = alike.traced()
+        found.layers, found.skipped = alike.layers, alike.layers.skipped
+        if trace.group:
+            details = _own_details(found)
+            details.group, details.placement = trace.group, _placement(trace)
+        if not is_placed:
+            # It had found a node, and had to give it back.
+            found.evaluated = found.feasible = trace.searched
+        found.own_bytes += _TRACE_BYTES
+
+    def _note_trace(self, found: Findings, trace: Trace, *, is_placed: bool) -> None:
+        evaluation: Evaluation = trace.evaluation
+        self._note_nodes(found, evaluation.cluster.nodes)
         # Pods that share have the same set already.
         has_layers = trace.layers is not None
         found.skipped = evaluation.skipped if has_layers else self._shared_set(frozenset(evaluation.skipped))

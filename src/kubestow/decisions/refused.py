@@ -3,7 +3,8 @@
 Many records are looked through for one node: what they share, names and journals, is searched once.
 """
 
-from bisect import bisect_left
+from bisect import bisect_right
+from operator import itemgetter
 
 from kubestow.cycle.journal import Said
 from kubestow.cycle.trace import Trace
@@ -17,8 +18,8 @@ class RefusedNode:
     def __init__(self, node: str) -> None:
         self._node = node
         self._rows: dict[int, int | None] = {}
-        self._changes: dict[int, list[int]] = {}
-        """Of chapters, by identity: which of the changes are about the node."""
+        self._said: dict[int, list[tuple[int, Said]]] = {}
+        """Of chapters, by identity: what they say of the node."""
 
     def by(self, record: Record) -> tuple[str, ...] | None:
         """The plugins that refused it, none if they are not known; None if it was not refused."""
@@ -39,7 +40,7 @@ class RefusedNode:
             return None
         if row not in trace.order[: trace.searched] or row in (trace.rows if trace.left is None else trace.left):
             return None
-        said = (trace.failed or {}).get(row) if row in trace.rows else self._said(trace, row)
+        said = (trace.failed or {}).get(row) if row in trace.rows else self._said_in(trace, row)
         return said if isinstance(said, Rejection) else Rejection(())
 
     def _row(self, names: Names) -> int | None:
@@ -48,12 +49,11 @@ class RefusedNode:
             self._rows[key] = names.of_row.index(self._node) if self._node in names.of_row else None
         return self._rows[key]
 
-    def _said(self, trace: Trace, row: int) -> Said:
+    def _said_in(self, trace: Trace, row: int) -> Said:
         if trace.layers is None:
             return None
         chapter = trace.layers.chapter
         key = id(chapter)
-        if key not in self._changes:
-            self._changes[key] = [number for number, changed in enumerate(chapter.rows) if changed == row]
-        later = self._changes[key][bisect_left(self._changes[key], trace.change) :]
-        return chapter.before[later[0]] if later else chapter.last(row)
+        if key not in self._said:
+            self._said[key] = list(chapter.about(row))
+        return self._said[key][bisect_right(self._said[key], trace.change, key=itemgetter(0)) - 1][1]

@@ -12,7 +12,7 @@ from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.ranking import NOT_STARTED
 from kubestow.cycle.trace import Trace
 from kubestow.decisions import schema
-from kubestow.decisions.record import FAILED, WAITING, Record
+from kubestow.decisions.record import FAILED, STEP_WIDTH, WAITING, Record
 from kubestow.decisions.recorder import Recorder
 from kubestow.framework.results import PostFilterResult, Rejection, Weighed
 from kubestow.model.timestamps import format_micro_time, format_time
@@ -299,10 +299,9 @@ def _binding(record: Record, offset: float) -> schema.Binding | None:
     if not binding:
         return None
     error = record.message if binding == FAILED else ""
-    taken = iter(record.steps)
     steps = [
         schema.Step(step, format_micro_time(start + offset), plugin, round(end - start, 6))
-        for step, plugin, start, end in zip(taken, taken, taken, taken, strict=True)
+        for step, plugin, start, end, _ in zip(*[iter(record.steps)] * STEP_WIDTH, strict=True)
     ]
     if steps:
         steps[-1] = replace(steps[-1], error=error)

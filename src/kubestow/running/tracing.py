@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from kubestow.binding.binder import Attempt
+from kubestow.binding.binder import Attempt, Step
 from kubestow.client.api import JSON, ApiClient
 from kubestow.client.connection import Response
 from kubestow.cycle.group_outcome import GroupOutcome
@@ -172,12 +172,13 @@ class Tracing:
             span = self._span("podGroupCycle", None, end - seconds, about | {"pods": len(tried.pods)})
             span.end(self._nanoseconds(end))
 
-    def step(self, placed: Placed, step: str, plugin: str, start: float, end: float, is_bound: bool) -> None:
+    def step(self, placed: Placed, step: Step) -> None:
         if self._recorder is not None:
-            self._recorder.step(placed, step, plugin, start, end, is_bound)
+            self._recorder.step(placed, step)
         binding = self._bindings.get(placed.pod.uid)
         if binding is not None:
-            self._span(f"{step} {plugin}".rstrip(), binding, start, {}).end(self._nanoseconds(end))
+            name, plugin, start, end, is_bound = step
+            self._span(f"{name} {plugin}".rstrip(), binding, start, {}).end(self._nanoseconds(end))
             if is_bound:
                 self._end(placed, binding)
 

@@ -1,11 +1,14 @@
 """Rows as they were judged before, judged again only where something has changed."""
 
+from sys import maxsize
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, grown, is_any_set
 from kubestow.cluster.change_log import ChangeLog
+from kubestow.cluster.nodes import NodeTable
 from kubestow.cycle.evaluation import FEW_ROWS, Evaluation
 from kubestow.cycle.journal import REFUSED, Journal, Layer, Layers, PluginPart
 from kubestow.cycle.sharing.ready import Ready, Scoring
@@ -29,6 +32,9 @@ class Cached:
         self._row_filters = [(hook, ready.states.get(hook.name)) for hook in ready.filters]
         self._changes = changes
         self._below = below
+        self.above: WeakSet[Cached] = WeakSet()
+        if below is not None:
+            below.above.add(self)
         self.seen = -1
         self.row_passes = _NOWHERE
         self.row_sum = _NO_ROWS
@@ -41,7 +47,8 @@ class Cached:
         """What was said of rows, if cycles are traced."""
         self.layers: Layers | None = None
         """The journals that have it: the same as long as no chapter ends, and nothing changes below."""
-        self._seen_below = -1
+        self._layers_until = maxsize
+        """From which change on they are no longer the same."""
         self._unexplained = _NOWHERE
         """Rows of which nobody has asked why they were refused last; some may pass again."""
 
@@ -54,7 +61,7 @@ class Cached:
         if self.seen == last and has_room:
             return
         if self.seen < 0 or not has_room:
-            if evaluation.told is not None and self.journal is None:
+            if evaluation.is_traced and self.journal is None:
                 self.journal = _journal_of(self.ready)
             self._make_room(table.capacity)
             self._judge(evaluation, slice(0, table.size))
@@ -68,22 +75,38 @@ class Cached:
         self.seen = last
         if self.ready.normalizing:
             self._look_for_even_scores(evaluation)
-        journal, layers = self.journal, self.layers
-        if journal is not None and (
-            layers is None
-            or layers.chapter is not journal.chapter
-            or (below is not None and below.seen != self._seen_below)
-        ):
-            self._follow(journal)
+        if last >= self._layers_until:
+            self._follow(table)
+        if below is None:
+            for above in self.above:
+                above.outdate()
 
-    def _follow(self, journal: Journal) -> None:
-        """A chapter has begun, or what is below may have changed."""
-        layers, below = self.layers, self._below
+    def outdate(self) -> None:
+        """What is below has changed, or will be told of differently."""
+        if self.journal is not None:
+            self._layers_until = 0
+
+    def _follow(self, table: NodeTable) -> None:
+        """A chapter ends, or what is below may have changed."""
+        journal = self.journal
+        assert journal is not None
+        if journal.room <= 0:
+            journal.go_on()
+        chapter, below = journal.chapter, self._below
         moments: tuple[Layer, ...] = ()
+        skipped = frozenset(self.ready.skipped)
         if below is not None and below.layers is not None:
-            self._seen_below, moments = below.seen, below.layers.at(len(below.layers.chapter.rows))
-        if layers is None or layers.chapter is not journal.chapter or layers.below != moments:
-            self.layers = Layers(moments, journal.chapter, journal.even)
+            moments = below.layers.at(len(below.layers.changes))
+            skipped |= below.layers.skipped
+        layers, layout = self.layers, table.layout
+        if layers is None or (layers.chapter, layers.layout, layers.below, layers.even) != (
+            chapter,
+            layout,
+            moments,
+            journal.even,
+        ):
+            self.layers = Layers(table, layout, moments, chapter, chapter.changes, journal.even, skipped)
+        self._layers_until = self.seen + journal.room
 
     def _make_room(self, capacity: int) -> None:
         self.row_passes = grown(self.row_passes, capacity)
@@ -106,6 +129,8 @@ class Cached:
             parts.append(found)
         if self.journal is not None:
             self.journal.note_rows(rows, passing, parts)
+            if isinstance(rows, slice):
+                self.outdate()
             self._unexplained[rows] = ~passing
 
     def _look_for_even_scores(self, evaluation: Evaluation) -> None:
@@ -121,7 +146,8 @@ class Cached:
             else:
                 self._uneven.append((scoring, raw))
         if self.journal is not None and even != self.journal.even:
-            self.journal.even, self.layers = even, None
+            self.journal.even = even
+            self.outdate()
 
     # One row, in plain numbers where plugins can
 
@@ -145,10 +171,11 @@ class Cached:
 
     def _judge_row(self, evaluation: Evaluation, row: int) -> None:
         below, table, call_row = self._below, evaluation.cluster.nodes, evaluation.profile.caller.call_row
+        journal = self.journal
         self.row_passes[row] = passes = self._row_passes(evaluation, row)
         if passes:
             total = 0 if below is None else below.row_sum.item(row)
-            parts: list[int] = []
+            parts = [row]
             for scoring in self.ready.scores:
                 hook, weight, state = scoring
                 score = None if hook.row is None else call_row(hook.row, state, table, row)
@@ -157,10 +184,10 @@ class Cached:
                 total += weight * score
                 parts.append(score)
             self.row_sum[row] = total
-            if self.journal is not None:
-                self.journal.note(row, tuple(parts))
-        elif self.journal is not None:
-            self.journal.note(row, REFUSED)
+            if journal is not None:
+                journal.changes.extend(parts)
+        elif journal is not None:
+            journal.chapter.refuse(row, REFUSED)
             self._unexplained[row] = True
 
     # Answers
@@ -179,8 +206,8 @@ class Cached:
         for scoring, raw in self._uneven:
             weighted = scoring.normalized(evaluation, rows, raw[rows])
             totals += weighted
-            if evaluation.told is not None:
-                evaluation.told.append(Scored(scoring.hook.name, scoring.weight, None, weighted))
+            if evaluation.is_traced:
+                evaluation.tell([Scored(scoring.hook.name, scoring.weight, None, weighted)])
 
     def explain(self, evaluation: Evaluation, rows: IntArray) -> None:
         """Have the journal know why rows are refused."""
@@ -189,7 +216,7 @@ class Cached:
             verdicts = evaluation.judge(np.sort(rows))
             for rejection, positions in verdicts.kinds():
                 for row in verdicts.rows[positions].tolist():
-                    self.journal.explain(row, rejection)
+                    self.journal.chapter.refuse(row, rejection)
             self._unexplained[rows] = False
 
     def let_all_pass(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
@@ -238,6 +265,7 @@ class CachedRoom:
         """`alone` knows which pass without them."""
         if evaluation.nominated is None:
             return alone.passing(evaluation, rows)
+        evaluation.asked_more = True
         table = evaluation.cluster.nodes
         changes = table.changes
         if self._seen < 0 or len(self._room) < table.size:

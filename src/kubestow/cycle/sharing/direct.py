@@ -24,18 +24,18 @@ class Direct:
         return passing
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
-        totals, told = self._below.totals(evaluation, rows), evaluation.told
+        totals, is_traced = self._below.totals(evaluation, rows), evaluation.is_traced
         if self._ready.scores:
-            parts: list[IntArray] | None = None if told is None else []
+            parts: list[IntArray] | None = [] if is_traced else None
             totals += self._ready.score(evaluation, rows, None, parts)
-            if told is not None and parts is not None:
-                self._ready.tell(told, parts)
+            if parts is not None:
+                evaluation.tell(self._ready.told(parts))
         for scoring in self._ready.normalizing:
             raw = scoring.judge(evaluation, rows)
             weighted = scoring.normalized(evaluation, rows, raw)
             totals += weighted
-            if told is not None:
-                told.append(Scored(scoring.hook.name, scoring.weight, raw, weighted))
+            if is_traced:
+                evaluation.tell([Scored(scoring.hook.name, scoring.weight, raw, weighted)])
         return totals
 
     @property

@@ -62,7 +62,7 @@ class _Batch:
         passing: BoolArray = np.ones(row_count(rows), np.bool_)
         ready.refuse(evaluation, passing, rows)
         self.passing[rows] = passing
-        parts: list[IntArray] | None = None if evaluation.told is None else []
+        parts: list[IntArray] | None = [] if evaluation.is_traced else None
         self.scores[rows] = ready.score(evaluation, rows, passing, parts)
         for number, scores in enumerate(parts or ()):
             if number == len(self.parts):
@@ -114,16 +114,16 @@ class Prefetched:
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
         totals = self._below.totals(evaluation, rows)
-        told, parts = evaluation.told, None
+        parts: list[IntArray] | None = None
         if self._was_judged_on(rows):
             totals += self._batch.scores[rows]
-            if told is not None:
+            if evaluation.is_traced:
                 parts = [scores[rows] for scores in self._batch.parts]
         else:
-            parts = None if told is None else []
+            parts = [] if evaluation.is_traced else None
             totals += self.ready.score(evaluation, rows, None, parts)
-        if told is not None and parts is not None:
-            self.ready.tell(told, parts)
+        if parts is not None:
+            evaluation.tell(self.ready.told(parts))
         return totals
 
     @property

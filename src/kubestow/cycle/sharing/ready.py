@@ -1,6 +1,6 @@
 """Plugins ready to judge rows for a pod: their PreFilter and PreScore have run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,10 +84,10 @@ class Ready(msgspec.Struct, frozen=True):
             total = weighted if total is None else total + weighted
         return np.zeros(row_count(rows), np.int64) if total is None else total
 
-    def tell(self, told: list[Scored], parts: Iterable[IntArray]) -> None:
+    def told(self, parts: Iterable[IntArray]) -> Iterator[Scored]:
         """What those gave that do not normalize."""
         # A score is at most 100, and they are kept for long.
-        told.extend(
+        return (
             Scored(hook.name, weight, scores.astype(np.uint8), None)
             for (hook, weight, _), scores in zip(self.scores, parts, strict=True)
         )

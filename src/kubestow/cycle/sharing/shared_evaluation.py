@@ -10,7 +10,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
 from kubestow.cycle.evaluation import Evaluation, PluginScore
 from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
 from kubestow.cycle.sharing.groups import Group
-from kubestow.cycle.sharing.ready import prepare_scores
+from kubestow.cycle.sharing.ready import Scoring, prepare_scores
 from kubestow.cycle.sharing.results import RowResults
 from kubestow.cycle.sharing.signature import Signature
 from kubestow.framework.filtering import refuse
@@ -58,6 +58,7 @@ class SharedEvaluation:
         evaluation = self._evaluation
         states, skipped = self._shared.states, self._shared.skipped
         if self._others.pre_filter:
+            evaluation.asked_more = True
             states, skipped = states.copy(), skipped.copy()
             for hook in self._others.pre_filter:
                 answer = evaluation.pre_filter_answer(hook)
@@ -84,13 +85,14 @@ class SharedEvaluation:
         """Which rows pass, now that what has changed since the last pod is followed."""
         evaluation, shared, results = self._evaluation, self._class, self._shared.results
         # What journals are to say must be found out, even if it is what has been said of all rows already.
-        if shared is not None and evaluation.told is None and shared.verdicts.refuse_all(evaluation, shared.results):
+        if shared is not None and not evaluation.is_traced and shared.verdicts.refuse_all(evaluation, shared.results):
             return np.zeros(len(rows), np.bool_)
         results.catch_up(evaluation)
-        if evaluation.told is not None:
+        if evaluation.is_traced:
             evaluation.layers = results.layers
         if shared is not None:
             return shared.room.passing(evaluation, rows, shared.results)
+        evaluation.asked_more = True
         passing = results.passing(evaluation, rows)
         self._refuse(passing, rows)
         evaluation.refuse_for_nominated(passing, rows)
@@ -138,7 +140,10 @@ class SharedEvaluation:
         evaluation = self._evaluation
         caller, start = evaluation.profile.caller, evaluation.profile.caller.started()
         asks_others = self._others.pre_score or self._others.score
-        others = prepare_scores(evaluation, self._others, rows) if asks_others else ()
+        others: Sequence[Scoring] = ()
+        if asks_others:
+            evaluation.asked_more = True
+            others = prepare_scores(evaluation, self._others, rows)
         scoring = caller.started()
         caller.finished("PreScore", Code.SUCCESS, start, scoring)
         totals = self._shared.results.totals(evaluation, rows)
