@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from cycle.random_clusters import NODES, kinds, nodes, pod_of, profile_on
 from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.order import Search
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import Judge, SchedulingCycles, choose_at_random
-from kubestow.cycle.sharing import Search, Upcoming
+from kubestow.cycle.sharing import Upcoming
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.offline.handles import settled

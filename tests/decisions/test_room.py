@@ -189,7 +189,7 @@ def crowd(world: World, size: int) -> None:
             row = number // (size // 100)
             world.cluster.set_node(make_node(f"n{row}", cpu="1", unschedulable=True))
             outcome = settled(world.cycles.run(world.profile, PodInfo(like)))
-            assert world.cycles.trace is not None
+            assert isinstance(world.cycles.trace, Trace)
             evaluation = world.cycles.trace.evaluation
         meta = replace(like.metadata, name=f"some-deployment-{number}", uid=f"{number:036}")
         queued = QueuedPod(replace(like, metadata=meta), 0.0, attempts=5, history=array("d", range(17)))

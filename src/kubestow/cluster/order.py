@@ -7,6 +7,7 @@ where the last one stopped.
 from collections.abc import Callable
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
@@ -29,27 +30,43 @@ def enough_nodes(node_count: int, percentage: int | None) -> int:
     return max(node_count * percentage // 100, MIN_FEASIBLE_NODES)
 
 
+class Search(msgspec.Struct, frozen=True):
+    """A search that is about to begin."""
+
+    order: IntArray
+    """The rows, from where it starts."""
+    enough: int
+    """How many that pass are looked for."""
+    first: IntArray
+    """As many of the rows: most often they will do."""
+
+
+def search_for(enough: int, order: IntArray) -> Search:
+    """A search for so many rows."""
+    return Search(order, enough, order[:enough])
+
+
 def first_passing(
-    passing: Callable[[IntArray], BoolArray], order: IntArray, enough: int, at_once: bool = False
+    passing: Callable[[IntArray], BoolArray], search: Search, at_once: bool = False
 ) -> tuple[IntArray, int]:
-    """The first `enough` rows that pass, in searching order; and how many rows were searched.
+    """The first rows that pass, as many as are enough, in searching order; and how many rows were searched.
 
     Rows are judged some at a time: first as many as are wanted, then as many as are likely to hold what is missing. Or
     all `at_once`, where it is likely that none will pass.
     """
+    order, enough, some = search.order, search.enough, search.order if at_once else search.first
     found: list[IntArray] = []
-    searched, missing, number = 0, enough, len(order) if at_once else enough
-    while missing and searched < len(order):
-        some = order[searched : searched + number]
+    searched, missing = 0, enough
+    while missing and len(some):
         passes = passing(some)
         if not (searched or at_once) and are_all_set(passes):
-            # Most often the first will do.
             return some, len(some)
         passed = passes.nonzero()[0][:missing]
         found.append(some[passed])
         missing -= len(passed)
         searched += len(some) if missing else int(passed[-1]) + 1
         number = searched * missing * 5 // (4 * (enough - missing)) + 1 if missing < enough else len(order)
+        some = order[searched : searched + number]
     return np.concatenate(found) if found else order[:0], searched
 
 

@@ -14,14 +14,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubestow.cluster.arrays import BoolArray, IntArray
-from kubestow.cluster.order import enough_nodes, first_passing
+from kubestow.cluster.order import Search, enough_nodes, first_passing, search_for
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.journal import JOURNAL_ROW_BYTES
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.cycle.sharing import Search, Sharing, Upcoming
+from kubestow.cycle.sharing import Sharing, Upcoming
 from kubestow.cycle.trace import Alike, Trace
 from kubestow.extenders.extender import Asking, Conversation, ExtenderError, carry_on
 from kubestow.framework.handle import Nominator
@@ -68,6 +68,7 @@ Choose = Callable[[IntArray], int]
 """Picks one of the best rows."""
 
 LONGEST_PERMIT_WAIT = 15 * 60.0
+_MOST_SEARCHES = 1_024
 _NO_TRACE: Trace | Alike | None = None
 
 
@@ -106,6 +107,9 @@ class SchedulingCycles:
         self._choose = choose
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
+        self._rows: IntArray | None = None
+        self._searches: dict[tuple[int, str], Search] = {}
+        """Of all nodes, by where they start and for which profile: most often, they start where others did."""
         self._found_none = False
         """Whether the last search did not find any: nor will the next, most often."""
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
@@ -120,6 +124,7 @@ class SchedulingCycles:
         """These are asked from now on."""
         self._extenders = extenders
         self._asked.clear()
+        self._searches.clear()
         if extenders is not None and self.traces:
             extenders.asked = self._asked.append
 
@@ -136,6 +141,7 @@ class SchedulingCycles:
     def reconfigure(self, percentage_of_nodes_to_score: int) -> None:
         """Other plugins decide from now on: what pods share is forgotten."""
         self._percentage = percentage_of_nodes_to_score
+        self._searches.clear()
         self._sharing = self._sharing and self._sharing.forgotten()
 
     def run(self, profile: Profile, pod: PodInfo) -> Outcome | Asking[Outcome]:
@@ -182,15 +188,22 @@ class SchedulingCycles:
         """All nodes, from where the last search stopped; or those of some rows."""
         if within is not None:
             return self._search_in(profile, within)
-        self._next_start %= self._cluster.nodes.count
-        return self._search_in(profile, self._cluster.order.rows_from(self._next_start))
+        rows = self._cluster.order.rows()
+        if rows is not self._rows or len(self._searches) > _MOST_SEARCHES:
+            self._rows, self._searches = rows, {}
+        start = self._next_start = self._next_start % len(rows)
+        search = self._searches.get((start, profile.name))
+        if search is None:
+            search = self._search_in(profile, self._cluster.order.rows_from(start))
+            self._searches[start, profile.name] = search
+        return search
 
     def _search_in(self, profile: Profile, order: IntArray) -> Search:
         percentage = profile.percentage_of_nodes_to_score
         enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
         # Where nothing is scored, the first node that will do is as good as any.
         is_choosy = bool(profile.score) or (self._extenders is not None and self._extenders.judge_nodes)
-        return Search(order, enough if is_choosy else 1)
+        return search_for(enough if is_choosy else 1, order)
 
     def _begin(self, profile: Profile, pod: PodInfo, within: IntArray | None) -> Evaluation:
         evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
@@ -306,7 +319,7 @@ class SchedulingCycles:
         start = caller.started()
         try:
             at_once = self._found_none and judge.remembers
-            rows, searched = first_passing(judge.passing, search.order, search.enough, at_once)
+            rows, searched = first_passing(judge.passing, search, at_once)
             self._found_none = not len(rows)
             if explain and self._found_none:
                 # What is remembered of equal pods is about all rows.

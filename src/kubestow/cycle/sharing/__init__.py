@@ -28,7 +28,7 @@ once a cycle.
 `Sharing` puts this together for a pod, `SharedEvaluation` is what the cycle asks.
 """
 
-from kubestow.cycle.sharing.prefetched import Search, Upcoming
+from kubestow.cycle.sharing.prefetched import Upcoming
 from kubestow.cycle.sharing.sharing import Sharing
 
-__all__ = ["Search", "Sharing", "Upcoming"]
+__all__ = ["Sharing", "Upcoming"]

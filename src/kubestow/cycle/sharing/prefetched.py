@@ -12,11 +12,11 @@ again when the turn comes. So looking ahead neither changes what becomes of a po
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, row_count
 from kubestow.cluster.nodes import NodeTable
+from kubestow.cluster.order import Search
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.journal import Layers
@@ -34,15 +34,6 @@ Upcoming = Callable[[int], Sequence[PodInfo]]
 _MOST_PODS = 16
 _MOST_CHANGES = 256
 """After more of them it costs less to judge a pod's rows anew."""
-
-
-class Search(msgspec.Struct, frozen=True):
-    """A search that is about to begin."""
-
-    order: IntArray
-    """The rows, from where it starts."""
-    enough: int
-    """How many that pass are looked for."""
 
 
 class _Batch:

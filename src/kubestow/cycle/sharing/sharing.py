@@ -2,12 +2,13 @@
 
 from collections.abc import Hashable
 
+from kubestow.cluster.order import Search
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
 from kubestow.cycle.sharing.direct import Direct
 from kubestow.cycle.sharing.groups import Groups, groups_of
 from kubestow.cycle.sharing.lru import Lru
-from kubestow.cycle.sharing.prefetched import Prefetcher, Search, Upcoming
+from kubestow.cycle.sharing.prefetched import Prefetcher, Upcoming
 from kubestow.cycle.sharing.ready import Ready, prepare
 from kubestow.cycle.sharing.shared_evaluation import PodClass, Shared, SharedEvaluation
 from kubestow.cycle.sharing.signature import Signature, Signatures
