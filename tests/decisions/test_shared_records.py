@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,8 @@ from cycle.stories import Schedule, World, stories, stories_of_many_sizes
 from fewest_nodes import fewest_nodes
 from kubestow.binding.binder import Attempt
 from kubestow.cluster.pods import PodInfo
+from kubestow.cycle import journal
+from kubestow.cycle.journal import MOST_CHANGES
 from kubestow.decisions import schema
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.telling import tell
@@ -37,10 +40,12 @@ def compare(
     upcoming: Callable[[list[PodInfo]], list[PodInfo]],
     *,
     reads_at_once: bool,
+    changes: int = MOST_CHANGES,
 ) -> None:
     """Let a story happen with and without sharing: records agree at once, and say the same when it is over.
 
     If nobody reads at once, they are only made when there are enough of them, nodes come or go, or the story is over.
+    A chapter of a journal has so many changes.
     """
     fewest, percentage = sample
     pods = [PodInfo(what.pod(f"p{i}")) if isinstance(what, Schedule) else None for i, what in enumerate(story)]
@@ -48,7 +53,7 @@ def compare(
     recorder, plain = Recorder(StillClock(), 1 << 30), Recorder(StillClock(), 1 << 30)
     said: dict[str, schema.Decision] = {}
     # So that not all nodes of a small cluster are looked at.
-    with fewest_nodes(fewest):
+    with fewest_nodes(fewest), patch.object(journal, "MOST_CHANGES", changes):
         sharing = World(profile, percentage, sharing=True, upcoming=lambda most: coming[:most], traces=True)
         alone = World(profile, percentage, sharing=False, traces=True)
         for number, what in enumerate(story):
@@ -79,13 +84,14 @@ def compare(
     sample=st.sampled_from([(100, 0), (2, 0), (1, 30)]),
     story=stories(),
     reads_at_once=st.booleans(),
+    changes=st.sampled_from([2, MOST_CHANGES]),
 )
 @settings(max_examples=100, deadline=None)
 def test_records_of_pods_that_share(
-    profile: str, sample: tuple[int, int], story: list[Any], reads_at_once: bool
+    profile: str, sample: tuple[int, int], story: list[Any], reads_at_once: bool, changes: int
 ) -> None:
     """Refusals in the same words, the same scores by plugin, whose totals are those that the cycle chose from."""
-    compare(profile, sample, story, lambda coming: coming, reads_at_once=reads_at_once)
+    compare(profile, sample, story, lambda coming: coming, reads_at_once=reads_at_once, changes=changes)
 
 
 @given(

@@ -70,17 +70,19 @@ class Chapter:
         return said
 
     def about(self, row: int) -> list[tuple[int, Said]]:
-        """What was said of a row, and where changes had come to."""
-        places = range(0, len(self.changes), self.width)
-        later = [(place + self.width, self._said(place)) for place in places if self.changes[place] == row]
+        """What was said of a row, and how far changes had come then."""
+        changes = enumerate(self.between(0, len(self.changes)), 1)
+        later = [(number * self.width, told) for number, (changed, told) in changes if changed == row]
         return [(0, self._first[row]), *later]
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, Said]]:
-        """The changes from one moment to another."""
-        return ((self.changes[place], self._said(place)) for place in range(start, end, self.width))
-
-    def _said(self, place: int) -> Said:
-        return self._refused.get(place) or tuple(self.changes[place + 1 : place + self.width])
+        """The changes from one moment to another: the rows, and what was said of them."""
+        rows, *columns = (self.changes[start + place : end : self.width] for place in range(self.width))
+        told: list[Said] = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+        for place, why in self._refused.items():
+            if start <= place < end:
+                told[(place - start) // self.width] = why
+        return zip(rows, told, strict=True)
 
 
 Even = Sequence[tuple[str, int]]
@@ -150,15 +152,21 @@ class Journal:
     def note_rows(self, rows: Rows, passing: BoolArray, scores: Iterable[IntArray]) -> None:
         """From now on this is said of rows. If it is of all there are, that is another chapter."""
         numbers = row_numbers(rows).tolist()
-        given = zip(numbers, *[column.tolist() for column in scores], strict=True)
-        told = [of_row if passes else None for passes, of_row in zip(passing.tolist(), given, strict=True)]
+        columns = [column.tolist() for column in scores]
+        by_row: Iterable[tuple[int, ...]] = zip(*columns, strict=True) if columns else [()] * len(numbers)
+        # A few numbers are all that most rows differ in.
+        distinct: dict[tuple[int, ...], tuple[int, ...]] = {}
+        told: list[tuple[int, ...] | str] = [
+            distinct.setdefault(said, said) if passes else REFUSED
+            for passes, said in zip(passing.tolist(), by_row, strict=True)
+        ]
         if isinstance(rows, slice):
-            self._said[rows] = [REFUSED if of_row is None else of_row[1:] for of_row in told]
+            self._said[rows] = list[Said](told)
             self._begin()
             return
         self._catch_up()
-        for row, of_row in zip(numbers, told, strict=True):
-            if of_row is None:
-                self.chapter.refuse(row, REFUSED)
-            elif of_row[1:] != self._said[row]:
-                self.changes.extend(of_row)
+        for row, said in zip(numbers, told, strict=True):
+            if isinstance(said, str):
+                self.chapter.refuse(row, said)
+            elif said != self._said[row]:
+                self.changes.extend((row, *said))

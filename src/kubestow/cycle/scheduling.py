@@ -17,7 +17,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.order import Search, enough_nodes, first_passing, search_for
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.evaluation import Evaluation, TracedEvaluation
 from kubestow.cycle.journal import JOURNAL_ROW_BYTES
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
@@ -117,6 +117,7 @@ class SchedulingCycles:
         self._asked: list[Asked] = []
         """What extenders have answered in this cycle, if it is traced."""
         self.traces = traces
+        self._evaluation = TracedEvaluation if traces else Evaluation
         self.trace: Trace | Alike | None = None
         """What the last cycle left."""
 
@@ -161,7 +162,7 @@ class SchedulingCycles:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
             search = self._next_search(profile, within)
-            evaluation = self._begin(profile, pod, within)
+            evaluation = self._evaluation(profile, self._cluster, self._nominator, pod, within)
             judge = self._pre_filter(evaluation, search)
             explain = not just_whether
             found = None if judge is None else (yield from self._find(evaluation, judge, search, explain))
@@ -204,12 +205,6 @@ class SchedulingCycles:
         # Where nothing is scored, the first node that will do is as good as any.
         is_choosy = bool(profile.score) or (self._extenders is not None and self._extenders.judge_nodes)
         return search_for(enough if is_choosy else 1, order)
-
-    def _begin(self, profile: Profile, pod: PodInfo, within: IntArray | None) -> Evaluation:
-        evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
-        if self.traces:
-            evaluation.is_traced = True
-        return evaluation
 
     def _pre_filter(self, evaluation: Evaluation, search: Search) -> Judge | None:
         """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""

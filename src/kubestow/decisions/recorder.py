@@ -146,18 +146,17 @@ class Recorder:
 
     def placed_alike(self, turn: Sequence[PlacedAlike]) -> None:
         # All in one loop, and every field given where the record is made: pods come by here by the thousand.
-        found, alike, count, now = self._found, self._alike, self._count, self._now()
-        for attempt, placed, seconds in turn:
+        found, alike, now = self._found, self._alike, self._now()
+        for number, (attempt, placed, seconds) in enumerate(turn, self._count + 1):
             traced: Any = placed.trace
             if traced.layers is not found.layers or traced.group:
                 found = self._findings_alike(attempt, traced)
                 alike = self._alike
-            count += 1
             queued, info = attempt.queued, placed.pod
             history = queued.history
             placed.record = record = Record(
                 found,
-                count,
+                number,
                 now,
                 seconds,
                 info.namespace,
@@ -175,7 +174,7 @@ class Recorder:
                 record.moves = _moves(history)
                 self._histories += 1
             alike.append(record)
-        self._count = count
+        self._count += len(turn)
         if len(alike) >= _KEPT_AT_ONCE:
             self._keep_alike()
         if self.listeners:

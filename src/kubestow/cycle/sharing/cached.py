@@ -77,17 +77,17 @@ class Cached:
             self._look_for_even_scores(evaluation)
         if last >= self._layers_until:
             self._follow(table)
-        if below is None:
+        if below is None and self.journal is not None:
             for above in self.above:
                 above.outdate()
 
     def outdate(self) -> None:
-        """What is below has changed, or will be told of differently."""
+        """The layers are no longer the same, if there are any."""
         if self.journal is not None:
             self._layers_until = 0
 
     def _follow(self, table: NodeTable) -> None:
-        """A chapter ends, or what is below may have changed."""
+        """A chapter ends or has begun, what is below has changed, or scores are no longer even."""
         journal = self.journal
         assert journal is not None
         if journal.room <= 0:
