@@ -1,0 +1,107 @@
+"""Pods that are placed like others share their findings, and only those that are theirs, too."""
+
+from typing import Any
+from unittest.mock import patch
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle import journal
+from kubestow.decisions import schema
+from kubestow.decisions.record import Record
+from kubestow.decisions.telling import tell
+from kubestow.framework.handle import Handle
+from kubestow.framework.results import SKIP
+from kubestow.testing import SchedulerHarness, make_node, make_pod
+
+NODES = ("a", "b", "c", "d", "e", "f")
+
+
+class Sometimes:
+    """Has something to filter for every other pod, and does not say of which."""
+
+    name = "Sometimes"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def pre_filter(self, pod: PodInfo) -> object:
+        return SKIP if pod.pod.metadata.name[-1] in "02468" else None
+
+
+def world_of(*nodes: str, **options: Any) -> SchedulerHarness:
+    world = SchedulerHarness(record_bytes=1 << 24, **options)
+    for name in nodes:
+        world.cluster.add(make_node(name, cpu="64"))
+    return world
+
+
+def schedule(world: SchedulerHarness, *names: str, **pod: Any) -> None:
+    """One after the other, so that each is told of."""
+    for name in names:
+        world.cluster.add(make_pod(name, cpu="1", **pod))
+        world.run_until_idle()
+
+
+def records(world: SchedulerHarness) -> dict[str, Record]:
+    """By pod."""
+    assert world.decisions is not None
+    return {record.name: record for record in world.decisions}
+
+
+def told(world: SchedulerHarness, pod: str) -> schema.Decision:
+    assert world.decisions is not None
+    return tell(records(world)[pod], world.decisions)
+
+
+def test_findings_are_shared() -> None:
+    """From the time on that their class is known."""
+    with world_of(*NODES) as world:
+        schedule(world, *(f"p{number}" for number in range(6)))
+        found = records(world)
+    assert len({id(found[f"p{number}"].found) for number in range(2, 6)}) == 1
+
+
+def test_a_node_in_the_place_of_another_is_told_by_its_own_name() -> None:
+    """Although all that is said of it is the same."""
+    with world_of(*NODES) as world:
+        schedule(world, "p0", "p1", "p2", "p3")
+        empty = next(name for name in NODES if all(record.node != name for record in records(world).values()))
+        world.cluster.delete(make_node(empty))
+        world.cluster.add(make_node("fresh", cpu="64"))
+        schedule(world, "late")
+        before, after = told(world, "p3"), told(world, "late")
+    assert isinstance(before.nodes, dict)
+    assert isinstance(after.nodes, dict)
+    assert set(before.nodes) == set(NODES)
+    assert set(after.nodes) == {*NODES, "fresh"} - {empty}
+
+
+def test_what_pre_filter_skips_is_each_pods_own() -> None:
+    """Where a plugin does not say which pods are alike to it."""
+    with world_of(*NODES, plugins=[Sometimes]) as world:
+        schedule(world, *(f"p{number}" for number in range(6)))
+        skipped = ["Sometimes" in told(world, f"p{number}").preFilter.skipped for number in range(6)]
+    assert skipped == [True, False] * 3
+
+
+def test_nominated_pods_are_told_where_all_nodes_pass() -> None:
+    """Of a pod that they leave room for on every node, as well."""
+    with world_of(*NODES) as world:
+        schedule(world, "p0", "p1", "p2")
+        world.cluster.add(make_pod("coming", cpu="2", priority=9, gates=["wait"]))
+        world.run_until_idle()
+        world.core.queue.nominator.nominate(world.cluster.pod("coming"), "b")
+        schedule(world, "late")
+        before, after = told(world, "p2"), told(world, "late")
+    assert (before.nominated, before.feasible, after.feasible) == ((), 6, 6)
+    assert after.nominated == (schema.Nominated("default/coming", "b", 9),)
+
+
+def test_chapters_end() -> None:
+    """After so many changes what is said is another chapter: old records go, and theirs with them."""
+    with patch.object(journal, "MOST_CHANGES", 8), world_of(*NODES) as world:
+        schedule(world, *(f"p{number}" for number in range(40)))
+        found = [record.found for record in records(world).values() if record.found.layers is not None]
+    lengths = [len(one.layers.changes) // one.layers.chapter.width for one in found if one.layers is not None]
+    chapters = {id(one.layers.chapter) for one in found if one.layers is not None}
+    assert len(chapters) >= 4
+    assert max(lengths) <= 9
