@@ -334,8 +334,9 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         ({"containers": [7]}, "not a valid Pod: Expected `object`, got `int` - at `$.spec.containers[0]`"),
         ({"priority": "high"}, "not a valid Pod: Expected `int | null`, got `str` - at `$.spec.priority`"),
         ({"containers": [{"resources": {"requests": {"cpu": "much"}}}]}, "quantity 'much': not a number with"),
-        ({"overhead": {"cpu": "much"}}, "quantity 'much': not a number with"),
+        ({"overhead": {"cpu": "much"}}, 'spec.overhead.cpu: must be a quantity such as 100m or 2Gi, not "much"'),
         ({"nodeSelecto": {"disk": "ssd"}}, "Pod default/web: unknown field spec.nodeSelecto"),
+        ({"containers": [{"env": [7]}]}, "Pod default/web: spec.containers[0].env[0]: must be an object, not 7"),
         (
             pod("web", tolerations=[{"key": "a", "operator": "Equals"}])["spec"],
             'Pod default/web: spec.tolerations[0].operator: Unsupported value: "Equals": supported values: "Equal", ',

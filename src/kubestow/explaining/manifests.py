@@ -64,14 +64,17 @@ def _beside(manifest: Manifest) -> Manifest:
 
 
 def _tree(manifest: Manifest) -> dict[str, Any]:
-    """The object; raises ObjectsError for fields that its kind does not have, unless an API server has let it in."""
+    """The object; raises ObjectsError for fields that do not fit its kind, unless an API server has let it in."""
     tree: dict[str, Any] = without_nulls(msgspec.json.decode(manifest.data))
     schema = struct_of(manifest.api_version, manifest.kind)
     if schema is not None and not tree["metadata"].get("uid"):
         report = Report()
         schema.check(tree, "", report)
-        if report.unknown:
-            raise ObjectsError([f"{manifest}: unknown field {path}" for path in report.unknown])
+        wrong = [f"{manifest}: unknown field {path}" for path in report.unknown]
+        # The model lacks fields that the rules look at.
+        wrong += [f"{manifest}: {path}: {what}" for path, what in report.wrong]
+        if wrong:
+            raise ObjectsError(wrong)
     return tree
 
 
