@@ -83,6 +83,8 @@ def test_pods_whose_names_are_made_up_are_several(files: Files) -> None:
     path = files.write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [nameless, nameless, nameless]})
     told = json.loads(files.explain("-f", path, "-o", "json").output)
     assert [one["pod"] for one in told["items"]] == ["default/web-xxxxx", "default/web-xxxx1", "default/web-xxxx2"]
+    long = {**pod("web"), "metadata": {"generateName": "w" * 300}}
+    assert json.loads(files.explain_pod(long, "-o", "json").output)["pod"] == f"default/{'w' * 58}xxxxx"
     path = files.write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [pod("web"), pod("web")]})
     (line,) = refused("-f", path, "--cluster", files.cluster)
     assert line.endswith("Pod default/web: there is a pod of this name before it")
@@ -346,6 +348,23 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
 def test_a_pod_that_makes_no_sense_is_one_clear_line(files: Files, spec: Any, said: str) -> None:
     """With the field, or what is written there."""
     path = files.write("pod.json", {**pod("web"), "spec": spec})
+    (line,) = refused("-f", path, "--cluster", files.cluster)
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"name": "pöd"}, 'metadata.name: Invalid value: "pöd": a lowercase RFC 1123 subdomain must'),
+        ({"generateName": "Web-"}, 'metadata.name: Invalid value: "Web-xxxxx": a lowercase RFC 1123 subdomain must'),
+        ({"name": "web", "namespace": "a.b"}, 'metadata.namespace: Invalid value: "a.b": a lowercase RFC 1123 label'),
+        ({"name": "web", "labels": {"a b": "c"}}, 'metadata.labels: Invalid value: "a b": name part must consist of'),
+        ({"name": "web", "labels": {"a": "-"}}, 'metadata.labels: Invalid value: "-": a valid label must be'),
+    ],
+)
+def test_a_pod_that_could_not_be_called_so_is_one_clear_line(files: Files, metadata: dict[str, Any], said: str) -> None:
+    """As an API server would tell it."""
+    path = files.write("pod.json", {**pod("web"), "metadata": metadata})
     (line,) = refused("-f", path, "--cluster", files.cluster)
     assert said in line
 

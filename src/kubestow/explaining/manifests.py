@@ -1,15 +1,23 @@
 """Pods and claims that do not exist yet, as they would be once created: with the API server's defaults."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from itertools import count
 from typing import Any
 
 import msgspec
 
 from kubestow import objects
+from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import claim_defaults
 from kubestow.apiserver.rules import pods as rules
-from kubestow.apiserver.rules.names import REQUIRED
+from kubestow.apiserver.rules.names import (
+    MOST_GENERATED,
+    REQUIRED,
+    dns_label,
+    dns_subdomain,
+    wrong_metadata,
+    wrong_name,
+)
 from kubestow.apiserver.schema.reader import struct_of
 from kubestow.apiserver.schema.types import Report
 from kubestow.cluster.pods import PodInfo
@@ -94,7 +102,7 @@ def _pod(manifest: Manifest, world: World, namespace: str, others: Container[str
             # An API server would not have it.
             PodInfo(pod).prepare()
             # What is merely missing, such as an image, does not matter to where it goes.
-            causes = [cause for cause in rules.validate(tree) if cause[1] != REQUIRED]
+            causes = (cause for cause in (*_wrong_metadata(metadata), *rules.validate(tree)) if cause[1] != REQUIRED)
             if wrong := [f"{manifest}: {field}: {why}" for field, _, why in causes]:
                 raise ObjectsError(wrong)
     except ObjectsError:
@@ -105,9 +113,17 @@ def _pod(manifest: Manifest, world: World, namespace: str, others: Container[str
     return pod
 
 
+def _wrong_metadata(metadata: dict[str, Any]) -> Iterator[Cause]:
+    yield from wrong_name("metadata.name", metadata["name"], dns_subdomain)
+    # No such namespace could be there.
+    yield from wrong_name("metadata.namespace", metadata["namespace"], dns_label)
+    yield from wrong_metadata(metadata)
+
+
 def _generated(metadata: dict[str, Any], others: Container[str]) -> str:
     """A name such as the API server makes up, which no other pod has."""
-    names = (f"{metadata['generateName']}{number or '':x>5}" for number in count())
+    prefix = metadata["generateName"][:MOST_GENERATED]
+    names = (f"{prefix}{number or '':x>5}" for number in count())
     return next(name for name in names if f"{metadata['namespace']}/{name}" not in others)
 
 

@@ -12,7 +12,7 @@ from kubestow.apiserver.kinds.subresources import SUBRESOURCES
 from kubestow.apiserver.objects import removal
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.patches import ownership
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, wrong_metadata, wrong_name
+from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, MOST_GENERATED, REQUIRED, wrong_metadata, wrong_name
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
@@ -20,7 +20,6 @@ from kubestow.apiserver.store.store import Store
 Object = dict[str, Any]
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_MAX_GENERATED = 58
 _SERVER_SET = ("uid", "resourceVersion", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 _OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 _KEPT = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -63,7 +62,7 @@ def new_uid(random: Callable[[int], bytes]) -> str:
 def generated_name(prefix: str, random: Callable[[int], bytes]) -> str:
     """A prefix completed with five random letters."""
     suffix = "".join(_SUFFIX_ALPHABET[byte % len(_SUFFIX_ALPHABET)] for byte in random(5))
-    return prefix[:_MAX_GENERATED] + suffix
+    return prefix[:MOST_GENERATED] + suffix
 
 
 class Writer:

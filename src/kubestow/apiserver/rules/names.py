@@ -17,6 +17,8 @@ DUPLICATE = "FieldValueDuplicate"
 FORBIDDEN = "FieldValueForbidden"
 NOT_SUPPORTED = "FieldValueNotSupported"
 
+MOST_GENERATED = 58
+"""How much of a prefix is kept where a name is made up of it."""
 _MAX_ANNOTATIONS = 256 * 1024
 _ENDS = "and must start and end with an alphanumeric character"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
