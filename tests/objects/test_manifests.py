@@ -125,6 +125,9 @@ def test_a_name_may_be_left_to_the_server(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "has no objects"),
+        ('{"apiVersion": "v1", "kind": "List", "items": []}', "has no objects"),
+        ('{"apiVersion": "v1", "kind": "List", "items": null}', "has no objects"),
+        ("apiVersion: v1\nkind: PodList\nmetadata: {}\nitems:\n", "has no objects"),
         (f"{POD}---\na: b: c\n", "not valid YAML: line 5, column 5: mapping values are not allowed in this context"),
         (f"{POD}kind: Pod\n", "line 1: kind: is given more than once"),
         (

@@ -188,8 +188,10 @@ def _unpacked(place: str, data: bytes | Raw, item_places: list[str]) -> Iterator
     """The document, or the items of the list that it is."""
     try:
         head = msgspec.json.decode(data, type=_Head)
-        is_list = head.kind is not None and head.kind.endswith("List") and bytes(head.items).startswith(b"[")
-        items = msgspec.json.decode(head.items, type=list[Raw]) if is_list else None
+        # Go writes null for a list without items.
+        has_items = bytes(head.items).startswith((b"[", b"null"))
+        is_list = head.kind is not None and head.kind.endswith("List") and has_items
+        items = msgspec.json.decode(head.items, type=list[Raw] | None) or [] if is_list else None
     except (msgspec.ValidationError, RecursionError):
         # Not an object at all, which is told by whoever wants one.
         head, items = _Head(), None
