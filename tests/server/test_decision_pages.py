@@ -100,6 +100,12 @@ def test_one_pod(setting: Setting) -> None:
     assert f"{PATH}/NAMESPACE/POD" in incomplete[1]["message"]
 
 
+def test_one_pod_and_what_was_not_decided_about_it(setting: Setting) -> None:
+    """It is known, so nothing is missing: the list is empty."""
+    queries = ("node=zz", "outcome=error", "before=1", "until=2020-01-01T00:00:00Z")
+    assert [pods(answer) for answer in ask(setting, *(f"{PATH}/default/fits?{query}" for query in queries))] == [[]] * 4
+
+
 WRONG = {
     "outcome=bound": "outcome: must be one of scheduled, unschedulable, error, not 'bound'",
     "since=yesterday": "since: 'yesterday' is not a time such as 2026-01-31T12:00:00Z",

@@ -49,6 +49,7 @@ def test_groups_by_what_is_asked_for(setting: Setting) -> None:
         "?before=3&limit=1": ["small"],
         "/default/big": ["big", "big"],
         "/default/big?outcome=scheduled": ["big"],
+        "/default/big?outcome=error": [],
     }
     answers = ask(setting, *(f"{PAGE}{query}" for query in expected))
     for (status, body), names in zip(answers, expected.values(), strict=True):

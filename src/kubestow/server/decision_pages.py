@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kubestow.decisions.groups import GroupRecord
-from kubestow.decisions.reading import parse_group_query, parse_query, read, read_groups
+from kubestow.decisions.reading import GroupQuery, Query, parse_group_query, parse_query, read, read_groups
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
@@ -24,6 +24,7 @@ _EVENTS = b"text/event-stream"
 _ONE_OF_GROUPS = 3
 """The parts of podgroups/NAMESPACE/NAME."""
 
+Listed = DecisionList | GroupDecisionList
 AnyRecord = TypeVar("AnyRecord", bound=Record | GroupRecord)
 
 
@@ -49,25 +50,31 @@ class DecisionPages:
 
     def _answer(self, request: Request, parts: list[str], *, is_watch: bool) -> Response | Stream:
         if parts[:1] == [GROUPS] and len(parts) in (1, _ONE_OF_GROUPS):
-            groups = parse_group_query(request.query, beside=(_WATCH,))
+            groups, group = parse_group_query(request.query, beside=(_WATCH,)), GroupQuery()
             if parts[1:]:
                 groups = groups._replace(namespace=parts[1], podGroup=parts[2])
+                group = GroupQuery(parts[1], parts[2], limit=1)
             if is_watch:
                 return self._groups.follow(groups.matches)
-            return _found(read_groups(self._recorder.groups, groups), "a pod group", parts[1:])
+            records = self._recorder.groups
+            return _found(read_groups(records, groups), lambda: read_groups(records, group), "a pod group", parts[1:])
         if len(parts) not in (0, 2):
             known = f"{DECISIONS}/NAMESPACE/POD or {DECISIONS}/{GROUPS}/NAMESPACE/NAME"
             raise ApiError(404, "NotFound", f"there is no page {request.path}; it is {known}")
-        pods = parse_query(request.query, nodes=bool(parts), beside=(_WATCH,))
+        pods, pod = parse_query(request.query, nodes=bool(parts), beside=(_WATCH,)), Query()
         if parts:
             pods = pods._replace(namespace=parts[0], pod=parts[1])
-        return self._pods.follow(pods.matches) if is_watch else _found(read(self._recorder, pods), "a pod", parts)
+            pod = Query(parts[0], parts[1], limit=1)
+        if is_watch:
+            return self._pods.follow(pods.matches)
+        return _found(read(self._recorder, pods), lambda: read(self._recorder, pod), "a pod", parts)
 
 
-def _found(found: DecisionList | GroupDecisionList, what: str, name: list[str]) -> Response:
-    if name and not found.items:
-        known = f"nothing is known about {what} {'/'.join(name)}: it was not tried, or too long ago"
-        raise ApiError(404, "NotFound", known)
+def _found(found: Listed, known: Callable[[], Listed], what: str, name: list[str]) -> Response:
+    """What was asked for; raises ApiError if nothing is `known` about the only one, whatever else was asked."""
+    if name and not found.items and not known().items:
+        said = f"nothing is known about {what} {'/'.join(name)}: it was not tried, or too long ago"
+        raise ApiError(404, "NotFound", said)
     return Response(200, msgspec.json.encode(found))
 
 
