@@ -324,6 +324,8 @@ def test_bad_input_is_one_clear_line(files: Files) -> None:
         (("shop/web", *cluster, "--node", "b"), "there is no node b"),
         (("-f", pinned, *cluster, "--node", "b"), "there is no node b"),
         (("shop/web", "--kubeconfig", "none"), "none: no such file"),
+        (("web", "--certificate-authority", "none"), "command line: certificate-authority: cannot read none: No such"),
+        (("web", "--certificate-authority", bad), "command line: certificate-authority: not a PEM certificate: "),
     ):
         (line,) = refused(*arguments)
         assert line.startswith(f"Error: {said}"), line
@@ -412,6 +414,10 @@ def test_a_pod_of_another_scheduler_is_not_judged(files: Files) -> None:
         (("web", "-f", "pod.yaml"), "name a pod, or give one with -f, not both\n"),
         (("-f", "-", "--cluster", "-"), "standard input (-) can be read only once; name a file instead\n"),
         (("web", "--cluster", "c.json", "--context", "c"), "--context is about a live cluster, --cluster about files"),
+        (
+            ("web", "--cluster", "c.json", "--certificate-authority", "ca.pem"),
+            "--certificate-authority is about a live",
+        ),
         (("web", "--cluster", "c.json", "--watch"), "--watch needs a live cluster: files do not change\n"),
     ],
 )

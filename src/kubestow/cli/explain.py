@@ -89,7 +89,12 @@ def command(
         raise click.UsageError(f"name a pod, or give one with -f{', not both' if pod else ''}")
     if (*files, *cluster).count("-") > 1:
         raise click.UsageError("standard input (-) can be read only once; name a file instead")
-    for option, value in (("--server", server), ("--kubeconfig", kubeconfig), ("--context", context)):
+    for option, value in (
+        ("--server", server),
+        ("--certificate-authority", certificate_authority),
+        ("--kubeconfig", kubeconfig),
+        ("--context", context),
+    ):
         if cluster and value:
             raise click.UsageError(f"{option} is about a live cluster, --cluster about files; give one of them")
     if cluster and watch:

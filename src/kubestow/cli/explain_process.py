@@ -32,7 +32,7 @@ from kubestow.explaining.explanation import Explanation, GroupExplanation, expla
 from kubestow.explaining.group_run import GroupRun, take_group
 from kubestow.explaining.manifests import pods_in
 from kubestow.explaining.reading import LiveCluster, NodesForbiddenError, NoPodError, Reading
-from kubestow.explaining.scheduler_pages import SchedulerAddress
+from kubestow.explaining.scheduler_pages import SchedulerAddress, demand_authority
 from kubestow.explaining.world import FINISHED, ExplainError, NoProfileError, Setup, World
 from kubestow.framework.profile import ProfileError
 from kubestow.model.failures import CallError
@@ -302,6 +302,7 @@ def _notes(pod: Pod) -> tuple[str, ...]:
 
 
 async def _live(request: Request) -> None:
+    demand_authority(request.server)
     access = find_access(request.kubeconfig, context=request.context)
     manifests = _manifests(request)
     live = _Live(request, access)

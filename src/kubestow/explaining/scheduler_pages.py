@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
-from kubestow.client.tls import TlsSettings
+from kubestow.client.tls import TlsContexts, TlsSettings
 from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
 from kubestow.explaining.world import ExplainError
 from kubestow.model.failures import BadAnswerError
@@ -25,6 +25,7 @@ from kubestow.running.clock import WallClock
 from kubestow.wiring.clients import user_agent
 
 _SECONDS = 10.0
+_SOURCE = "command line"
 _GATE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)",[^}]*\} (\d)', re.MULTILINE)
 
 Answer = TypeVar("Answer")
@@ -95,6 +96,12 @@ class SchedulerPages:
             raise ExplainError(f"{self._url}: the answer is not a list of decisions: {error}") from None
 
 
+def demand_authority(scheduler: SchedulerAddress) -> None:
+    """Raises CallError if a file says whom to trust and cannot be used, whether or not there is a scheduler to ask."""
+    if scheduler.ca_file:
+        TlsContexts(TlsSettings(source=_SOURCE, ca_file=scheduler.ca_file)).current()
+
+
 def plugins_lacking(configuration: dict[str, Any], known: PluginCollection) -> Iterator[tuple[str, str]]:
     """Plugins that a scheduler's configuration enables and that are not here, each with its profile."""
     for profile in configuration.get("profiles") or ():
@@ -119,7 +126,7 @@ def _way_to(access: Access, scheduler: SchedulerAddress) -> Access:
     tls = access.tls
     if scheduler.insecure or scheduler.ca_file:
         tls = TlsSettings(
-            source="--server",
+            source=_SOURCE,
             ca_file=scheduler.ca_file,
             insecure=scheduler.insecure,
             certificate=tls.certificate,
