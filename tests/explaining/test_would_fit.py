@@ -189,6 +189,22 @@ def test_a_label_that_would_not_be_true_is_the_last_resort() -> None:
     )
 
 
+def test_of_many_values_only_the_first_are_named() -> None:
+    """A screen has no room for hundreds, nor would they help anybody."""
+    many = {"key": "disk", "operator": "In", "values": [f"d{number}" for number in range(300)]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [many]}]}
+    picky = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    assert words([make_node("a", labels={"disk": "hdd"})], make_pod("x", spec=picky))[:3] == [
+        "node affinity disk in d0, d1, d2, d3, d4 and 295 more: hdd allowed, too",
+        "label disk of node a set to d0",
+        "node affinity disk In d0, d1, d2, d3, d4 and 295 more dropped",
+    ]
+    lonely = required("podAntiAffinity", topologyKey=ZONE, labelSelector={"matchExpressions": [many]})
+    objects = [make_node("a", labels={ZONE: "a"}), make_pod("there", node="a", labels={"disk": "d7"})]
+    said = f"anti-affinity to pods disk In d0, d1, d2, d3, d4 and 295 more by {ZONE} dropped"
+    assert said in words(objects, make_pod("x", spec=lonely))
+
+
 def test_two_obstacles_at_once_have_no_single_change() -> None:
     """Nothing is suggested that would not be enough."""
     assert words([make_node("a", cpu=1, taints=["b:NoSchedule"])], make_pod("x", cpu=2)) == []

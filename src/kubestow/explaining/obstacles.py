@@ -30,6 +30,7 @@ _CORDONED = "node.kubernetes.io/unschedulable"
 _HARD = ("NoSchedule", "NoExecute")
 _MOST_TAINTS = 30
 _MOST_DOMAINS = 10
+_SHOWN_VALUES = 5
 _LARGEST_SKEW = 1 << 20
 _DO_NOT_SCHEDULE = "DoNotSchedule"
 _FACTS = frozenset(
@@ -194,7 +195,7 @@ def _widened(
             wider = replace(condition, values=(*condition.values, value))
             kept = terms[number].matchExpressions
             term = replace(terms[number], matchExpressions=_swapped(kept, index, wider))
-            said = f"node affinity {condition.key} in {', '.join(condition.values)}: {value} allowed, too"
+            said = f"node affinity {condition.key} in {_values(condition)}: {value} allowed, too"
             yield _with_terms(pod, said, 0.3, _swapped(terms, number, term))
 
     return loosened
@@ -233,8 +234,14 @@ def _labelled(node: Node, labels: Mapping[str, str]) -> Node:
 
 
 def _told(condition: NodeSelectorRequirement | LabelSelectorRequirement) -> str:
-    values = f" {', '.join(condition.values)}" if condition.values else ""
+    values = f" {_values(condition)}" if condition.values else ""
     return f"{condition.key} {condition.operator}{values}"
+
+
+def _values(condition: NodeSelectorRequirement | LabelSelectorRequirement) -> str:
+    """The first of its values, and how many there are besides."""
+    more = len(condition.values) - _SHOWN_VALUES
+    return ", ".join(condition.values[:_SHOWN_VALUES]) + (f" and {more} more" if more > 0 else "")
 
 
 # Pods: affinity, spread
@@ -314,10 +321,7 @@ def _selected(selector: LabelSelector | None) -> str:
     if selector is None:
         return "(none)"
     parts = [f"{key}={value}" for key, value in selector.matchLabels.items()]
-    parts += [
-        f"{one.key} {one.operator}{' ' + ', '.join(one.values) if one.values else ''}"
-        for one in selector.matchExpressions
-    ]
+    parts += map(_told, selector.matchExpressions)
     return ",".join(parts) or "(all)"
 
 
