@@ -39,11 +39,11 @@ class Plugins(NamedTuple):
 
 
 def annotations(decision: schema.Decision, plugins: Plugins, room: int = MOST_BYTES) -> dict[str, str]:
-    """All of them by key; `room` is how many bytes there are for it."""
+    """All of them by key; `room` is how many bytes there are for it, into which only what is about nodes is cut."""
     found = {PREFIX + name: _json(value) for name, value in _results(decision, plugins).items() if value}
     if decision.chosen:
         found[PREFIX + "selected-node"] = decision.chosen
-    room -= _SPARE_BYTES + sum(len(key) + len(value.encode()) for key, value in found.items())
+    room -= _SPARE_BYTES + size_of(found)
     kept: dict[str, list[str]] = {key: [] for key in _BY_NODE}
     count, nominated = 0, _nominated(decision)
     nodes = decision.nodes if isinstance(decision.nodes, dict) else {}
@@ -61,6 +61,11 @@ def annotations(decision: schema.Decision, plugins: Plugins, room: int = MOST_BY
     if count < len(nodes):
         found[CUT] = f"the best and the nearest {count} of {len(nodes)} nodes: all of them would be too large"
     return found
+
+
+def size_of(found: Mapping[str, str]) -> int:
+    """How many bytes an API server counts."""
+    return sum(len(key) + len(value.encode()) for key, value in found.items())
 
 
 def _results(decision: schema.Decision, plugins: Plugins) -> dict[str, object]:

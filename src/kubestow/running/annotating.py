@@ -7,7 +7,7 @@ newest. What a pod has already is not written again, or a pod that fits nowhere 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from kubestow.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations
+from kubestow.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations, size_of
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.telling import tell
@@ -64,8 +64,7 @@ class Annotator:
         pod, profile = self._pod_of(record.uid), self._profiles.get(record.profile)
         if pod is None or profile is None:
             return
-        present = pod.metadata.annotations
-        changes = self._changes(record, profile, present)
+        changes = self._changes(record, profile, pod)
         if not changes:
             return
         try:
@@ -73,10 +72,16 @@ class Annotator:
         except CallError as error:
             log.error("A decision could not be written to its pod", err=error, pod=pod.key)
 
-    def _changes(self, record: Record, profile: Profile, present: Mapping[str, str]) -> dict[str, str | None]:
+    def _changes(self, record: Record, profile: Profile, pod: Pod) -> dict[str, str | None]:
+        present = pod.metadata.annotations
         ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT}
-        others = sum(len(key) + len(value.encode()) for key, value in present.items() if key not in ours)
-        wanted = annotations(tell(record, self._recorder), Plugins.of(profile), MOST_BYTES - others)
+        room = MOST_BYTES - size_of({key: value for key, value in present.items() if key not in ours})
+        wanted = annotations(tell(record, self._recorder), Plugins.of(profile), room)
+        if size_of(wanted) > room:
+            reason = "its other annotations leave too little room"
+            log.warning("A decision was not written to its pod", reason=reason, bytesLeft=room, pod=pod.key)
+            # What an earlier decision left there is no longer true.
+            wanted = {}
         changes: dict[str, str | None] = {key: None for key in ours if key not in wanted}
         changes |= {key: value for key, value in wanted.items() if ours.get(key) != value}
         return changes
