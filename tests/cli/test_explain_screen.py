@@ -12,8 +12,9 @@ import click
 import pytest
 
 from cli.explain_files import Files, node, pod
+from kubestow.cli.explain_lines import shortened
 from kubestow.cli.explain_process import say
-from kubestow.cli.explain_screen import lines_of, shortened
+from kubestow.cli.explain_screen import lines_of
 from kubestow.decisions.schema import (
     Binding,
     Candidate,

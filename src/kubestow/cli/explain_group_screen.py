@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from kubestow.cli.explain_screen import change_lines, examples, row, sentence, title, to_the_second, wrapped
+from kubestow.cli.explain_lines import change_lines, examples, row, sentence, title, to_the_second, wrapped
 from kubestow.decisions.schema import ERROR, SCHEDULED, GroupDecision
 from kubestow.explaining.explanation import GroupExplanation
 

@@ -1,0 +1,112 @@
+"""Lines of what `kubestow explain` shows on a terminal: texts wrapped, rows, tables, and names made short.
+
+Colours are there to be stripped: `click.echo` leaves them out where there is no terminal.
+"""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+WIDTH = 80
+SHOWN_NAMES = 3
+_NAME_WIDTH = 24
+_LONGEST_NAME = 64
+_CUT = ".."
+"""Stands for what is left out of a name."""
+_SIDE = 11
+
+
+def wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
+    """Lines that a terminal has room for."""
+    # Names with hyphens stay whole, to be found and copied.
+    wrapper = textwrap.TextWrapper(
+        width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    yield from wrapper.wrap(text)
+
+
+def sentence(text: str, styles: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence in which some words stand out."""
+    for line in wrapped(text, ""):
+        for words, style in styles.items():
+            line = line.replace(words, click.style(words, **style))
+        yield line
+
+
+def title(text: str) -> str:
+    """What a section begins with."""
+    return click.style(text, bold=True)
+
+
+def row(count: int, what: str, below: str) -> Iterator[str]:
+    """A number, what there are so many of, and more about it below."""
+    first, *rest = wrapped(what, "", WIDTH - 10)
+    yield f"  {click.style(f'{count:>6}', bold=True)}  {first}"
+    for line in rest:
+        yield f"{'':10}{line}"
+    yield from (click.style(line, dim=True) for line in wrapped(below, f"{'':10}"))
+
+
+def change_lines(side: str, change: str, effect: str) -> Iterator[str]:
+    """A change that would help, and what comes of it."""
+    first, *rest = wrapped(change, "", WIDTH - _SIDE)
+    yield f"  {click.style(f'{side:<{_SIDE - 2}}', fg='cyan')}{first}"
+    for line in rest:
+        yield f"{'':{_SIDE}}{line}"
+    yield from (click.style(line, dim=True) for line in wrapped(effect, f"{'':{_SIDE}}"))
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Columns as wide as they need to be."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+# Numbers, times and names
+
+
+def nodes_said(count: int) -> str:
+    """So many nodes."""
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def others_said(count: int) -> str:
+    """So many others."""
+    return "1 other" if count == 1 else f"{count} others"
+
+
+def to_the_second(time: str) -> str:
+    """A time, in fewer words."""
+    return f"{time.partition('.')[0].removesuffix('Z')}Z"
+
+
+def examples(names: Sequence[str]) -> str:
+    """The first of some names, and how many there are besides."""
+    shown = told_apart(names[:SHOWN_NAMES])
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return ", ".join(shown) + more
+
+
+def headings(names: Sequence[str]) -> list[str]:
+    """The names of columns: the longer they are, the fewer have room, so a domain that all of them have is left out."""
+    domain = names[0][len(names[0].partition(".")[0]) :]
+    if len(names) > 1 and len(domain) > len(_CUT) and all(name.endswith(domain) for name in names):
+        names = [name.removesuffix(domain) + _CUT for name in names]
+    return [shortened(name, _NAME_WIDTH) for name in names]
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Names shortened, but only if they differ then, too."""
+    short = [shortened(name, _NAME_WIDTH) for name in names]
+    return short if len(set(short)) == len(names) else [shortened(name, _LONGEST_NAME) for name in names]
+
+
+def shortened(text: str, width: int) -> str:
+    """At most so long: two dots stand for what is left out before the end."""
+    if len(text) <= width:
+        return text
+    tail = (width - len(_CUT)) // 3
+    return f"{text[: width - len(_CUT) - tail]}{_CUT}{text[-tail:]}"
