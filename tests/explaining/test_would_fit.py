@@ -44,6 +44,16 @@ TERMS = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "
 IN_ZONE_A = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": TERMS}}}
 
 
+def in_any(*terms: list[tuple[str, ...]]) -> dict[str, Any]:
+    """Node affinity: any of some terms, each of which is conditions, all of them."""
+    told = [
+        {"matchExpressions": [{"key": key, "operator": operator, "values": values} for key, operator, *values in term]}
+        for term in terms
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": told}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
 @pytest.mark.parametrize(
     ("objects", "pod", "said"),
     [
@@ -94,6 +104,16 @@ IN_ZONE_A = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDurin
                 f"node affinity {ZONE} in a: b allowed, too",
                 f"node affinity {ZONE} In a dropped",
                 f"label {ZONE} of node b set to a",
+            ],
+        ),
+        (
+            [make_node("b", labels={"disk": "hdd"})],
+            make_pod("x", spec=in_any([("disk", "In", "ssd")], [("arch", "In", "arm")])),
+            [
+                "node affinity disk in ssd: hdd allowed, too",
+                "label arch=arm added to node b",
+                "label disk of node b set to ssd",
+                "node affinity dropped",
             ],
         ),
         (
@@ -257,6 +277,17 @@ def test_a_resource_claim_that_holds_the_devices() -> None:
         claim("mine"),
     ]
     assert "resource claim default/theirs freed" in words(objects, claiming("x", "mine"))
+
+
+def test_a_label_that_is_not_there_is_not_removed() -> None:
+    """What is told can be done, even for conditions that contradict each other."""
+    contradiction = in_any([("disk", "DoesNotExist"), ("disk", "In", "ssd")])
+    told = landing([make_node("a", cpu=1)], make_pod("x", cpu=2, spec=contradiction), "a")
+    assert told.together == (
+        "label disk=ssd added to node a",
+        "request of cpu lowered from 2 to 1",
+        "node affinity disk DoesNotExist dropped",
+    )
 
 
 def landing(objects: list[Any], pod: Pod, node: str) -> Against:

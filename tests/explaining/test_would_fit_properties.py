@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kubestow import config
@@ -13,8 +14,9 @@ from kubestow.explaining.changes import NODE, POD, Change, fitting, opened
 from kubestow.explaining.dry_run import dry_run
 from kubestow.explaining.world import Setup, World
 from kubestow.explaining.would_fit import Found, Search
+from kubestow.model.codec import convert
 from kubestow.model.node import Node, Taint
-from kubestow.model.pod import Pod, Toleration
+from kubestow.model.pod import Affinity, Pod, Toleration
 from kubestow.testing import make_node, make_pod
 
 SETUP = Setup(config.default())
@@ -86,6 +88,20 @@ def pods_to_place(draw: st.DrawFn) -> Pod:
     )
 
 
+@st.composite
+def choosy_pods(draw: st.DrawFn) -> Pod:
+    """A pod that asks for nothing but nodes of any one of several kinds."""
+    condition = st.builds(
+        lambda key, operator, value: {"key": key, "operator": operator, "values": [value]},
+        *(st.sampled_from(KEYS), st.sampled_from(("In", "NotIn")), st.sampled_from(VALUES)),
+    )
+    terms = st.lists(
+        st.builds(dict, matchExpressions=st.lists(condition, min_size=1, max_size=2)), min_size=1, max_size=3
+    )
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": draw(terms)}}
+    return make_pod("new", spec={"affinity": {"nodeAffinity": required}})
+
+
 def after(objects: list[Any], change: Change) -> World:
     """A new world in which the change was made from the beginning."""
     gone = {pod.uid for pod in change.gone}
@@ -155,6 +171,37 @@ def test_every_suggestion_really_makes_it_fit(objects: list[Any], pod: Pod) -> N
     for one in found:
         assert one.nodes
         assert fitting(after(objects, one.change), one.change.pod or pod) == one.nodes, one.change.words
+
+
+def taken_at_its_word(pod: Pod, change: str) -> Pod:
+    """The pod after somebody has edited its node affinity as a change says: a term that says nothing more is gone."""
+    assert pod.spec.affinity is not None
+    tree = to_builtins(pod.spec.affinity)
+    required = tree["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    terms = [
+        {"matchExpressions": [one for one in term["matchExpressions"] if words_of(one) != change]}
+        for term in required["nodeSelectorTerms"]
+    ]
+    required["nodeSelectorTerms"] = [term for term in terms if term["matchExpressions"]]
+    if change == "node affinity dropped" or not required["nodeSelectorTerms"]:
+        return replace(pod, spec=replace(pod.spec, affinity=None))
+    return replace(pod, spec=replace(pod.spec, affinity=convert(Affinity, tree)))
+
+
+def words_of(condition: dict[str, Any]) -> str:
+    return f"node affinity {condition['key']} {condition['operator']} {condition['values'][0]} dropped"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(st.lists(labels, min_size=1, max_size=3), choosy_pods())
+def test_an_affinity_that_is_changed_as_it_is_told_opens_the_nodes_that_are_told(
+    labelled: list[dict[str, str]], pod: Pod
+) -> None:
+    """What helps is what the words say, not more of it."""
+    world, found = searched([make_node(f"n{number}", labels=one) for number, one in enumerate(labelled)], pod)
+    for one in found:
+        if one.change.words.startswith("node affinity") and one.change.words.endswith("dropped"):
+            assert set(one.nodes) <= set(fitting(world, taken_at_its_word(pod, one.change.words))), one.change.words
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])

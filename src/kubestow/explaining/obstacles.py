@@ -153,20 +153,22 @@ def _node_affinity(pod: Pod) -> Iterator[Obstacle]:
     if required is None:
         return
     terms = required.nodeSelectorTerms
+    dropped = _with_terms(pod, "node affinity dropped", 0.7, None)
     for number, term in enumerate(terms):
         conditions = [("matchExpressions", i, one) for i, one in enumerate(term.matchExpressions)]
         conditions += [("matchFields", i, one) for i, one in enumerate(term.matchFields)]
         for field, index, condition in conditions:
             kept = getattr(term, field)
             fewer = replace(term, **{field: _swapped(kept, index)})
-            # A term without conditions matches no node: where this is the last one, the affinity goes as a whole.
-            rest = _swapped(terms, number, fewer) if len(conditions) > 1 else None
             said = f"node affinity {_told(condition)} dropped"
-            without = _with_terms(pod, said, 0.5, rest)
+            # A term without conditions matches no node. The affinity goes as a whole then: where there are other terms,
+            # that is more than the condition.
+            rest = _swapped(terms, number, fewer) if len(conditions) > 1 else None
+            without = dropped if rest is None and len(terms) > 1 else _with_terms(pod, said, 0.5, rest)
             loosened = _widened(pod, terms, number, field, index, condition)
             yield Obstacle(without, _meeting(condition) if field == "matchExpressions" else _nothing, loosened)
     if sum(len(term.matchExpressions) + len(term.matchFields) for term in terms) > 1:
-        yield Obstacle(_with_terms(pod, "node affinity dropped", 0.7, None))
+        yield Obstacle(dropped)
 
 
 def _with_terms(pod: Pod, words: str, size: float, terms: tuple[NodeSelectorTerm, ...] | None) -> Change:
@@ -206,6 +208,8 @@ def _meeting(condition: NodeSelectorRequirement) -> Callable[[Node], Iterator[Ch
         key, name, labels = condition.key, node.metadata.name, node.metadata.labels
         value = _value_for(condition)
         size = _UNTRUE if key in _FACTS else 0.4
+        if value == labels.get(key):
+            return
         if value is None:
             rest = {other: kept for other, kept in labels.items() if other != key}
             yield Change(NODE, f"label {key} removed from node {name}", size, nodes=(_labelled(node, rest),))
