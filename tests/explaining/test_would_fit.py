@@ -5,22 +5,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubestow import config
+from explaining.trying import SETUP, ZONE, bound_claim, in_any, landing, volume
 from kubestow.cluster.pods import PodInfo
-from kubestow.explaining.against import Against, against
 from kubestow.explaining.dry_run import dry_run
-from kubestow.explaining.world import Setup, World
+from kubestow.explaining.world import World
 from kubestow.explaining.would_fit import Suggestion, would_fit_if
-from kubestow.model.codec import convert
 from kubestow.model.pod import Pod
-from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.testing import make_node, make_pod
 from plugins.device_world import allocated, claim, claiming, device_class, device_slice, gpus
 
-SETUP = Setup(config.default())
 APP = {"app": "web"}
 WEB = {"matchLabels": APP}
-ZONE = "topology.kubernetes.io/zone"
 
 
 def suggestions(objects: list[Any], pod: Pod) -> list[Suggestion]:
@@ -42,16 +37,6 @@ def spreading(key: str, skew: int = 1) -> dict[str, Any]:
 
 TERMS = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}]}
 IN_ZONE_A = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": TERMS}}}
-
-
-def in_any(*terms: list[tuple[str, ...]]) -> dict[str, Any]:
-    """Node affinity: any of some terms, each of which is conditions, all of them."""
-    told = [
-        {"matchExpressions": [{"key": key, "operator": operator, "values": values} for key, operator, *values in term]}
-        for term in terms
-    ]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": told}}
-    return {"affinity": {"nodeAffinity": required}}
 
 
 @pytest.mark.parametrize(
@@ -244,16 +229,6 @@ def test_nodes_that_lack_more_are_not_alike() -> None:
     assert (told.change, told.alike) == ("1 more cpu on node as-near", 2)
 
 
-def volume(**spec: Any) -> PersistentVolume:
-    labels = {ZONE: spec.pop("zone")} if "zone" in spec else {}
-    return convert(PersistentVolume, {"metadata": {"name": "pv", "labels": labels}, "spec": spec})
-
-
-def bound_claim(*modes: str) -> PersistentVolumeClaim:
-    metadata = {"name": "data", "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
-    return convert(PersistentVolumeClaim, {"metadata": metadata, "spec": {"volumeName": "pv", "accessModes": modes}})
-
-
 def test_a_volume_in_another_zone() -> None:
     """The pod's volume is where there is no room."""
     objects = [make_node("a", cpu=1, zone="a"), make_node("b", zone="b"), volume(zone="a"), bound_claim()]
@@ -277,21 +252,6 @@ def test_a_resource_claim_that_holds_the_devices() -> None:
         claim("mine"),
     ]
     assert "resource claim default/theirs freed" in words(objects, claiming("x", "mine"))
-
-
-def test_a_label_that_is_not_there_is_not_removed() -> None:
-    """What is told can be done, even for conditions that contradict each other."""
-    contradiction = in_any([("disk", "DoesNotExist"), ("disk", "In", "ssd")])
-    told = landing([make_node("a", cpu=1)], make_pod("x", cpu=2, spec=contradiction), "a")
-    assert told.together == (
-        "label disk=ssd added to node a",
-        "request of cpu lowered from 2 to 1",
-        "node affinity disk DoesNotExist dropped",
-    )
-
-
-def landing(objects: list[Any], pod: Pod, node: str) -> Against:
-    return against(dry_run(World(SETUP, objects, 0.0), PodInfo(pod)), node)
 
 
 def test_what_it_takes_to_land_on_a_node_that_refuses() -> None:
@@ -318,7 +278,7 @@ def test_a_node_that_would_be_as_good_as_others_is_told_so() -> None:
 
 def test_several_changes_together_if_one_is_not_enough() -> None:
     """One for each obstacle of that node."""
-    objects = [make_node("a"), make_node("b", cpu=1, taints=["t:NoSchedule"], unschedulable=True)]
+    objects = [make_node("a", cpu=0), make_node("b", cpu=1, taints=["t:NoSchedule"], unschedulable=True)]
     told = landing(objects, make_pod("x", cpu=2), "b")
     assert told.changes == ()
     assert sorted(told.together) == [

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
-from kubestow.explaining.changes import NODE, POD, Change, fitting, opened
+from kubestow.explaining.changes import NODE, POD, Change, as_one, fitting, opened
 from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.together import enough_together
 from kubestow.explaining.world import Setup, World
 from kubestow.explaining.would_fit import Found, Search
 from kubestow.model.codec import convert
@@ -211,6 +212,19 @@ def test_where_a_single_change_helps_one_is_suggested(objects: list[Any], pod: P
     world, found = searched(objects, pod)
     if not found:
         assert not [change for change in single_changes(objects, pod) if opened(world, pod, change)]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(worlds(), pods_to_place())
+def test_enough_is_found_to_open_a_node(objects: list[Any], pod: Pod) -> None:
+    """No obstacle is here that cannot be taken away; made in a new world all at once, the changes open the node."""
+    world = World(SETUP, objects, 0.0)
+    assume("n0" not in fitting(world, pod))
+    steps = enough_together(world, pod, "n0")
+    change = as_one(steps)
+    assert "n0" in fitting(after(objects, change), change.pod or pod), change.words
+    assert len({step.words for step in steps}) == len(steps)
+    assert fitting(world, pod) == fitting(World(SETUP, objects, 0.0), pod)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])

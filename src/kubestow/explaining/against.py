@@ -1,38 +1,40 @@
 """What it would take for a pod to land on a certain node instead.
 
-A node that refuses the pod: the single changes after which it would not, or else what is needed together, which is all
-that can be changed, less what can be left out, the largest first. A node that would do but scores less: by how much,
-and by whose scores. In the end the changed world is scored, to know whether the pod would really go there.
+A node that refuses the pod: the single changes after which it would not, or else what is needed together. A node that
+would do but scores less: by how much, and by whose scores. In the end the changed world is scored, to know whether the
+pod would really go there; if it might go elsewhere, it is pinned besides.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.decisions.schema import Rejected
-from kubestow.explaining import amounts
-from kubestow.explaining.changes import POD, Change, changed, fitting
+from kubestow.explaining.changes import POD, Change, as_one, changed
 from kubestow.explaining.dry_run import DryRun, dry_run
-from kubestow.explaining.obstacles import gates, obstacles
+from kubestow.explaining.together import enough_together
 from kubestow.explaining.world import ExplainError, World
 from kubestow.explaining.would_fit import Search, Suggestion
 from kubestow.framework.results import unresolvable
 from kubestow.model.pod import Pod
 from kubestow.model.topology import HOSTNAME_LABEL
 
-_SCORED = 5
+_NAMED = 5
 
 
 class Landing(Suggestion, frozen=True, omit_defaults=True):
     """A change after which the node would do."""
 
     chosen: str | None = None
-    """Where the pod would go then; None if that was not tried."""
+    """Where the pod would go then; None if no node can be chosen, because scoring fails."""
     ties: int = 0
     """How many others score the same as the node then, and none more: it is any one of these."""
+
+    def sends_to(self, node: str) -> bool:
+        """Whether the pod would go to the node for certain."""
+        return self.chosen == node and not self.ties
 
 
 class Against(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,9 +48,9 @@ class Against(msgspec.Struct, frozen=True, omit_defaults=True):
     behindBy: dict[str, int] = {}
     """The same by plugin, and by `extenders`, against a node of the highest score; negative: this node is better."""
     changes: tuple[Landing, ...] = ()
-    """Single changes, smallest first."""
+    """Single changes: those that send the pod there first, then the smallest first."""
     together: tuple[str, ...] = ()
-    """Where no single change is enough: changes that are, together."""
+    """Where no single change is enough to send it there for certain: changes that are, together."""
 
 
 def against(run: DryRun, node: str) -> Against:
@@ -64,12 +66,17 @@ def against(run: DryRun, node: str) -> Against:
         by = {name: others[name] - mine.get(name, 0) for name in others if others[name] != mine.get(name, 0)}
         if best.extenders != result.extenders:
             by["extenders"] = best.extenders - result.extenders
-        changes = tuple(_landings(world, pod, node, [_pinned(world, pod, node)])) if run.chosen != node else ()
+        pinned = () if run.chosen == node else _landings(world, pod, node, [_pinned(world, pod, node)])
+        changes = tuple(one for one in pinned if one.sends_to(node))
         return Against(node, None, result.total, best.total - result.total, by, changes)
-    found = [one.change for one in Search(world, pod, node).ranked()]
     rejected = _as_a_whole(run) if result is None or result.rejected is None else result.rejected
-    together = () if found else _together(world, pod, node)
-    return Against(node, rejected, changes=tuple(_landings(world, pod, node, found)), together=together)
+    single = [one.change for one in Search(world, pod, node).ranked()]
+    several = [] if single else enough_together(world, pod, node)
+    if len(several) == 1:
+        single, several = several, []
+    changes = _landings(world, pod, node, single)
+    together = () if any(one.sends_to(node) for one in changes) else _sent(world, pod, node, single, several)
+    return Against(node, rejected, changes=changes, together=together)
 
 
 def _as_a_whole(run: DryRun) -> Rejected | None:
@@ -91,49 +98,30 @@ def _pinned(world: World, pod: Pod, node: str) -> Change:
     return Change(POD, f"node selector {HOSTNAME_LABEL}={host} added", 0.3, pod=replace(pod, spec=spec))
 
 
-def _landings(world: World, pod: Pod, node: str, changes: list[Change]) -> Iterator[Landing]:
-    for number, change in enumerate(changes):
-        with changed(world, change):
-            run = dry_run(world, PodInfo(pod if change.pod is None else change.pod))
-            chosen = run.chosen if number < _SCORED else None
-            ties = len(run.best) - 1 if {chosen, node} <= set(run.best) else 0
-            feasible = sorted(run.feasible)
-        yield Landing(change.side, change.words, len(feasible), tuple(feasible[:_SCORED]), chosen=chosen, ties=ties)
+def _landings(world: World, pod: Pod, node: str, changes: Sequence[Change]) -> tuple[Landing, ...]:
+    """What comes of changes, those after which the pod goes to the node for certain before the others."""
+    found = [_landing(world, pod, node, change) for change in changes]
+    return tuple(sorted(found, key=lambda landing: not landing.sends_to(node)))
 
 
-def _together(world: World, pod: Pod, node: str) -> tuple[str, ...]:
-    """Changes that open a node if all of them are made, none too many; nothing if all there are would not be enough."""
-    words = [change.words for change in _steps(world, pod, node)]
-    if not _opens(world, pod, node, words):
-        return ()
-    for largest in reversed(words):
-        fewer = [one for one in words if one != largest]
-        if _opens(world, pod, node, fewer):
-            words = fewer
-    return tuple(words)
+def _landing(world: World, pod: Pod, node: str, change: Change) -> Landing:
+    with changed(world, change):
+        run = dry_run(world, PodInfo(pod if change.pod is None else change.pod))
+        feasible, best, chosen = sorted(run.feasible), set(run.best), run.chosen
+    ties = len(best) - 1 if {chosen, node} <= best else 0
+    return Landing(change.side, change.words, len(feasible), tuple(feasible[:_NAMED]), chosen=chosen, ties=ties)
 
 
-def _opens(world: World, pod: Pod, node: str, words: list[str]) -> bool:
-    """Whether a node will do after some of its steps, each made in the world that those before it have left."""
-    with ExitStack() as stack:
-        for wanted in words:
-            step = next((one for one in _steps(world, pod, node) if one.words == wanted), None)
-            if step is not None:
-                stack.enter_context(changed(world, step))
-                pod = pod if step.pod is None else step.pod
-        return node in fitting(world, pod)
+def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list[Change]) -> tuple[str, ...]:
+    """Changes that send the pod to a node, where no single one is sure to: if need be, it is pinned there.
 
-
-def _steps(world: World, pod: Pod, node: str) -> list[Change]:
-    """What can be changed for one node, smallest first; the pod is changed only as much as it must be."""
-    found = list(gates(pod))
-    there = world.cluster.node(node)
-    assert there is not None
-    for request in amounts.requests_of(pod):
-        found += amounts.lowered(world, pod, request, [node], None) or [amounts.without(pod, request)]
-        found += [change for change, _ in amounts.raised(world, request, [node], None)]
-    for obstacle in obstacles(world, pod, [there]):
-        found += [obstacle.without, *obstacle.at_node(there)]
-    more = amounts.one_more_pod(world, node)
-    found += [] if more is None else [more]
-    return sorted(found, key=lambda change: change.size)
+    Of the single ones, the smallest that will do. Where not even that sends it there, those that open the node.
+    """
+    for steps in [several] if several else [[change] for change in single]:
+        opening = as_one(steps)
+        with changed(world, opening):
+            pinned = _pinned(world, pod if opening.pod is None else opening.pod, node)
+        for way in (steps, [*steps, pinned]):
+            if _landing(world, pod, node, as_one(way)).sends_to(node):
+                return tuple(change.words for change in way)
+    return tuple(change.words for change in several)

@@ -4,7 +4,7 @@ A change is data: what is there instead, and what is gone. `changed` makes it an
 engine that decides says where the pod fits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -35,6 +35,19 @@ class Change(NamedTuple):
     gone: tuple[PodInfo, ...] = ()
     objects: tuple[Any, ...] = ()
     """Instead of those of the same name."""
+
+
+def as_one(changes: Sequence[Change]) -> Change:
+    """Changes that are made one after the other, each found after those before it."""
+    return Change(
+        CLUSTER,
+        ", ".join(change.words for change in changes),
+        sum(change.size for change in changes),
+        next((change.pod for change in reversed(changes) if change.pod is not None), None),
+        tuple({node.metadata.name: node for change in changes for node in change.nodes}.values()),
+        tuple(pod for change in changes for pod in change.gone),
+        tuple({(type(obj), key_of(obj)): obj for change in changes for obj in change.objects}.values()),
+    )
 
 
 @contextmanager

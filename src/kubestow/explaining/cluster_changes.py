@@ -72,9 +72,10 @@ def claims_freed(world: World, pod: Pod) -> Iterator[Change]:
         yield Change(CLUSTER, said, 0.6, objects=(freed,))
 
 
-def volumes_elsewhere(world: World, pod: Pod) -> Iterator[Change]:
-    """A volume of the pod in another zone, or on another host if it is local."""
-    listers, table = world.cluster.listers, world.cluster.nodes
+def volumes_elsewhere(world: World, pod: Pod, target: str) -> Iterator[Change]:
+    """A volume of the pod in another zone, or on another host if it is local: where the target is, if there is one."""
+    cluster = world.cluster
+    listers, nodes = cluster.listers, [cluster.node(target)] if target else cluster.nodes.nodes
     for name in PodInfo(pod).claim_names:
         claim = listers.claims.get(f"{pod.metadata.namespace}/{name}")
         volume = listers.volumes.get(claim.spec.volumeName) if claim is not None and claim.spec.volumeName else None
@@ -82,7 +83,7 @@ def volumes_elsewhere(world: World, pod: Pod) -> Iterator[Change]:
             continue
         for key in _place_keys(volume):
             values = Counter(
-                node.metadata.labels[key] for node in table.nodes if node is not None and key in node.metadata.labels
+                node.metadata.labels[key] for node in nodes if node is not None and key in node.metadata.labels
             )
             for value, _ in values.most_common(_MOST_PLACES):
                 said = f"volume {volume.metadata.name} in {key}={value}"

@@ -100,7 +100,7 @@ class Search:
             yield from victims_gone(world, pod, pod.status.nominatedNodeName)
             yield from victims_gone(world, pod, "")
         yield from claims_freed(world, pod)
-        yield from volumes_elsewhere(world, pod)
+        yield from volumes_elsewhere(world, pod, self._target)
 
     def _opened(self, change: Change) -> list[str]:
         nodes = opened(self._world, self._pod, change)

@@ -1,0 +1,104 @@
+"""Changes that open a node if all of them are made, where no single one does.
+
+All that can be changed for the node is, and then left out again, the largest first, as long as the rest is enough.
+Around the pod and the node something is changed only if these two are not enough: claims freed, volumes elsewhere, and
+pods of lower priority gone.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from typing import NamedTuple
+
+from kubestow.explaining import amounts
+from kubestow.explaining.changes import Change, changed, fitting
+from kubestow.explaining.cluster_changes import claims_freed, victims_gone, volumes_elsewhere
+from kubestow.explaining.obstacles import gates, obstacles
+from kubestow.explaining.world import World
+from kubestow.model.pod import Pod
+
+Enough = Callable[[Sequence[str]], bool]
+"""Whether the node will do after some steps."""
+
+
+class _Made(NamedTuple):
+    """What was done, and the pod after that."""
+
+    steps: list[Change]
+    pod: Pod
+
+
+def enough_together(world: World, pod: Pod, node: str) -> list[Change]:
+    """Changes that open a node if all of them are made in this order, none too many.
+
+    Nothing, if all there are would not be enough.
+    """
+    departure: Change | None = None
+
+    def is_enough(words: Sequence[str]) -> bool:
+        with _made(world, pod, node, words, departure) as made:
+            return node in fitting(world, made.pod)
+
+    words = [change.words for change in sorted(_steps(world, pod, node), key=lambda change: change.size)]
+    if not is_enough(words):
+        words += [change.words for change in _around(world, pod, node)]
+        with _made(world, pod, node, words) as made:
+            departure = next(victims_gone(world, made.pod, node), None)
+        words += [] if departure is None else [departure.words]
+        if not is_enough(words):
+            return []
+    fewer = _needed([], words, [], is_enough)
+    while len(fewer) < len(words):
+        # A change may be in the way of others: what was needed beside it may not be any more.
+        words, fewer = fewer, _needed([], fewer, [], is_enough)
+    with _made(world, pod, node, words, departure) as made:
+        return made.steps
+
+
+def _needed(before: list[str], steps: list[str], after: list[str], is_enough: Enough) -> list[str]:
+    """Those of some steps without which the others are not enough; what comes last is left out first."""
+    if not steps or is_enough([*before, *after]):
+        return []
+    if len(steps) == 1:
+        return steps
+    middle = len(steps) // 2
+    last = _needed([*before, *steps[:middle]], steps[middle:], after, is_enough)
+    return [*_needed(before, steps[:middle], [*last, *after], is_enough), *last]
+
+
+@contextmanager
+def _made(world: World, pod: Pod, node: str, words: Sequence[str], departure: Change | None = None) -> Iterator[_Made]:
+    """The world after some of a node's steps, each made as it is in the world that those before it have left."""
+    steps: list[Change] = []
+    departures = () if departure is None else (departure,)
+    with ExitStack() as stack:
+        for wanted in words:
+            known = chain(_steps(world, pod, node), _around(world, pod, node), departures)
+            step = next((one for one in known if one.words == wanted), None)
+            if step is not None:
+                stack.enter_context(changed(world, step))
+                pod = pod if step.pod is None else step.pod
+                steps.append(step)
+        yield _Made(steps, pod)
+
+
+def _steps(world: World, pod: Pod, node: str) -> Iterator[Change]:
+    """What can be changed of a pod and a node; the pod is changed only as much as it must be."""
+    there = world.cluster.node(node)
+    assert there is not None
+    yield from gates(pod)
+    for request in amounts.requests_of(pod):
+        yield from amounts.lowered(world, pod, request, [node], None) or [amounts.without(pod, request)]
+        yield from (change for change, _ in amounts.raised(world, request, [node], None))
+    for obstacle in obstacles(world, pod, [there]):
+        yield obstacle.without
+        yield from obstacle.at_node(there)
+    more = amounts.one_more_pod(world, node)
+    if more is not None:
+        yield more
+
+
+def _around(world: World, pod: Pod, node: str) -> Iterator[Change]:
+    """What can be changed of others, but for pods of lower priority: these are looked for when nothing else is left."""
+    yield from claims_freed(world, pod)
+    yield from volumes_elsewhere(world, pod, node)

@@ -1,0 +1,39 @@
+"""Pods and volumes to try changes with, and what a node has against a pod."""
+
+from typing import Any
+
+from kubestow import config
+from kubestow.cluster.pods import PodInfo
+from kubestow.explaining.against import Against, against
+from kubestow.explaining.dry_run import dry_run
+from kubestow.explaining.world import Setup, World
+from kubestow.model.codec import convert
+from kubestow.model.pod import Pod
+from kubestow.model.storage import PersistentVolume, PersistentVolumeClaim
+
+SETUP = Setup(config.default())
+ZONE = "topology.kubernetes.io/zone"
+
+
+def landing(objects: list[Any], pod: Pod, node: str) -> Against:
+    return against(dry_run(World(SETUP, objects, 0.0), PodInfo(pod)), node)
+
+
+def in_any(*terms: list[tuple[str, ...]]) -> dict[str, Any]:
+    """Node affinity: any of some terms, each of which is conditions, all of them."""
+    told = [
+        {"matchExpressions": [{"key": key, "operator": operator, "values": values} for key, operator, *values in term]}
+        for term in terms
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": told}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def volume(**spec: Any) -> PersistentVolume:
+    labels = {ZONE: spec.pop("zone")} if "zone" in spec else {}
+    return convert(PersistentVolume, {"metadata": {"name": "pv", "labels": labels}, "spec": spec})
+
+
+def bound_claim(*modes: str) -> PersistentVolumeClaim:
+    metadata = {"name": "data", "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    return convert(PersistentVolumeClaim, {"metadata": metadata, "spec": {"volumeName": "pv", "accessModes": modes}})
