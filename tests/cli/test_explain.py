@@ -259,6 +259,8 @@ def test_what_it_takes_to_land_on_a_node(files: Files) -> None:
     done = files.explain_pod(pod("web"), "--against", "small")
     assert "To land on small\n  it is refused by NodeResourcesFit: Insufficient cpu\n" in done.output
     assert "request of cpu lowered from 1 to 500m\n           the node would do, but big scores higher\n" in done.output
+    pinned = "no single change is enough; all of these are:\n  - 500m more cpu on node small\n  - node selector "
+    assert done.output.endswith(f"{pinned}kubernetes.io/hostname=small added\n")
 
 
 def test_a_node_that_would_be_as_good_as_another_may_be_it(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 def as_one(changes: Sequence[Change]) -> Change:
-    """Changes that are made one after the other, each found after those before it."""
+    """Changes that are made one after the other, each found in the world that those before it have left, as one."""
     return Change(
         CLUSTER,
         ", ".join(change.words for change in changes),
