@@ -245,8 +245,8 @@ def hold(found: Findings, count: int) -> int:
             growing.holders += 1
     found.holders += count
     for growing in _growing(found):
-        size += growing.bytes - growing.counted
-        growing.counted = growing.bytes
+        counted, growing.counted = growing.counted, growing.bytes
+        size += growing.counted - counted
     return size
 
 

@@ -395,7 +395,8 @@ def _note_rows(found: Findings, evaluation: Evaluation, trace: Trace, rows: IntA
         weighted = of.normalized if of.weight == 1 else of.weighted
         trace.scores += (Scored(of.plugin, of.weight, of.raw.copy(), weighted.copy()),)
     for scored in trace.scores:
-        found.own_bytes += sum(part.nbytes for part in scored[2:] if part is not None)
+        for part in (scored.raw, scored.weighted):
+            found.own_bytes += 0 if part is None else part.nbytes
     if trace.left is not None:
         found.own_bytes += 2 * trace.left.nbytes
     if len(rows) < trace.searched:
