@@ -1,7 +1,7 @@
 """What records of decisions add to a pod: two schedulers in one process, with them and without, have pods in turn.
 
-Each has pods twice before it is the other's turn. The second time counts: the first has to find its memory again, which
-the other one's work has driven out of the processor's caches, and a scheduler is seldom alone with another in a process.
+Each has pods twice before it is the other's turn, and the second time counts: at the first, the caches of the processor
+still hold what the other one needs.
 """
 
 import time

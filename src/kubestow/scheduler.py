@@ -64,7 +64,7 @@ Decided = Callable[[Pod, Placed | Failed, float], None]
 """Is told what was decided about a pod, and in how many seconds."""
 
 
-PlacedAlike = tuple[Attempt, Placed, float]
+PlacedAlike = tuple[QueuedPod, Placed, float]
 """A pod that was placed by nothing but what pods like it share, and in how many seconds."""
 
 
@@ -230,7 +230,7 @@ class Scheduler:
         self._decided(queued.pod, outcome, seconds)
         if isinstance(outcome, Placed):
             if self._tell_alike is not None and isinstance(outcome.trace, Alike) and not outcome.waits:
-                self._alike.append((attempt, outcome, seconds))
+                self._alike.append((queued, outcome, seconds))
             elif self._observer is not None:
                 self._tell(self._observer, attempt, outcome, seconds, trace)
             self._queue.nominator.remove(queued.uid)

@@ -11,6 +11,7 @@ import msgspec
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, row_numbers
 from kubestow.cluster.nodes import NodeTable
+from kubestow.framework.placements import Placement
 from kubestow.framework.results import Rejection
 
 REFUSED = "refused"
@@ -108,6 +109,10 @@ class Layers(msgspec.Struct, frozen=True, gc=False):
     even: Even
     skipped: frozenset[str]
     """The plugins of these layers whose PreFilter found nothing to filter."""
+    group: str = ""
+    """The pod group that pods were tried with."""
+    placement: Placement | None = None
+    """Among which nodes; None: all."""
 
     def at(self, change: int) -> tuple[Layer, ...]:
         """When changes in the topmost had come so far; lowest first."""

@@ -30,6 +30,7 @@ from kubestow.cycle.group_outcome import (
     refused_outcomes,
 )
 from kubestow.cycle.group_preemption import GroupPreemption
+from kubestow.cycle.journal import Layers
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.placement_choice import PlacementScoreError, best_placement
 from kubestow.cycle.scheduling import SchedulingCycles, refusal
@@ -82,6 +83,8 @@ class GroupCycles:
         self._rng = rng
         self._explains = explains
         self._only = only
+        self._last_layers: tuple[Layers, Layers] | None = None
+        """Of pods that were placed alike: as the cycle left them, and those of the group."""
 
     def run(self, profile: Profile, group: TriedGroup) -> GroupOutcome | Asking[GroupOutcome]:
         """Schedule the pods of a group. What fails is an outcome, not an exception."""
@@ -260,12 +263,22 @@ class GroupCycles:
     def _traced(self, group: TriedGroup, placement: Placement | None, outcome: Outcome) -> Trace | Alike | None:
         """What the cycle of a pod left, to be read when that of the group is over."""
         trace = self._cycles.trace
-        if trace is not None:
+        if isinstance(trace, Alike):
+            trace.layers = self._of_group(trace.layers, group, placement)
+        elif trace is not None:
             trace.group, trace.placement = group.key, placement
-            if isinstance(trace, Trace) and isinstance(outcome, Failed) and trace.evaluation.verdicts is not None:
+            if isinstance(outcome, Failed) and trace.evaluation.verdicts is not None:
                 # The cycles of the other pods go on with them.
                 trace.refused = trace.evaluation.verdicts.told()
         return trace
+
+    def _of_group(self, layers: Layers, group: TriedGroup, placement: Placement | None) -> Layers:
+        """The pods of a group that are placed alike have the same, and no others."""
+        known, found = self._last_layers or (None, layers)
+        if known is not layers or found.group != group.key or found.placement is not placement:
+            found = replace(layers, group=group.key, placement=placement)
+            self._last_layers = layers, found
+        return found
 
     def _hide_nomination(self, trial: Trial, pod: PodInfo) -> None:
         """A pod that has taken a node is nominated no longer."""

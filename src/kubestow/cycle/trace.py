@@ -86,12 +86,10 @@ class Alike(Struct, gc=False):
     layers: Layers
     change: int
     rows: IntArray
-    group: str = ""
-    placement: Placement | None = None
 
     def traced(self, evaluation: Any = None) -> Trace:
         """The same at length."""
         rows = self.rows
         trace = Trace(evaluation, rows, len(rows), rows, self.layers, self.change, is_scored=True)
-        trace.group, trace.placement = self.group, self.placement
+        trace.group, trace.placement = self.layers.group, self.layers.placement
         return trace

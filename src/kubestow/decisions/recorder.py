@@ -15,6 +15,7 @@ from kubestow.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import GroupOutcome
+from kubestow.cycle.journal import Layers
 from kubestow.cycle.outcome import Failed, Outcome, Placed
 from kubestow.cycle.trace import Alike, Scored, Trace
 from kubestow.decisions.groups import GroupRecords
@@ -25,6 +26,7 @@ from kubestow.decisions.record import (
     NO_DETAILS,
     RECORD_BYTES,
     ROWS_BYTES,
+    STEP_WIDTH,
     BindingFailure,
     Details,
     Findings,
@@ -33,7 +35,7 @@ from kubestow.decisions.record import (
 )
 from kubestow.decisions.refusals import RefusalsKnown
 from kubestow.decisions.schema import ERROR, UNSCHEDULABLE
-from kubestow.framework.placements import TriedGroup
+from kubestow.framework.placements import Placement, TriedGroup
 from kubestow.framework.results import PluginError, PostFilterResult
 from kubestow.framework.verdicts import Told, Verdicts
 from kubestow.model.clock import Clock
@@ -76,8 +78,6 @@ class Recorder:
         """How many records there were."""
         self._names = Names(())
         self._layout = -1
-        self._group = NO_DETAILS
-        """Of the last pod that was placed with its group."""
         self._refusals = RefusalsKnown()
         self._words: dict[str, str] = {}
         self._results: dict[PostFilterResult, PostFilterResult] = {}
@@ -140,20 +140,19 @@ class Recorder:
         if isinstance(outcome, Placed):
             trace = outcome.trace
             if isinstance(trace, Alike) and not outcome.waits:
-                self.placed_alike([(attempt, outcome, seconds)])
+                self.placed_alike([(attempt.queued, outcome, seconds)])
                 return
         self._tell(self._own_record(attempt, outcome, seconds, trace))
 
     def placed_alike(self, turn: Sequence[PlacedAlike]) -> None:
         # All in one loop, and every field given where the record is made: pods come by here by the thousand.
         found, alike, now = self._found, self._alike, self._now()
-        for number, (attempt, placed, seconds) in enumerate(turn, self._count + 1):
+        for number, (queued, placed, seconds) in enumerate(turn, self._count + 1):
             traced: Any = placed.trace
-            if traced.layers is not found.layers or traced.group:
-                found = self._findings_alike(attempt, traced)
+            if traced.layers is not found.layers:
+                found = self._findings_alike(queued, traced.layers)
                 alike = self._alike
-            queued, info = attempt.queued, placed.pod
-            history = queued.history
+            info, history = placed.pod, queued.history
             placed.record = record = Record(
                 found,
                 number,
@@ -187,11 +186,10 @@ class Recorder:
         self.groups.decided(tried, profile, outcome, scheduled, seconds)
 
     def step(self, placed: Placed, step: Step) -> None:
-        record: Record = placed.record
-        before = record.steps
-        record.steps = before + step
-        if self.listeners and step[-1] and not (before and before[-1]):
-            self._tell(record)
+        placed.record.steps += step
+        if self.listeners and step[-1] and sum(placed.record.steps[STEP_WIDTH - 1 :: STEP_WIDTH]) == 1:
+            # It was not bound before.
+            self._tell(placed.record)
 
     def binding_failed(self, placed: Placed, failed: Failed) -> None:
         record: Record = placed.record
@@ -205,26 +203,23 @@ class Recorder:
 
     # Pods that were placed alike
 
-    def _findings_alike(self, attempt: Attempt, trace: Alike) -> Findings:
-        """Those of the pod before, or others from now on."""
-        layers, details = trace.layers, self._of_group(trace) if trace.group else NO_DETAILS
-        found = self._found
-        if layers is found.layers and details is found.details:
-            return found
+    def _findings_alike(self, queued: QueuedPod, layers: Layers) -> Findings:
+        """Those of pods with these layers, from now on."""
         if layers.nodes.layout != self._layout:
             self._follow(layers.nodes)
         if self._alike:
             self._keep_alike()
         self._found = found = Findings(
-            attempt.profile.name,
-            attempt.queued.info.priority,
+            queued.profile,
+            queued.info.priority,
             FINDINGS_BYTES,
             node_count=layers.nodes.count,
             names=self._names,
             skipped=layers.skipped,
             layers=layers,
-            details=details,
         )
+        if layers.group:
+            _note_group(found, layers.group, layers.placement)
         return found
 
     def _follow(self, table: NodeTable) -> None:
@@ -242,14 +237,6 @@ class Recorder:
 
     def _keep(self, records: list[Record], own_bytes: int) -> None:
         self._kept.add(records, own_bytes, self._room - self.groups.bytes - self.journal_bytes())
-
-    def _of_group(self, trace: Alike) -> Details:
-        """The pods of a group have the same."""
-        placement = _placement(trace)
-        if self._group.group != trace.group or self._group.placement != placement:
-            self._group = Details()
-            self._group.group, self._group.placement = trace.group, placement
-        return self._group
 
     # All others
 
@@ -301,8 +288,7 @@ class Recorder:
         trace = found.trace = alike.traced()
         found.layers, found.skipped = alike.layers, alike.layers.skipped
         if trace.group:
-            details = _own_details(found)
-            details.group, details.placement = trace.group, _placement(trace)
+            _note_group(found, trace.group, trace.placement)
         if not is_placed:
             # It had found a node, and had to give it back.
             found.evaluated = found.feasible = trace.searched
@@ -326,8 +312,7 @@ class Recorder:
         if verdicts is not None:
             self._note_refusals(found, evaluation, verdicts, is_placed=is_placed)
         if trace.group:
-            details = _own_details(found)
-            details.group, details.placement = trace.group, _placement(trace)
+            _note_group(found, trace.group, trace.placement)
             if rows is not None and not is_placed:
                 # It had found a node, and had to give it back.
                 found.evaluated, found.feasible = trace.searched, len(rows)
@@ -412,6 +397,8 @@ def _moves(history: "array[float]") -> int:
     return int(history[0]) + len(history) // 2
 
 
-def _placement(trace: Trace | Alike) -> tuple[str, int] | None:
-    placement = trace.placement
-    return None if placement is None or not placement.name else (placement.name, len(placement.rows))
+def _note_group(found: Findings, group: str, placement: Placement | None) -> None:
+    details = _own_details(found)
+    details.group = group
+    if placement is not None and placement.name:
+        details.placement = (placement.name, len(placement.rows))

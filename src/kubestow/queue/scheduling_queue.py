@@ -410,17 +410,24 @@ class SchedulingQueue:
             queued.was_flushed = False
         if queued.uid not in self._pool.entries:
             self._came(UNSCHEDULABLE, queued, cause)
+            if cause is _FIRST:
+                self._tell_moved(UNSCHEDULABLE, queued, cause)
         self._judge.hinted_by = ""
         self._pool.put(queued)
         self._arrived()
 
     def _came(self, queue: str, queued: QueuedPod, cause: str) -> None:
         self._metrics.queue_incoming_pods.inc(cause, queue)
-        if self.moved is not None and not (queue is ACTIVE and cause is _FIRST):
-            by, self._judge.hinted_by = self._judge.hinted_by, ""
-            self.moved(queued, queue, cause, by)
+        if cause is not _FIRST:
+            self._tell_moved(queue, queued, cause)
         if log.tells(5):
             log.info("Pod moved to an internal scheduling queue", v=5, pod=queued.pod.key, event=cause, queue=queue)
+
+    def _tell_moved(self, queue: str, queued: QueuedPod, cause: str) -> None:
+        """Nobody is told of pods that become active as soon as they come: almost all do."""
+        if self.moved is not None:
+            by, self._judge.hinted_by = self._judge.hinted_by, ""
+            self.moved(queued, queue, cause, by)
 
     def _is_held_back(self, queued: QueuedPod) -> bool:
         held_back_by = queued.gate.plugin if queued.gate else None
