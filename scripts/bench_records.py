@@ -18,7 +18,8 @@ from kubestow.decisions.recorder import DEFAULT_BYTES
 
 _WORKLOADS = {"basic": 250, "mixed-size": 250, "affinity": 250, "gang": 1_016, "gang-topology": 1_016}
 """How many pods come at a time: so few that whatever else runs on the machine disturbs both alike, but whole gangs."""
-_TURNS = 30
+_PODS = 30_000
+"""How many each has, about."""
 
 
 def rows(full: bool) -> Iterator[Row]:
@@ -37,10 +38,11 @@ def compare(name: str, at_once: int) -> tuple[float, float]:
 
 
 async def _compare(name: str, at_once: int) -> tuple[float, float]:
-    worlds = [World(name, NODES, 2 * _TURNS * at_once, record_bytes=room) for room in (0, DEFAULT_BYTES)]
+    turns = _PODS // (2 * at_once)
+    worlds = [World(name, NODES, 2 * turns * at_once, record_bytes=room) for room in (0, DEFAULT_BYTES)]
     settle_memory()
     pairs: list[tuple[float, float]] = []
-    for turn in range(_TURNS):
+    for turn in range(turns):
         taken = [0.0, 0.0]
         # Each is the first in turn.
         for which in (0, 1) if turn % 2 else (1, 0):
