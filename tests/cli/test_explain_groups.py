@@ -186,3 +186,11 @@ def test_questions_that_are_not_about_groups_are_one_line(racks: Files) -> None:
         ),
     ):
         assert refused(f"podgroup/{group}", option, name, "--cluster", racks.cluster) == [f"Error: {said}"]
+
+
+def test_a_kind_of_node_that_helps_a_group_is_found_among_many(tmp_path: Path) -> None:
+    """The pods are too large for nodes of the other kinds."""
+    small = [node(f"n-{number}", f"{number % 5 + 1}") for number in range(10)]
+    files = Files(tmp_path, *small, node("big", "8"), gang("train", 2), *workers("train", 2))
+    told = json.loads(files.explain("podgroup/train", "-o", "json").output)
+    assert "a node like big added" in [one["change"] for one in told["wouldFitIf"]]

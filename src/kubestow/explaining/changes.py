@@ -4,9 +4,10 @@ A change is data: what is there instead, and what is gone. `changed` makes it an
 engine that decides says where the pod fits.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
 
 from kubestow.cluster.listers import key_of
 from kubestow.cluster.pods import PodInfo
@@ -17,7 +18,11 @@ from kubestow.framework.results import PluginError
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 
+T = TypeVar("T")
+
 POD, NODE, CLUSTER = "pod", "node", "cluster"
+_PATIENCE = 0.1
+"""In seconds."""
 
 
 class Change(NamedTuple):
@@ -48,6 +53,20 @@ def as_one(changes: Sequence[Change]) -> Change:
         tuple(pod for change in changes for pod in change.gone),
         tuple({(type(obj), key_of(obj)): obj for change in changes for obj in change.objects}.values()),
     )
+
+
+Opened = Callable[[Change], list[str]]
+"""The nodes that would do after a change."""
+
+
+def in_time(several: Iterable[T]) -> Iterator[T]:
+    """What to try of one kind, of which there may be as many as nodes: at least one, and no more once it takes long."""
+    end = 0.0
+    for one in several:
+        end = end or perf_counter() + _PATIENCE
+        yield one
+        if perf_counter() > end:
+            return
 
 
 @contextmanager

@@ -6,6 +6,7 @@ as are enough.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 from msgspec.structs import replace
@@ -71,7 +72,8 @@ class _Search:
             many = _MANY if change.side == POD and len(run.pods) > 1 else ""
             yield change._replace(words=f"{change.words}{many}")
         trials = 2 * len(run.pods).bit_length() + 1
-        for change in list(nodes_added(run.world))[:_MOST_KINDS]:
+        different = run.pods[:1] if _are_alike(run.pods) else run.pods
+        for change in islice(nodes_added(run.world, different), _MOST_KINDS):
             if self._left >= trials * len(run.pods):
                 yield from self._enough_nodes(change)
 

@@ -6,11 +6,13 @@ of them that is made to meet it will do as well.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from kubestow.explaining.changes import NODE, POD, Change
+from kubestow.explaining import label_keys
+from kubestow.explaining.changes import NODE, POD, Change, fitting
 from kubestow.explaining.world import World
 from kubestow.model.meta import LabelSelector, LabelSelectorRequirement
 from kubestow.model.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
@@ -28,11 +30,11 @@ T = TypeVar("T")
 
 _CORDONED = "node.kubernetes.io/unschedulable"
 _HARD = ("NoSchedule", "NoExecute")
-_MOST_TAINTS = 30
 _MOST_DOMAINS = 10
 _SHOWN_VALUES = 5
 _LARGEST_SKEW = 1 << 20
 _DO_NOT_SCHEDULE = "DoNotSchedule"
+_HONOR = "Honor"
 _FACTS = frozenset(
     (
         *(HOSTNAME_LABEL, ZONE_LABEL, REGION_LABEL, LEGACY_ZONE_LABEL, LEGACY_REGION_LABEL),
@@ -64,7 +66,7 @@ class Obstacle(NamedTuple):
 
 def obstacles(world: World, pod: Pod, nodes: Iterable[Node | None]) -> Iterator[Obstacle]:
     """Every constraint that is one field of the pod, or a taint of some nodes that it does not tolerate."""
-    yield from _taints(nodes, pod)
+    yield from taints(nodes, pod)
     yield from _node_selector(pod)
     yield from _node_affinity(pod)
     yield from _pod_affinity(world, pod)
@@ -85,18 +87,27 @@ def _pod(pod: Pod, words: str, size: float, **fields: object) -> Change:
 # Taints
 
 
-def _taints(nodes: Iterable[Node | None], pod: Pod) -> Iterator[Obstacle]:
-    missing: Counter[Toleration] = Counter()
-    for node in nodes:
-        by_key: dict[str, list[Taint]] = {}
-        for taint in () if node is None else _repelling(node):
-            if not any(tolerates(one, taint, True) for one in pod.spec.tolerations):
-                by_key.setdefault(taint.key, []).append(taint)
-        for taints in by_key.values():
-            # Of a node with taints of several keys, one toleration is not enough: the others come first.
-            missing[_toleration(taints)] += len(by_key) == 1
-    for toleration, _ in missing.most_common(_MOST_TAINTS):
+def taints(nodes: Iterable[Node | None], pod: Pod) -> Iterator[Obstacle]:
+    """What the pod does not tolerate of nodes, what most of them have first."""
+    missing = Counter(_toleration(alike) for node in nodes for alike in untolerated(node, pod).values())
+    for toleration, _ in missing.most_common():
         yield _untolerated(pod, toleration)
+
+
+def untolerated(node: Node | None, pod: Pod) -> dict[str, list[Taint]]:
+    """The taints that keep the pod from a node, by key: one toleration is enough for all of one."""
+    by_key: dict[str, list[Taint]] = {}
+    for taint in () if node is None else _repelling(node):
+        if not any(tolerates(one, taint, True) for one in pod.spec.tolerations):
+            by_key.setdefault(taint.key, []).append(taint)
+    return by_key
+
+
+def tolerating_all(pod: Pod) -> Change:
+    """The pod with every taint tolerated, and without the spread constraints that count nodes by what it tolerates."""
+    spread = tuple(one for one in pod.spec.topologySpreadConstraints if one.nodeTaintsPolicy != _HONOR)
+    everything = (Toleration(operator="Exists"),)
+    return _pod(pod, "every taint tolerated", 1.0, tolerations=everything, topologySpreadConstraints=spread)
 
 
 def _repelling(node: Node) -> list[Taint]:
@@ -143,7 +154,7 @@ def _node_selector(pod: Pod) -> Iterator[Obstacle]:
         rest = {other: kept for other, kept in pod.spec.nodeSelector.items() if other != key}
         condition = NodeSelectorRequirement(key, "In", (value,))
         without = _pod(pod, f"node selector {key}={value} dropped", 0.5, nodeSelector=rest)
-        yield Obstacle(without, _meeting(condition))
+        yield Obstacle(without, meeting(condition))
 
 
 def _node_affinity(pod: Pod) -> Iterator[Obstacle]:
@@ -166,7 +177,7 @@ def _node_affinity(pod: Pod) -> Iterator[Obstacle]:
             rest = _swapped(terms, number, fewer) if len(conditions) > 1 else None
             without = dropped if rest is None and len(terms) > 1 else _with_terms(pod, said, 0.5, rest)
             loosened = _widened(pod, terms, number, field, index, condition)
-            yield Obstacle(without, _meeting(condition) if field == "matchExpressions" else _nothing, loosened)
+            yield Obstacle(without, meeting(condition) if field == "matchExpressions" else _nothing, loosened)
     if sum(len(term.matchExpressions) + len(term.matchFields) for term in terms) > 1:
         yield Obstacle(dropped)
 
@@ -203,7 +214,9 @@ def _widened(
     return loosened
 
 
-def _meeting(condition: NodeSelectorRequirement) -> Callable[[Node], Iterator[Change]]:
+def meeting(condition: NodeSelectorRequirement) -> Callable[[Node], Iterator[Change]]:
+    """A node gets, or loses, the label that a condition is about."""
+
     def at_node(node: Node) -> Iterator[Change]:
         key, name, labels = condition.key, node.metadata.name, node.metadata.labels
         value = _value_for(condition)
@@ -262,7 +275,7 @@ def _pod_affinity(world: World, pod: Pod) -> Iterator[Obstacle]:
             fewer = replace(rules, requiredDuringSchedulingIgnoredDuringExecution=_swapped(terms, index))
             said = f"{words} pods {_selected(term.labelSelector)} by {term.topologyKey} dropped"
             without = _pod(pod, said, 0.55, affinity=replace(affinity, **{field: fewer}))
-            yield Obstacle(without, _in_domain(world, term.topologyKey))
+            yield Obstacle(without, in_domain(world, pod, term.topologyKey))
 
 
 def _spread(world: World, pod: Pod) -> Iterator[Obstacle]:
@@ -271,7 +284,7 @@ def _spread(world: World, pod: Pod) -> Iterator[Obstacle]:
         if constraint.whenUnsatisfiable == _DO_NOT_SCHEDULE:
             rest = _swapped(constraints, index)
             without = _pod(pod, f"{_spreading(constraint)} dropped", 0.6, topologySpreadConstraints=rest)
-            yield Obstacle(without, _in_domain(world, constraint.topologyKey), _skewed(pod, index))
+            yield Obstacle(without, in_domain(world, pod, constraint.topologyKey), _skewed(pod, index))
 
 
 def _skewed(pod: Pod, index: int) -> Callable[[Sequence[Node], Opens], Iterator[Change]]:
@@ -307,14 +320,24 @@ def _spreading(constraint: TopologySpreadConstraint) -> str:
     return f"spread of pods {_selected(constraint.labelSelector)} by {constraint.topologyKey}"
 
 
-def _in_domain(world: World, key: str) -> Callable[[Node], Iterator[Change]]:
+def in_domain(world: World, pod: Pod, key: str) -> Callable[[Node], Iterator[Change]]:
     """A node that lacks the label of a topology gets it: with a value that others have, or one of its own."""
+
+    @cache
+    def values() -> list[str]:
+        """Those of the domains first that are as the pod wants them, and of these the largest."""
+        nodes = (world.cluster.node(name) for name in fitting(world, label_keys.only(pod, key)))
+        will_do = Counter(
+            node.metadata.labels[key] for node in nodes if node is not None and key in node.metadata.labels
+        )
+        known = (*(value for value, _ in will_do.most_common()), *world.cluster.nodes.label_values(key)[1:])
+        return list(dict.fromkeys(known))[:_MOST_DOMAINS]
 
     def at_node(node: Node) -> Iterator[Change]:
         name, labels = node.metadata.name, node.metadata.labels
         if key in labels:
             return
-        for value in (*world.cluster.nodes.label_values(key)[1 : 1 + _MOST_DOMAINS], name):
+        for value in dict.fromkeys((*values(), name)):
             said = f"label {key}={value} added to node {name}"
             yield Change(NODE, said, 0.35, nodes=(_labelled(node, {**labels, key: value}),))
 

@@ -6,21 +6,30 @@ Then come changes of the cluster. Whatever is suggested was made in the world, a
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import NamedTuple
 
 import msgspec
 
 from kubestow.explaining import amounts
-from kubestow.explaining.changes import NODE, POD, Change, judged, opened
-from kubestow.explaining.cluster_changes import claims_freed, departure, nodes_added, victims_gone, volumes_elsewhere
+from kubestow.explaining.changes import NODE, POD, Change, in_time, judged, opened
+from kubestow.explaining.cluster_changes import (
+    claims_freed,
+    devices_freed,
+    nodes_added,
+    preempted,
+    victims_gone,
+    volumes_elsewhere,
+)
 from kubestow.explaining.dry_run import DryRun
-from kubestow.explaining.obstacles import Obstacle, gates, obstacles
+from kubestow.explaining.obstacles import Obstacle, gates, obstacles, taints, tolerating_all, untolerated
 from kubestow.explaining.world import World
 from kubestow.framework.results import PostFilterResult
+from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 
-_NODES_LOOKED_AT = 100
-_TRIED_AT_NODES = 12
+_RANKED_AT_NODES = 200
+_TOLD_ALIKE = 30
 _TOO_MANY_PODS = ("Too many pods",)
 _NAMED_NODES = 5
 _NOTHING = Change(POD, "nothing changed", 0.0)
@@ -80,56 +89,76 @@ class Search:
             yield from self._tried(change)
         yield from self._requests()
         yield from self._pod_counts()
-        cluster = self._world.cluster
-        nodes = [cluster.node(self._target)] if self._target else cluster.nodes.nodes
-        for obstacle in obstacles(self._world, self._pod, nodes):
+        yield from self._tolerations()
+        for obstacle in obstacles(self._world, self._pod, ()):
             yield from self._without(obstacle)
         for change in self._cluster_changes():
             yield from self._tried(change)
         if not self._target:
-            yield from self._first(_alone(nodes_added(self._world)))
+            yield from self._first(_alone(nodes_added(self._world, [self._pod])))
 
     def _cluster_changes(self) -> Iterator[Change]:
+        world, pod = self._world, self._pod
+        yield from self._victims()
+        yield from claims_freed(world, pod)
+        yield from islice(devices_freed(world, pod, self._opened), _TOLD_ALIKE)
+        yield from volumes_elsewhere(world, pod, self._opened)
+
+    def _victims(self) -> Iterator[Change]:
+        """Whom preemption would choose."""
         world, pod, known = self._world, self._pod, self._preemption
         if known is not None and known.victims:
-            yield departure(known)
+            yield preempted(known)
         elif known is None or pod.spec.preemptionPolicy == "Never":
             yield from victims_gone(world, pod, self._target)
         elif pod.status.nominatedNodeName:
             # It makes no room as long as those are there whom it has evicted.
             yield from victims_gone(world, pod, pod.status.nominatedNodeName)
             yield from victims_gone(world, pod, "")
-        yield from claims_freed(world, pod)
-        yield from volumes_elsewhere(world, pod, self._target)
 
     def _opened(self, change: Change) -> list[str]:
         nodes = opened(self._world, self._pod, change)
         return [name for name in nodes if name == self._target] if self._target else nodes
 
-    def _tried(self, change: Change, alike: int = 0) -> Iterator[Found]:
+    def _tried(self, change: Change) -> Iterator[Found]:
         nodes = self._opened(change)
         if nodes:
-            yield Found(change, nodes, alike)
+            yield Found(change, nodes)
 
     def _first(self, changes: Iterable[tuple[Change, int]]) -> Iterator[Found]:
         """The first that helps of some changes, each with how many nodes are alike."""
-        for change, alike in changes:
-            found = next(self._tried(change, alike), None)
-            if found is not None:
-                yield found
-                return
+        found = (Found(change, nodes, alike) for change, alike in in_time(changes) if (nodes := self._opened(change)))
+        yield from islice(found, 1)
+
+    def _tolerations(self) -> Iterator[Found]:
+        """Of nodes that open where every taint is tolerated, and that have taints of but one key."""
+        nodes = self._nodes(self._opened(tolerating_all(self._pod)))
+        single = [node for node in nodes if len(untolerated(node, self._pod)) == 1]
+        names = [node.metadata.name for node in single]
+        # Where nodes count for spread only if they are tolerated, one taint less may help, but not its toleration.
+        found = (
+            list(self._without(obstacle)) or list(self._at_nodes(obstacle, names))
+            for obstacle in in_time(taints(single, self._pod))
+        )
+        yield from chain.from_iterable(islice(filter(None, found), _TOLD_ALIKE))
 
     def _without(self, obstacle: Obstacle) -> Iterator[Found]:
         nodes = self._opened(obstacle.without)
-        if not nodes:
-            return
-        yield Found(obstacle.without, nodes)
-        there = [node for name in nodes if (node := self._world.cluster.node(name)) is not None]
-        yield from self._first(_alone(obstacle.loosened(there, lambda change: bool(self._opened(change)))))
-        lacking = [node for node in there if next(obstacle.at_node(node), None) is not None]
-        at_nodes = (change for node in lacking[:_NODES_LOOKED_AT] for change in obstacle.at_node(node))
-        smallest = sorted(at_nodes, key=lambda change: change.size)[:_TRIED_AT_NODES]
-        yield from self._first((change, len(lacking)) for change in smallest)
+        if nodes:
+            yield Found(obstacle.without, nodes)
+            loosened = obstacle.loosened(self._nodes(nodes), lambda change: bool(self._opened(change)))
+            yield from self._first(_alone(loosened))
+            yield from self._at_nodes(obstacle, nodes)
+
+    def _at_nodes(self, obstacle: Obstacle, nodes: list[str]) -> Iterator[Found]:
+        """One of the nodes that lack nothing but what an obstacle wants gets it."""
+        lacking = [node for node in self._nodes(nodes) if next(obstacle.at_node(node), None) is not None]
+        changes = (change for node in lacking for change in obstacle.at_node(node))
+        smallest = sorted(islice(changes, _RANKED_AT_NODES), key=lambda change: change.size)
+        yield from self._first((change, len(lacking)) for change in chain(smallest, changes))
+
+    def _nodes(self, names: list[str]) -> list[Node]:
+        return [node for name in names if (node := self._world.cluster.node(name)) is not None]
 
     def _requests(self) -> Iterator[Found]:
         for request in amounts.requests_of(self._pod):
@@ -163,7 +192,7 @@ class Search:
         everywhere = Change(NODE, "", 1.0, nodes=tuple(node for one in roomier for node in one.nodes))
         nodes = opened(self._world, self._pod, everywhere)
         helpful = [one for one in roomier if one.nodes[0].metadata.name in nodes]
-        yield from self._first((change, len(helpful)) for change in helpful[:_TRIED_AT_NODES])
+        yield from self._first((change, len(helpful)) for change in helpful)
 
 
 def _alone(changes: Iterable[Change]) -> Iterator[tuple[Change, int]]:

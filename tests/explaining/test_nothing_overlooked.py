@@ -1,0 +1,94 @@
+"""Changes that help are found among many that do not, between constraints that want the same, and on other nodes."""
+
+from typing import Any
+
+from explaining.test_would_fit import APP, WEB, ZONE, bound_claim, landing, required, spreading, volume, words
+from kubestow.testing import make_node, make_pod
+from plugins.device_world import allocated, claim, claiming, device_class, device_slice, exactly, gpus
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": values}
+
+
+# Among many
+
+
+def test_a_toleration_that_helps_is_found_among_many_taints() -> None:
+    """The nodes of most taints are too small."""
+    small = [make_node(f"n{i}", cpu=1, taints=[f"team=t{i}:NoSchedule"]) for i in range(40)]
+    big = make_node("zbig", cpu=8, taints=["team=zz:NoSchedule"])
+    both = make_node("two", cpu=8, taints=["team=zz:NoSchedule", "other:NoSchedule"])
+    assert words([*small, big, both], make_pod("x", cpu=4)) == [
+        "toleration of team=zz:NoSchedule added",
+        "taint team=zz:NoSchedule removed from node zbig",
+    ]
+
+
+def test_of_many_tolerations_that_help_some_are_told() -> None:
+    """As many as anybody reads."""
+    tainted = [make_node(f"n{i}", taints=[f"t{i}:NoSchedule"]) for i in range(40)]
+    told = [one for one in words(tainted, make_pod("x")) if one.startswith("toleration")]
+    assert len(told) == len(set(told)) == 30
+
+
+def test_a_taint_less_helps_where_its_toleration_does_not() -> None:
+    """Nodes that are tolerated count for the spread: with the empty zone that is full, the other has too many pods."""
+    spec = spreading(ZONE)
+    spec["topologySpreadConstraints"][0]["nodeTaintsPolicy"] = "Honor"
+    objects = [
+        make_node("a", zone="a", taints=["t:NoSchedule"]),
+        make_node("b", zone="b", cpu=1, taints=["t:NoSchedule"]),
+        make_pod("y", node="a", labels=APP, priority=9),
+    ]
+    told = words(objects, make_pod("x", cpu=2, labels=APP, spec=spec))
+    assert "taint t:NoSchedule removed from node a" in told
+    assert "toleration of t:NoSchedule added" not in told
+
+
+def test_a_kind_of_node_that_helps_is_found_among_many() -> None:
+    """The rarest of them, and each node has a label of its own."""
+    small = [make_node(f"n{i}", cpu=1, labels={"id": str(i)}) for i in range(30)]
+    big = make_node("zbig", cpu=8)
+    there = make_pod("there", cpu=8, node="zbig", priority=9)
+    assert "a node like zbig added" in words([*small, big, there], make_pod("x", cpu=4))
+
+
+def local(host: str) -> dict[str, Any]:
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [condition(HOSTNAME, "In", host)]}]}}
+
+
+def test_a_place_for_a_volume_is_found_among_many() -> None:
+    """A local volume might be on any host: only one has room."""
+    small = [make_node(f"n{i:02}", cpu=1) for i in range(20)]
+    objects = [*small, make_node("zbig", cpu=8), volume(nodeAffinity=local("n03")), bound_claim()]
+    pod = make_pod("x", cpu=4, claims=["data"])
+    assert [one for one in words(objects, pod) if "volume" in one] == [f"volume pv in {HOSTNAME}=zbig"]
+    assert [one.change for one in landing(objects, pod, "zbig").changes] == [f"volume pv in {HOSTNAME}=zbig"]
+
+
+def test_a_resource_claim_that_helps_is_found_among_many() -> None:
+    """Only one node has room besides, and its devices are the last."""
+    nodes = [make_node(f"n{i}", cpu=8 if i == 149 else 1) for i in range(150)]
+    slices = [device_slice(f"n{i}", gpus(1)) for i in range(150)]
+    claims = [allocated(f"c{i}", f"n{i}", "gpu-0") for i in range(150)]
+    objects = [*nodes, *slices, *claims, device_class(), claim("mine")]
+    told = [one for one in words(objects, claiming("x", "mine", cpu=4)) if "resource claim" in one]
+    assert told == ["resource claim default/c149 freed"]
+
+
+def test_claims_that_help_only_together_are_not_suggested() -> None:
+    """Two devices of a node are wanted, and two claims hold one each."""
+    claims = [allocated(f"c{i}", "a", f"gpu-{i}") for i in range(2)]
+    objects = [make_node("a"), device_slice("a", gpus(2)), *claims, device_class(), claim("mine", exactly(2))]
+    assert words(objects, claiming("x", "mine")) == []
+
+
+def test_a_domain_that_helps_is_found_among_many() -> None:
+    """Of a node that has no zone: that of the pods to be with."""
+    zones = [make_node(f"n{i:02}", cpu=1, zone=f"z{i:02}") for i in range(20)]
+    objects = [make_node("bare", cpu=8), *zones, make_pod("y", node="n19", labels=APP, priority=9)]
+    pod = make_pod("x", cpu=4, spec=required("podAffinity", topologyKey=ZONE, labelSelector=WEB))
+    assert f"label {ZONE}=z19 added to node bare" in words(objects, pod)
