@@ -2,11 +2,18 @@
 
 from typing import Any
 
+import pytest
+
 from explaining.test_would_fit import APP, WEB, ZONE, bound_claim, landing, required, spreading, volume, words
 from kubestow.testing import make_node, make_pod
 from plugins.device_world import allocated, claim, claiming, device_class, device_slice, exactly, gpus
 
 HOSTNAME = "kubernetes.io/hostname"
+
+
+def node_affinity(*terms: list[dict[str, Any]]) -> dict[str, Any]:
+    required_terms = {"nodeSelectorTerms": [{"matchExpressions": conditions} for conditions in terms]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required_terms}}}
 
 
 def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -92,3 +99,68 @@ def test_a_domain_that_helps_is_found_among_many() -> None:
     objects = [make_node("bare", cpu=8), *zones, make_pod("y", node="n19", labels=APP, priority=9)]
     pod = make_pod("x", cpu=4, spec=required("podAffinity", topologyKey=ZONE, labelSelector=WEB))
     assert f"label {ZONE}=z19 added to node bare" in words(objects, pod)
+
+
+# Several constraints on one label
+
+
+@pytest.mark.parametrize(
+    ("node", "options", "said"),
+    [
+        (
+            make_node("a"),
+            {"node_selector": {"disk": "ssd"}, "spec": node_affinity([condition("disk", "In", "ssd")])},
+            "label disk=ssd added to node a",
+        ),
+        (
+            make_node("a"),
+            {"spec": node_affinity([condition("disk", "In", "ssd", "nvme"), condition("disk", "In", "hdd", "nvme")])},
+            "label disk=nvme added to node a",
+        ),
+        (
+            make_node("a"),
+            {"spec": node_affinity([condition("gen", "Exists"), condition("gen", "Gt", "3")])},
+            "label gen=4 added to node a",
+        ),
+        (
+            make_node("a", labels={"disk": "ssd"}),
+            {
+                "spec": node_affinity(
+                    [condition("gen", "Lt", "2"), condition("gen", "In", "x")],
+                    [condition("disk", "DoesNotExist"), condition("disk", "NotIn", "ssd")],
+                )
+            },
+            "label disk removed from node a",
+        ),
+        (
+            make_node("a"),
+            {"node_selector": {ZONE: "z"}, "spec": spreading(ZONE)},
+            f"label {ZONE}=z added to node a",
+        ),
+        (
+            make_node("a"),
+            {"spec": {**required("podAffinity", topologyKey=ZONE, labelSelector=WEB), **spreading(ZONE)}},
+            f"label {ZONE}=a added to node a",
+        ),
+    ],
+)
+def test_a_label_that_several_constraints_name(node: Any, options: dict[str, Any], said: str) -> None:
+    """Without one of them the others still refuse the node; with the label, none does."""
+    assert said in words([node], make_pod("x", labels=APP, **options))
+
+
+def test_no_label_meets_constraints_that_contradict_each_other() -> None:
+    """Nothing is suggested that would not be enough."""
+    affinity = node_affinity([condition("disk", "In", "ssd")])
+    assert words([make_node("a")], make_pod("x", node_selector={"disk": "hdd"}, spec=affinity)) == []
+
+
+def test_a_label_by_which_nodes_count_for_the_spread() -> None:
+    """Without the selector the empty zone, where there is no room, would count, too."""
+    objects = [
+        make_node("a", zone="a"),
+        make_node("b", zone="b", cpu=1),
+        *(make_pod(f"y{i}", node="a", labels=APP, priority=9) for i in range(3)),
+    ]
+    pod = make_pod("x", cpu=2, labels=APP, node_selector={"disk": "ssd"}, spec=spreading(ZONE))
+    assert words(objects, pod) == ["label disk=ssd added to node a"]

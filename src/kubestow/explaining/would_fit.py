@@ -23,6 +23,7 @@ from kubestow.explaining.cluster_changes import (
 )
 from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.obstacles import Obstacle, gates, obstacles, taints, tolerating_all, untolerated
+from kubestow.explaining.shared_labels import shared_labels
 from kubestow.explaining.world import World
 from kubestow.framework.results import PostFilterResult
 from kubestow.model.node import Node
@@ -92,6 +93,8 @@ class Search:
         yield from self._tolerations()
         for obstacle in obstacles(self._world, self._pod, ()):
             yield from self._without(obstacle)
+        for obstacle in shared_labels(self._world, self._pod):
+            yield from self._at_nodes(obstacle, self._opened(obstacle.without))
         for change in self._cluster_changes():
             yield from self._tried(change)
         if not self._target:
