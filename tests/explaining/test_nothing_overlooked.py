@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from explaining.test_would_fit import APP, WEB, ZONE, bound_claim, landing, required, spreading, volume, words
+from kubestow.model.pod import Pod
 from kubestow.testing import make_node, make_pod
 from plugins.device_world import allocated, claim, claiming, device_class, device_slice, exactly, gpus
 
@@ -164,3 +165,77 @@ def test_a_label_by_which_nodes_count_for_the_spread() -> None:
     ]
     pod = make_pod("x", cpu=2, labels=APP, node_selector={"disk": "ssd"}, spec=spreading(ZONE))
     assert words(objects, pod) == ["label disk=ssd added to node a"]
+
+
+# Pods on other nodes
+
+AWAY = required("podAntiAffinity", topologyKey=ZONE, labelSelector=WEB)
+ZONE_A = [make_node("a", zone="a"), make_node("b", zone="a", cpu=1), make_node("c", zone="a", cpu=1)]
+
+
+def gone(objects: list[Any], pod: Pod) -> list[str]:
+    return [one for one in words(objects, pod) if "gone" in one]
+
+
+def test_a_pod_of_the_zone_to_be_away_from() -> None:
+    """It is on a node that is too small, and keeps the pod from the one that is not."""
+    low = make_pod("low", node="b", labels=APP, priority=0)
+    pod = make_pod("x", cpu=2, priority=5, spec=AWAY)
+    assert gone([*ZONE_A, low], pod) == ["pods of lower priority gone from node b: default/low"]
+    told = landing([*ZONE_A, low], pod, "a").changes
+    assert "pods of lower priority gone from node b: default/low" in [one.change for one in told]
+
+
+def test_a_pod_of_the_zone_that_wants_to_be_away() -> None:
+    low = make_pod("low", node="b", priority=0, spec=AWAY)
+    pod = make_pod("x", cpu=2, priority=5, labels=APP)
+    assert gone([*ZONE_A, low], pod) == ["pods of lower priority gone from node b: default/low"]
+
+
+def test_pods_of_several_nodes() -> None:
+    """All of them are in the way; others are not."""
+    low = [make_pod(f"low-{name}", node=name, labels=APP, priority=0) for name in "bc"]
+    other = make_pod("other", node="b", priority=0)
+    pod = make_pod("x", cpu=2, priority=5, spec=AWAY)
+    said = "pods of lower priority gone from nodes b, c: default/low-b, default/low-c"
+    assert gone([*ZONE_A, *low, other], pod) == [said]
+
+
+@pytest.mark.parametrize("priority", [5, 6])
+def test_pods_as_important_stay(priority: int) -> None:
+    """Even where others that would have to go are less important."""
+    objects = [
+        *ZONE_A,
+        make_pod("low", node="b", labels=APP, priority=0),
+        make_pod("important", node="c", labels=APP, priority=priority),
+    ]
+    assert gone(objects, make_pod("x", cpu=2, priority=5, spec=AWAY)) == []
+
+
+def test_as_few_pods_of_a_zone_as_its_spread_allows() -> None:
+    """The least important go."""
+    objects = [
+        *ZONE_A,
+        make_node("full", zone="b", cpu=1),
+        *(make_pod(f"y{i}", node="b", labels=APP, priority=3 - i) for i in range(3)),
+    ]
+    pod = make_pod("x", cpu=2, priority=5, labels=APP, spec=spreading(ZONE, 2))
+    assert gone(objects, pod) == ["pods of lower priority gone from node b: default/y2, default/y1"]
+
+
+def test_the_zone_with_fewest_pods_that_must_go() -> None:
+    objects = [
+        *(make_node(f"{zone}-{size}", zone=zone, cpu=size) for zone in "ab" for size in (1, 4)),
+        *(make_pod(f"low-{i}", node="a-1", labels=APP, priority=0) for i in range(2)),
+        make_pod("low", node="b-1", labels=APP, priority=0),
+    ]
+    pod = make_pod("x", cpu=2, priority=5, spec=AWAY)
+    assert gone(objects, pod) == ["pods of lower priority gone from node b-1: default/low"]
+
+
+def test_pods_to_be_with_where_there_is_no_room_are_the_last_resort() -> None:
+    """Without them the pod is the first of its kind, and may go anywhere."""
+    objects = [make_node("a", zone="a"), make_node("b", zone="b", cpu=1), make_pod("low", node="b", labels=APP)]
+    spec = required("podAffinity", topologyKey=ZONE, labelSelector=WEB)
+    told = words(objects, make_pod("x", cpu=2, priority=5, labels=APP, spec=spec))
+    assert told[-1] == "pods of lower priority gone from node b: default/low"

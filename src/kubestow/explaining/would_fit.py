@@ -5,6 +5,7 @@ worth looking for less: a constraint loosened, a request lowered to what is left
 Then come changes of the cluster. Whatever is suggested was made in the world, and the pod fitted.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from kubestow.explaining.cluster_changes import (
     victims_gone,
     volumes_elsewhere,
 )
+from kubestow.explaining.crowds import crowd_gone
 from kubestow.explaining.dry_run import DryRun
 from kubestow.explaining.obstacles import Obstacle, gates, obstacles, taints, tolerating_all, untolerated
 from kubestow.explaining.shared_labels import shared_labels
@@ -102,7 +104,12 @@ class Search:
 
     def _cluster_changes(self) -> Iterator[Change]:
         world, pod = self._world, self._pod
-        yield from self._victims()
+        victims = list(self._victims())
+        yield from victims
+        fewest = min((len(one.gone) for one in victims), default=sys.maxsize)
+        for change in crowd_gone(world, pod, self._target, self._opened):
+            if len(change.gone) < fewest:
+                yield change
         yield from claims_freed(world, pod)
         yield from islice(devices_freed(world, pod, self._opened), _TOLD_ALIKE)
         yield from volumes_elsewhere(world, pod, self._opened)
