@@ -10,6 +10,7 @@ from kubestow.testing import make_node, make_pod
 from plugins.device_world import allocated, claim, claiming, device_class, device_slice, exactly, gpus
 
 HOSTNAME = "kubernetes.io/hostname"
+AWAY = required("podAntiAffinity", topologyKey=ZONE, labelSelector=WEB)
 
 
 def node_affinity(*terms: list[dict[str, Any]]) -> dict[str, Any]:
@@ -150,6 +151,16 @@ def test_a_label_that_several_constraints_name(node: Any, options: dict[str, Any
     assert said in words([node], make_pod("x", labels=APP, **options))
 
 
+def test_a_label_that_placed_pods_name_as_well() -> None:
+    """The selector wants another zone than the one in which somebody wants to be away from the pod."""
+    objects = [make_node("a", zone="a"), make_pod("y", node="a", priority=9, spec=AWAY)]
+    told = words(objects, make_pod("x", labels=APP, node_selector={ZONE: "b"}))
+    assert told == []
+    objects.append(make_node("c", zone="a"))
+    told = words(objects, make_pod("x", labels=APP, node_selector={ZONE: "b"}))
+    assert told == [f"label {ZONE} of node c set to b"]
+
+
 def test_no_label_meets_constraints_that_contradict_each_other() -> None:
     """Nothing is suggested that would not be enough."""
     affinity = node_affinity([condition("disk", "In", "ssd")])
@@ -169,7 +180,6 @@ def test_a_label_by_which_nodes_count_for_the_spread() -> None:
 
 # Pods on other nodes
 
-AWAY = required("podAntiAffinity", topologyKey=ZONE, labelSelector=WEB)
 ZONE_A = [make_node("a", zone="a"), make_node("b", zone="a", cpu=1), make_node("c", zone="a", cpu=1)]
 
 
