@@ -5,12 +5,19 @@ from typing import Any
 import pytest
 
 from explaining.test_would_fit import APP, WEB, ZONE, bound_claim, landing, required, spreading, volume, words
+from kubestow.explaining import changes
 from kubestow.model.pod import Pod
 from kubestow.testing import make_node, make_pod
 from plugins.device_world import allocated, claim, claiming, device_class, device_slice, exactly, gpus
 
 HOSTNAME = "kubernetes.io/hostname"
 AWAY = required("podAntiAffinity", topologyKey=ZONE, labelSelector=WEB)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr(changes, "_PATIENCE", 60.0)
 
 
 def node_affinity(*terms: list[dict[str, Any]]) -> dict[str, Any]:
@@ -101,6 +108,11 @@ def test_a_domain_that_helps_is_found_among_many() -> None:
     objects = [make_node("bare", cpu=8), *zones, make_pod("y", node="n19", labels=APP, priority=9)]
     pod = make_pod("x", cpu=4, spec=required("podAffinity", topologyKey=ZONE, labelSelector=WEB))
     assert f"label {ZONE}=z19 added to node bare" in words(objects, pod)
+
+
+def test_what_takes_long_is_given_up_but_never_before_something_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_PATIENCE", -1.0)
+    assert list(changes.in_time(range(5))) == [0]
 
 
 # Several constraints on one label
