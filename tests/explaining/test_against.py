@@ -7,6 +7,7 @@ import pytest
 from explaining.trying import ZONE, bound_claim, in_any, landing, volume
 from kubestow.model.pod import Pod
 from kubestow.testing import make_node, make_pod
+from plugins.device_world import allocated, claim, claiming, device_class, device_slice, gpus
 
 CONTRADICTION = in_any([("disk", "DoesNotExist"), ("disk", "In", "ssd")])
 ALONE = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
@@ -49,10 +50,10 @@ def test_one_change_that_meets_two_conditions_is_a_single_change() -> None:
             ["toleration of t:NoSchedule added", "label disk=ssd added to node b"],
         ),
         (
-            # Both ports have the same number, and both must go.
+            # Both ports have the same number, and both must go: that is said once.
             [make_node("b", taints=["t:NoSchedule"]), make_pod("y", node="b", host_ports=[80], priority=10)],
             make_pod("x", spec=TWO_PORTS),
-            ["toleration of t:NoSchedule added", "host port 80/TCP dropped", "host port 80/TCP dropped"],
+            ["toleration of t:NoSchedule added", "host port 80/TCP dropped"],
         ),
     ],
 )
@@ -141,3 +142,21 @@ def test_a_node_that_is_not_called_by_its_name_is_not_pinned_to() -> None:
     told = landing([make_node("a", cpu=8), bare], make_pod("x", cpu=2), "b")
     assert told.behind
     assert told.changes == ()
+
+
+def test_a_device_is_freed_where_the_node_has_it() -> None:
+    """Those of other nodes are of no use there, however many there are."""
+    nodes = [make_node(f"n{number}", taints=["t:NoSchedule"] if number == 7 else []) for number in range(40)]
+    slices = [device_slice(f"n{number}", gpus(1)) for number in range(40)]
+    claims = [allocated(f"c{number}", f"n{number}", "gpu-0") for number in range(40)]
+    objects = [*nodes, *slices, *claims, device_class(), claim("mine")]
+    told = landing(objects, claiming("x", "mine"), "n7")
+    assert told.together == ("toleration of t:NoSchedule added", "resource claim default/c7 freed")
+
+
+def test_a_condition_of_several_terms_is_told_once() -> None:
+    """It is dropped from all of them."""
+    needed = in_any([("arch", "In", "arm"), ("disk", "In", "ssd")], [("arch", "In", "arm"), ("disk", "In", "nvme")])
+    told = landing([make_node("a", labels={"arch": "x86"}, cpu=1)], make_pod("x", cpu=2, spec=needed), "a")
+    assert told.together
+    assert len(set(told.together)) == len(told.together)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from explaining.test_would_fit import APP, WEB, ZONE, bound_claim, landing, required, spreading, volume, words
+from explaining.test_would_fit import APP, WEB, required, spreading, words
+from explaining.trying import ZONE, bound_claim, landing, volume
 from kubestow.explaining import changes
 from kubestow.model.pod import Pod
 from kubestow.testing import make_node, make_pod

@@ -123,5 +123,10 @@ def _sent(world: World, pod: Pod, node: str, single: list[Change], several: list
             pinned = _pinned(world, pod if opening.pod is None else opening.pod, node)
         for way in (steps, [*steps, pinned]):
             if _landing(world, pod, node, as_one(way)).sends_to(node):
-                return tuple(change.words for change in way)
-    return tuple(change.words for change in several)
+                return _words(way)
+    return _words(several)
+
+
+def _words(changes: Sequence[Change]) -> tuple[str, ...]:
+    """Each once: what stands in several places, such as a condition in two terms, is dropped from all of them."""
+    return tuple(dict.fromkeys(change.words for change in changes))

@@ -7,16 +7,21 @@ pods of lower priority gone.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
+from kubestow.cluster.listers import key_of
 from kubestow.explaining import amounts
 from kubestow.explaining.changes import Change, changed, fitting
-from kubestow.explaining.cluster_changes import claims_freed, victims_gone, volumes_elsewhere
+from kubestow.explaining.cluster_changes import claims_freed, devices_freed, victims_gone, volumes_elsewhere
 from kubestow.explaining.obstacles import gates, obstacles
 from kubestow.explaining.world import World
+from kubestow.model.devices import ResourceClaim
+from kubestow.model.node import Node
+from kubestow.model.node_selector import compile_node_selector
 from kubestow.model.pod import Pod
 
+_MOST_CLAIMS = 10
 Enough = Callable[[Sequence[str]], bool]
 """Whether the node will do after some steps."""
 
@@ -100,5 +105,21 @@ def _steps(world: World, pod: Pod, node: str) -> Iterator[Change]:
 
 def _around(world: World, pod: Pod, node: str) -> Iterator[Change]:
     """What can be changed of others, but for pods of lower priority: these are looked for when nothing else is left."""
+    there, claims = world.cluster.node(node), world.cluster.listers.resource_claims
+    assert there is not None
+
+    def opened(change: Change) -> list[str]:
+        """The node, unless it is about claims that are for others only."""
+        held = [claims.get(key_of(obj)) for obj in change.objects if isinstance(obj, ResourceClaim)]
+        return [node] if not held or any(one is not None and _is_for(one, there) for one in held) else []
+
     yield from claims_freed(world, pod)
-    yield from volumes_elsewhere(world, pod, node)
+    yield from islice(devices_freed(world, pod, opened), _MOST_CLAIMS)
+    yield from volumes_elsewhere(world, pod, opened)
+
+
+def _is_for(claim: ResourceClaim, node: Node) -> bool:
+    """Whether the devices that a claim has are to be had from a node."""
+    allocation = claim.status.allocation
+    selector = None if allocation is None else allocation.nodeSelector
+    return selector is None or compile_node_selector(selector).matches(node.metadata.labels, node.metadata.name)
