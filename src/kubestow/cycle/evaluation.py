@@ -416,9 +416,3 @@ class Evaluation:
     def left_out_reason(self) -> str:
         """Why a node that PreFilter did not even let in will not do."""
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.narrowed_by))}]"
-
-
-class TracedEvaluation(Evaluation):
-    """One whose cycle leaves what it has found out."""
-
-    is_traced = True

@@ -17,7 +17,7 @@ from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.order import Search, enough_nodes, first_passing, search_for
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
-from kubestow.cycle.evaluation import Evaluation, TracedEvaluation
+from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.journal import JOURNAL_ROW_BYTES
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
@@ -117,7 +117,6 @@ class SchedulingCycles:
         self._asked: list[Asked] = []
         """What extenders have answered in this cycle, if it is traced."""
         self.traces = traces
-        self._evaluation = TracedEvaluation if traces else Evaluation
         self.trace: Trace | Alike | None = None
         """What the last cycle left."""
 
@@ -162,7 +161,9 @@ class SchedulingCycles:
             if self._cluster.nodes.count == 0:
                 return Failed(Code.UNRESOLVABLE, NO_NODES)
             search = self._next_search(profile, within)
-            evaluation = self._evaluation(profile, self._cluster, self._nominator, pod, within)
+            evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
+            if self.traces:
+                evaluation.is_traced = True
             judge = self._pre_filter(evaluation, search)
             explain = not just_whether
             found = None if judge is None else (yield from self._find(evaluation, judge, search, explain))

@@ -65,16 +65,18 @@ class Kept:
 
     def _release(self, record: Record) -> None:
         self.bytes -= let_go(record.found) + record.own_bytes
-        if self._last.get(record.uid) is record:
+        if self._last and self._last.get(record.uid) is record:
             del self._last[record.uid]
 
     def _make_room(self, limit: int) -> None:
         ring, kept = self._ring, self._kept
         while self.bytes > limit and ring:
             record = ring[0]
-            is_wanted = self.is_pending(record.uid) and self.last(record.uid) is record
+            # Most are bound: nobody need be asked whether they wait.
+            is_wanted = not record.is_bound and self.is_pending(record.uid) and self.last(record.uid) is record
             ring.popleft()
-            self._listed = max(self._listed - 1, 0)
+            if self._listed:
+                self._listed -= 1
             if is_wanted:
                 kept[record.uid] = record
             else:

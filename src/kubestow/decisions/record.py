@@ -170,9 +170,13 @@ class Record(Struct, gc=False):
             return ""
         if self.failure is not None:
             return FAILED
-        if self.steps:
-            return BOUND if self.steps[-1] else BINDING
-        return WAITING if self.found.waits else BINDING
+        if self.is_bound:
+            return BOUND
+        return WAITING if self.found.waits and not self.steps else BINDING
+
+    @property
+    def is_bound(self) -> bool:
+        return bool(self.steps and self.steps[-1])
 
     @property
     def is_settled(self) -> bool:
@@ -229,8 +233,9 @@ class Record(Struct, gc=False):
     @property
     def own_bytes(self) -> int:
         """What it takes by itself."""
-        rows = 0 if self.rows is None else ROWS_BYTES
-        return RECORD_BYTES + rows if self.history is None else RECORD_BYTES + rows + HISTORY_BYTES
+        if self.history is None:
+            return RECORD_BYTES if self.rows is None else RECORD_BYTES + ROWS_BYTES
+        return RECORD_BYTES + HISTORY_BYTES if self.rows is None else RECORD_BYTES + HISTORY_BYTES + ROWS_BYTES
 
 
 def hold(found: Findings, count: int) -> int:
