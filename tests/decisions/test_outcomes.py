@@ -9,9 +9,11 @@ from msgspec.structs import replace
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
 from kubestow.decisions import schema
+from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.telling import tell
 from kubestow.framework.handle import Handle
 from kubestow.framework.results import Rejection, Wait, unschedulable
+from kubestow.offline.handles import StillClock
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import gangs
 from scenarios.extending import FakeExtenders, only
@@ -463,3 +465,14 @@ def test_pods_of_a_group() -> None:
         assert decision.chosen in nodes_of(decision)
         assert decision.binding is not None
         assert decision.binding.state == "bound"
+
+
+def test_steps_are_told_at_the_same_time_whenever_somebody_reads() -> None:
+    """Clock and stopwatch are read one after the other, which takes longer now and then; a clock that is set counts."""
+    clock = StillClock()
+    recorder = Recorder(clock)
+    before = recorder.clock_offset()
+    clock.seconds += 0.000_002
+    assert recorder.clock_offset() == before
+    clock.seconds += 5.0
+    assert recorder.clock_offset() == before + 5.000_002

@@ -160,3 +160,39 @@ def test_a_condition_of_several_terms_is_told_once() -> None:
     told = landing([make_node("a", labels={"arch": "x86"}, cpu=1)], make_pod("x", cpu=2, spec=needed), "a")
     assert told.together
     assert len(set(told.together)) == len(told.together)
+
+
+AWAY = {
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "p"}}, "topologyKey": ZONE}
+            ]
+        }
+    }
+}
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": ZONE,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "p"}},
+}
+
+
+def test_a_change_that_does_harm_keeps_no_others_from_being_told() -> None:
+    """A zone would be of use to the spread constraint, but a pod there wants the new one to be elsewhere."""
+    nodes = [make_node("a", taints=["t:NoSchedule"]), make_node("b", zone="zb", taints=["t:NoSchedule"])]
+    pod = make_pod("p", labels={"app": "p"}, spec={"topologySpreadConstraints": [SPREAD]})
+    told = landing([*nodes, make_pod("x", node="b", priority=9, spec=AWAY)], pod, "a")
+    assert told.together == ("toleration of t:NoSchedule added", f"spread of pods app=p by {ZONE} dropped")
+
+
+def test_a_pod_on_another_node_has_to_go_besides() -> None:
+    """One of lower priority that keeps the pod out of the whole zone."""
+    nodes = [make_node(name, zone="z", taints=["t:NoSchedule"]) for name in ("a", "b")]
+    pod = make_pod("p", labels={"app": "p"}, priority=9)
+    told = landing([*nodes, make_pod("x", node="b", spec=AWAY)], pod, "a")
+    assert told.together[:2] == (
+        "toleration of t:NoSchedule added",
+        "pods of lower priority gone from node b: default/x",
+    )

@@ -53,6 +53,8 @@ _MOST_WORDS = 1_024
 _GROUPS_SHARE = 8
 """Decisions about groups may take up to one part in so many of the room."""
 _KEPT_AT_ONCE = 64
+_CLOCK_SET = 0.001
+"""By how many seconds clock and stopwatch differ from before only if somebody has set the clock."""
 
 Listener = Callable[[Record], None]
 
@@ -76,6 +78,7 @@ class Recorder:
         """How many of them have a history."""
         self._count = 0
         """How many records there were."""
+        self._offset = 0.0
         self._names = Names(())
         self._layout = -1
         self._refusals = RefusalsKnown()
@@ -112,8 +115,11 @@ class Recorder:
         return self.kept().last(uid)
 
     def clock_offset(self) -> float:
-        """What is to be added to the stopwatch to have the time."""
-        return self._now() - self.stopwatch()
+        """What is to be added to the stopwatch to have the time: the same as long as nobody sets the clock."""
+        offset = self._now() - self.stopwatch()
+        if abs(offset - self._offset) > _CLOCK_SET:
+            self._offset = offset
+        return self._offset
 
     # What it is told
 

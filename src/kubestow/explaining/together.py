@@ -1,19 +1,21 @@
 """Changes that open a node if all of them are made, where no single one does.
 
-All that can be changed for the node is, and then left out again, the largest first, as long as the rest is enough.
-Around the pod and the node something is changed only if these two are not enough: claims freed, volumes elsewhere, and
-pods of lower priority gone.
+All that can be changed for the node is, and then left out again, the largest first, as long as the rest is enough. If
+all is not enough, all but labels may be. Around the pod and the node something is changed only if these two are not
+enough: claims freed, volumes elsewhere, and pods of lower priority gone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
 from kubestow.cluster.listers import key_of
 from kubestow.explaining import amounts
-from kubestow.explaining.changes import Change, changed, fitting
+from kubestow.explaining.changes import Change, changed, fitting, opened
 from kubestow.explaining.cluster_changes import claims_freed, devices_freed, victims_gone, volumes_elsewhere
+from kubestow.explaining.crowds import crowd_gone
 from kubestow.explaining.obstacles import gates, obstacles
 from kubestow.explaining.world import World
 from kubestow.model.devices import ResourceClaim
@@ -38,20 +40,46 @@ def enough_together(world: World, pod: Pod, node: str) -> list[Change]:
 
     Nothing, if all there are would not be enough.
     """
-    departure: Change | None = None
+    steps = sorted(_steps(world, pod, node), key=lambda change: change.size)
+    # A label may bring the node to where the pod must not be.
+    ways = [[change.words for change in some] for some in (steps, [one for one in steps if not _labels(world, one)])]
+    around = [change.words for change in _around(world, pod, node)]
+    for words in (*ways, *([*way, *around] for way in ways)):
+        if _is_enough(world, pod, node, None, words):
+            return _least(world, pod, node, None, words)
+    for words in ([*way, *around] for way in ways):
+        for departure in _departures(world, pod, node, words):
+            everything = [*words, departure.words]
+            if _is_enough(world, pod, node, departure, everything):
+                return _least(world, pod, node, departure, everything)
+    return []
 
-    def is_enough(words: Sequence[str]) -> bool:
-        with _made(world, pod, node, words, departure) as made:
-            return node in fitting(world, made.pod)
 
-    words = [change.words for change in sorted(_steps(world, pod, node), key=lambda change: change.size)]
-    if not is_enough(words):
-        words += [change.words for change in _around(world, pod, node)]
-        with _made(world, pod, node, words) as made:
-            departure = next(victims_gone(world, made.pod, node), None)
-        words += [] if departure is None else [departure.words]
-        if not is_enough(words):
-            return []
+def _labels(world: World, change: Change) -> bool:
+    """Whether it changes labels of a node."""
+    before = [world.cluster.node(one.metadata.name) for one in change.nodes]
+    pairs = zip(before, change.nodes, strict=True)
+    return any(old is not None and old.metadata.labels != new.metadata.labels for old, new in pairs)
+
+
+def _departures(world: World, pod: Pod, node: str, words: Sequence[str]) -> list[Change]:
+    """Pods of lower priority that may have to go, once other changes are made."""
+    with _made(world, pod, node, words) as made:
+
+        def opens(change: Change) -> list[str]:
+            return [name for name in opened(world, made.pod, change) if name == node]
+
+        return [*victims_gone(world, made.pod, node), *crowd_gone(world, made.pod, node, opens)]
+
+
+def _is_enough(world: World, pod: Pod, node: str, departure: Change | None, words: Sequence[str]) -> bool:
+    with _made(world, pod, node, words, departure) as made:
+        return node in fitting(world, made.pod)
+
+
+def _least(world: World, pod: Pod, node: str, departure: Change | None, words: list[str]) -> list[Change]:
+    """Those of changes that are enough without which they are not."""
+    is_enough = partial(_is_enough, world, pod, node, departure)
     fewer = _needed([], words, [], is_enough)
     while len(fewer) < len(words):
         # A change may be in the way of others: what was needed beside it may not be any more.
