@@ -176,7 +176,7 @@ class Record(Struct, gc=False):
 
     @property
     def is_bound(self) -> bool:
-        return bool(self.steps and self.steps[-1])
+        return self.failure is None and bool(self.steps and self.steps[-1])
 
     @property
     def is_settled(self) -> bool:
