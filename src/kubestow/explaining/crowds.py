@@ -87,20 +87,14 @@ class _Crowds:
             may_go = other.priority < self._pod.priority
             if self._is_company(other):
                 self._company.append(other)
-            for key in self._keys_apart(other):
-                if key in labels:
-                    domain = (key, labels[key])
+            apart, spread = (self._keys_apart(other), self._unwanted), (self._keys_spread(other), self._spreading)
+            for keys, crowd in (apart, spread):
+                for domain in ((key, labels[key]) for key in keys if key in labels):
                     self._counts[domain] += 1
                     if may_go:
-                        self._unwanted[domain].append(other)
-                    else:
+                        crowd[domain].append(other)
+                    elif crowd is self._unwanted:
                         self._kept.add(domain)
-            for key in self._keys_spread(other):
-                if key in labels:
-                    domain = (key, labels[key])
-                    self._counts[domain] += 1
-                    if may_go:
-                        self._spreading[domain].append(other)
 
     @property
     def company(self) -> list[PodInfo]:
