@@ -7,12 +7,15 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cycle import journal
 from kubestow.decisions import schema
 from kubestow.decisions.record import Record
+from kubestow.decisions.refused import RefusedNode
 from kubestow.decisions.telling import tell
 from kubestow.framework.handle import Handle
 from kubestow.framework.results import SKIP
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 NODES = ("a", "b", "c", "d", "e", "f")
+CORDONED = ("node(s) were unschedulable",)
+FULL = ("Insufficient cpu",)
 
 
 class Sometimes:
@@ -58,6 +61,28 @@ def test_findings_are_shared() -> None:
         schedule(world, *(f"p{number}" for number in range(6)))
         found = records(world)
     assert len({id(found[f"p{number}"].found) for number in range(2, 6)}) == 1
+
+
+def test_findings_are_shared_where_nodes_are_refused() -> None:
+    """As some are in most clusters. Each record tells of nodes as they were then."""
+    with world_of(*NODES) as world:
+        world.cluster.update(make_node("a", cpu="64", unschedulable=True))
+        schedule(world, "p0", "p1", "p2", "p3")
+        world.cluster.add(make_pod("large", cpu="64", node="b"))
+        schedule(world, "p4", "p5", "p6")
+        found, refused = records(world), RefusedNode("b")
+        by = [refused.by(found[name]) for name in ("p3", "p4", "p6")]
+        decisions = [told(world, name) for name in ("p3", "p4", "p6")]
+    assert found["p2"].found is found["p3"].found
+    assert found["p4"].found is found["p6"].found
+    assert by == [None, ("NodeResourcesFit",), ("NodeResourcesFit",)]
+    expected = ({"a": CORDONED}, {"a": CORDONED, "b": FULL}, {"a": CORDONED, "b": FULL})
+    for decision, reasons in zip(decisions, expected, strict=True):
+        assert isinstance(decision.nodes, dict)
+        said = {name: node.rejected.reasons for name, node in decision.nodes.items() if node.rejected is not None}
+        scored = {name for name, node in decision.nodes.items() if node.total is not None}
+        assert (said, scored) == (reasons, set(NODES) - set(reasons))
+        assert (decision.evaluated, decision.feasible) == (6, 6 - len(reasons))
 
 
 def test_a_node_in_the_place_of_another_is_told_by_its_own_name() -> None:

@@ -20,6 +20,12 @@ REFUSED = "refused"
 Said = tuple[int, ...] | Rejection | str | None
 """The scores that plugins gave; or why the row is refused; None: it was never judged."""
 
+
+def lets_pass(said: Said) -> bool:
+    """Whether the row is not refused."""
+    return isinstance(said, tuple) and not isinstance(said, Rejection)
+
+
 MOST_CHANGES = 4_096
 _PLACE_BYTES = 8
 _ROW_NUMBER_BYTES = 40

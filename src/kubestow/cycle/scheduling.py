@@ -22,7 +22,7 @@ from kubestow.cycle.journal import JOURNAL_ROW_BYTES
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Sharing, Upcoming
-from kubestow.cycle.trace import Alike, Trace
+from kubestow.cycle.trace import Alike, Searched, Trace
 from kubestow.extenders.extender import Asking, Conversation, ExtenderError, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
@@ -59,8 +59,12 @@ class Judge(Protocol):
         """How good rows are, compared with each other."""
         ...
 
+    def has_told(self, rows: IntArray) -> bool:
+        """Whether journals say why some of the rows are refused while others passed."""
+        ...
+
     def explained(self, refused: IntArray) -> Verdicts | None:
-        """Why rows are refused while others passed, as far as no journal knows it."""
+        """The same of rows that are refused, as far as no journal knows it."""
         ...
 
 
@@ -249,7 +253,7 @@ class SchedulingCycles:
         rows, searched = self._filter(evaluation, judge, search, explain)
         self._next_start += searched
         feasible, trace = len(rows), None
-        if self.traces and feasible < searched:
+        if self.traces and feasible < searched and not (feasible and judge.has_told(search.order[:searched])):
             trace = self._traced(evaluation, search.order, searched, rows)
             if feasible:
                 self._tell_refused(trace, judge, search.order[:searched], rows)
@@ -269,7 +273,8 @@ class SchedulingCycles:
             if self.traces:
                 layers = evaluation.layers
                 if trace is None and layers is not None and not evaluation.asked_more:
-                    self.trace = Alike(layers, len(layers.changes), rows)
+                    found = rows if feasible == searched else Searched(search.order, searched, feasible)
+                    self.trace = Alike(layers, len(layers.changes), found)
                 else:
                     trace = trace or self._traced(evaluation, search.order, searched, rows)
                     trace.is_scored, trace.scores = True, evaluation.told

@@ -49,7 +49,7 @@ class Trace(Struct, gc=False):
     searched: int = 0
     """How many of them were looked at."""
     rows: IntArray | None = None
-    """Those that passed, before extenders were asked."""
+    """Those that passed, before extenders were asked; None, though rows were searched: the layers say which."""
     layers: Layers | None = None
     """What pods like this one share."""
     change: int = 0
@@ -80,16 +80,41 @@ class Trace(Struct, gc=False):
         return () if self.layers is None else self.layers.at(self.change)
 
 
+class Searched(Struct, gc=False):
+    """Rows that were searched, not all of which passed."""
+
+    order: IntArray
+    """The rows, in the order in which they were searched."""
+    count: int
+    """How many of them were looked at."""
+    feasible: int
+    """How many passed."""
+
+
 class Alike(Struct, gc=False):
-    """A cycle of which the layers say everything: all rows that were searched passed, and were scored."""
+    """A cycle of which the layers say everything: which rows passed, why others did not, and the scores."""
 
     layers: Layers
     change: int
-    rows: IntArray
+    searched: IntArray | Searched
+    """The rows; if it is nothing but rows, all of them passed."""
 
     def traced(self, evaluation: Any = None) -> Trace:
         """The same at length."""
-        rows = self.rows
-        trace = Trace(evaluation, rows, len(rows), rows, self.layers, self.change, is_scored=True)
-        trace.group, trace.placement = self.layers.group, self.layers.placement
+        trace = traced(self.searched, self.layers, self.change)
+        trace.evaluation, trace.group, trace.placement = evaluation, self.layers.group, self.layers.placement
         return trace
+
+
+def counts(searched: IntArray | Searched) -> tuple[int, int]:
+    """How many rows were looked at, and how many passed."""
+    if isinstance(searched, Searched):
+        return searched.count, searched.feasible
+    return len(searched), len(searched)
+
+
+def traced(searched: IntArray | Searched, layers: Layers | None, change: int) -> Trace:
+    """A cycle of which the layers say everything."""
+    if isinstance(searched, Searched):
+        return Trace(None, searched.order, searched.count, None, layers, change, is_scored=True)
+    return Trace(None, searched, len(searched), searched, layers, change, is_scored=True)

@@ -94,5 +94,5 @@ class Kept:
 
     def _strip(self, record: Record) -> None:
         self.bytes -= let_go(record.found) + record.own_bytes
-        record.found, record.rows = record.found.bare(record.rows), None
+        record.found, record.searched = record.found.bare(record.evaluated, record.feasible), None
         self.bytes += hold(record.found, 1) + record.own_bytes

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.nominations import NominatedThen
 from kubestow.cycle.journal import Layers
-from kubestow.cycle.trace import Trace
+from kubestow.cycle.trace import Searched, Trace, counts, traced
 from kubestow.decisions.refusals import Refusals
 from kubestow.decisions.schema import SCHEDULED
 from kubestow.framework.results import PostFilterResult, Rejection
@@ -24,8 +24,8 @@ NOBODY: frozenset[str] = frozenset()
 STEP_WIDTH = 5
 RECORD_BYTES = 660
 """A record, with its places in tables, and the pod's names."""
-ROWS_BYTES = 160
-"""The steps of the binding; other records are about the same rows."""
+SEARCHED_BYTES = 160
+"""The steps of the binding; the rows are those of other records, too."""
 HISTORY_BYTES = 300
 FINDINGS_BYTES = 200
 _NAME_BYTES = 24
@@ -110,9 +110,8 @@ class Findings(Struct, gc=False):
     holders: int = 0
     """How many records have it."""
 
-    def bare(self, rows: IntArray | None) -> "Findings":
-        """The same of a record that was about these rows, without all that is about nodes."""
-        searched = len(rows) if rows is not None else 0
+    def bare(self, evaluated: int, feasible: int) -> "Findings":
+        """The same of a record with these counts, without all that is about nodes."""
         return Findings(
             self.profile,
             self.priority,
@@ -123,8 +122,8 @@ class Findings(Struct, gc=False):
             self.nominated_node,
             self.node_count,
             skipped=self.skipped,
-            evaluated=searched or self.evaluated,
-            feasible=searched or self.feasible,
+            evaluated=evaluated,
+            feasible=feasible,
             waits=self.waits,
         )
 
@@ -154,8 +153,8 @@ class Record(Struct, gc=False):
     """The pod's moves in the queue; shared by all records of the pod, as far as it was then: `moves` of them."""
     node: str
     """The chosen one."""
-    rows: IntArray | None = None
-    """Those that were searched and passed, all of them; None: there is more to tell, and the findings have it."""
+    searched: IntArray | Searched | None = None
+    """The rows; if it is nothing but rows, all of them passed. None: the findings have it, and more beside."""
     change: int = 0
     """How many changes there were in the topmost of the layers."""
     moves: int = 1
@@ -217,25 +216,22 @@ class Record(Struct, gc=False):
     @property
     def evaluated(self) -> int:
         """How many nodes were looked at."""
-        return self.found.evaluated if self.rows is None else len(self.rows)
+        return self.found.evaluated if self.searched is None else counts(self.searched)[0]
 
     @property
     def feasible(self) -> int:
-        return self.found.feasible if self.rows is None else len(self.rows)
+        return self.found.feasible if self.searched is None else counts(self.searched)[1]
 
     @property
     def trace(self) -> Trace | None:
-        rows = self.rows
-        if rows is None:
-            return self.found.trace
-        return Trace(None, rows, len(rows), rows, self.found.layers, self.change, is_scored=True)
+        searched = self.searched
+        return self.found.trace if searched is None else traced(searched, self.found.layers, self.change)
 
     @property
     def own_bytes(self) -> int:
         """What it takes by itself."""
-        if self.history is None:
-            return RECORD_BYTES if self.rows is None else RECORD_BYTES + ROWS_BYTES
-        return RECORD_BYTES + HISTORY_BYTES if self.rows is None else RECORD_BYTES + HISTORY_BYTES + ROWS_BYTES
+        history = 0 if self.history is None else HISTORY_BYTES
+        return RECORD_BYTES + history + (0 if self.searched is None else SEARCHED_BYTES)
 
 
 def hold(found: Findings, count: int) -> int:

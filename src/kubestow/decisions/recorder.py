@@ -17,7 +17,7 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.journal import Layers
 from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.trace import Alike, Scored, Trace
+from kubestow.cycle.trace import Alike, Scored, Trace, counts
 from kubestow.decisions.groups import GroupRecords
 from kubestow.decisions.keeping import Kept
 from kubestow.decisions.record import (
@@ -25,7 +25,7 @@ from kubestow.decisions.record import (
     HISTORY_BYTES,
     NO_DETAILS,
     RECORD_BYTES,
-    ROWS_BYTES,
+    SEARCHED_BYTES,
     STEP_WIDTH,
     BindingFailure,
     Details,
@@ -172,7 +172,7 @@ class Recorder:
                 queued.initial_attempt_timestamp,
                 history,
                 placed.node,
-                traced.rows,
+                traced.searched,
                 traced.change,
             )
             if history is not None:
@@ -237,7 +237,7 @@ class Recorder:
 
     def _keep_alike(self) -> None:
         records, self._alike = self._alike, []
-        own_bytes = (RECORD_BYTES + ROWS_BYTES) * len(records) + HISTORY_BYTES * self._histories
+        own_bytes = (RECORD_BYTES + SEARCHED_BYTES) * len(records) + HISTORY_BYTES * self._histories
         self._histories = 0
         self._keep(records, own_bytes)
 
@@ -297,7 +297,7 @@ class Recorder:
             _note_group(found, trace.group, trace.placement)
         if not is_placed:
             # It had found a node, and had to give it back.
-            found.evaluated = found.feasible = trace.searched
+            found.evaluated, found.feasible = counts(alike.searched)
         found.own_bytes += _TRACE_BYTES
 
     def _note_trace(self, found: Findings, trace: Trace, *, is_placed: bool) -> None:

@@ -6,7 +6,7 @@ Many records are looked through for one node: what they share, names and journal
 from bisect import bisect_right
 from operator import itemgetter
 
-from kubestow.cycle.journal import Said
+from kubestow.cycle.journal import Said, lets_pass
 from kubestow.cycle.trace import Trace
 from kubestow.decisions.record import Names, Record
 from kubestow.framework.results import Rejection
@@ -36,11 +36,17 @@ class RefusedNode:
         if rejection is not None:
             return rejection
         trace = record.trace
-        if trace is None or trace.order is None or trace.rows is None:
+        if trace is None or trace.order is None or row not in trace.order[: trace.searched]:
             return None
-        if row not in trace.order[: trace.searched] or row in (trace.rows if trace.left is None else trace.left):
+        rows, left = trace.rows, trace.left
+        if rows is None:
+            said = self._said_in(trace, row)
+            if lets_pass(said):
+                return None
+        elif row in (rows if left is None else left):
             return None
-        said = (trace.failed or {}).get(row) if row in trace.rows else self._said_in(trace, row)
+        else:
+            said = (trace.failed or {}).get(row) if row in rows else self._said_in(trace, row)
         return said if isinstance(said, Rejection) else Rejection(())
 
     def _row(self, names: Names) -> int | None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.ranking import NOT_STARTED
+from kubestow.cycle.journal import lets_pass
 from kubestow.cycle.trace import Trace
 from kubestow.decisions import schema
 from kubestow.decisions.record import FAILED, STEP_WIDTH, WAITING, Record
@@ -78,7 +79,7 @@ def node_results(record: Record, most: int | None = None) -> dict[str, schema.No
     if names is None:
         return {}
     results: dict[str, schema.NodeResult] = {}
-    if trace is not None and trace.rows is not None and trace.order is not None:
+    if trace is not None and trace.order is not None:
         _tell_rows(results, names.of_row, trace, record.node, most)
     for row, rejection in record.found.refusals or ():
         name = names.of_row[row]
@@ -90,15 +91,15 @@ def node_results(record: Record, most: int | None = None) -> dict[str, schema.No
 def _tell_rows(
     results: dict[str, schema.NodeResult], names: Sequence[str], trace: Trace, chosen: str, most: int | None
 ) -> None:
-    assert trace.rows is not None
     assert trace.order is not None
     layers = [chapter.at(change) for chapter, change, _ in trace.moments]
-    scores = _scores(trace, layers, names, chosen, most) if trace.is_scored else {}
-    passed = set(trace.rows.tolist())
-    left = passed if trace.left is None else set(trace.left.tolist())
+    searched = trace.order[: trace.searched].tolist()
+    rows = [row for row in searched if lets_pass(layers[-1][row])] if trace.rows is None else trace.rows.tolist()
+    left_rows = rows if trace.left is None else trace.left.tolist()
+    scores = _scores(trace, layers, left_rows, names, chosen, most) if trace.is_scored else {}
+    passed, left = set(rows), set(left_rows)
     # The chosen one has its place, scored or not.
     room = trace.searched if most is None else most - max(len(scores), 1)
-    searched = trace.order[: trace.searched].tolist()
     for row in (row for row in searched if row in scores) if scores and room <= 0 else searched:
         if row in scores:
             results[names[row]] = scores[row]
@@ -125,12 +126,14 @@ def weights(trace: Trace) -> dict[str, int]:
 
 
 def _scores(
-    trace: Trace, layers: Sequence[Sequence[Any]], names: Sequence[str], chosen: str, most: int | None
+    trace: Trace,
+    layers: Sequence[Sequence[Any]],
+    numbers: Sequence[int],
+    names: Sequence[str],
+    chosen: str,
+    most: int | None,
 ) -> dict[int, schema.NodeResult]:
     """Of the rows that were scored; of so many, the chosen one and the best."""
-    rows = trace.rows if trace.left is None else trace.left
-    assert rows is not None
-    numbers = rows.tolist()
     totals = _totals(trace, layers, numbers)
     told: Iterable[int] = range(len(numbers))
     if most is not None:

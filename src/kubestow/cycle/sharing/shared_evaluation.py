@@ -15,7 +15,7 @@ from kubestow.cycle.sharing.results import RowResults
 from kubestow.cycle.sharing.signature import Signature
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
-from kubestow.framework.results import Code, Narrowed, Rejection, Skip
+from kubestow.framework.results import Code, Narrowed, PluginError, Rejection, Skip
 from kubestow.framework.verdicts import Verdicts
 
 
@@ -126,8 +126,20 @@ class SharedEvaluation:
         else:
             self._evaluation.explain()
 
+    def has_told(self, rows: IntArray) -> bool:
+        """Whether journals say why some of the rows are refused while others passed."""
+        evaluation, shared = self._evaluation, self._class
+        if shared is None or evaluation.nominated is not None:
+            return False
+        try:
+            shared.results.explain(evaluation, rows)
+        except PluginError:
+            # Whoever wants to know nevertheless will come across it.
+            return False
+        return True
+
     def explained(self, refused: IntArray) -> Verdicts | None:
-        """Why rows are refused while others passed, as far as no journal knows it."""
+        """The same of rows that are refused, as far as no journal knows it."""
         evaluation, shared = self._evaluation, self._class
         if shared is not None:
             shared.results.explain(evaluation, refused)
