@@ -110,6 +110,11 @@ PROFILES = {
         requestedToCapacityRatio:
           shape: [{utilization: 0, score: 10}, {utilization: 70, score: 3}, {utilization: 100, score: 7}]
 """,
+    "pods before nodes": """
+  plugins:
+    filter:
+      enabled: [{name: InterPodAffinity}, {name: PodTopologySpread}]
+""",
     "legacy plugins": f"""
   plugins:
     multiPoint:

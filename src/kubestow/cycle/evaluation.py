@@ -61,7 +61,7 @@ class Evaluation:
     told: tuple[Scored, ...] = ()
     """Scores that no journal has and `scores` neither, if the cycle is traced."""
     asked_more = False
-    """Whether anything was asked about this pod that journals do not say."""
+    """Whether anything was asked about this pod that journals may not say."""
     layers: Layers | None = None
     """The journals that say what pods like this one share, if the cycle is traced and has asked them."""
     remembers = False
@@ -91,6 +91,14 @@ class Evaluation:
         """Scores that no journal has."""
         self.told += tuple(told)
         self.asked_more = True
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is anything to say about this pod that journals do not, beside why rows are refused."""
+        if not self.asked_more:
+            return False
+        has_said = self.told or self.scores or self.nominated is not None
+        return bool(has_said or self.layers is None or self.skipped != self.layers.skipped)
 
     # PreFilter
 

@@ -27,7 +27,7 @@ from kubestow.extenders.extender import Asking, Conversation, ExtenderError, car
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
-from kubestow.framework.verdicts import Verdicts
+from kubestow.framework.verdicts import Told, Verdicts
 from kubestow.model.rng import Rng
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
@@ -63,7 +63,7 @@ class Judge(Protocol):
         """Whether journals say why some of the rows are refused while others passed."""
         ...
 
-    def explained(self, refused: IntArray) -> Verdicts | None:
+    def explained(self, refused: IntArray) -> Verdicts | Told | None:
         """The same of rows that are refused, as far as no journal knows it."""
         ...
 
@@ -272,7 +272,7 @@ class SchedulingCycles:
             totals = judge.score(rows)
             if self.traces:
                 layers = evaluation.layers
-                if trace is None and layers is not None and not evaluation.asked_more:
+                if trace is None and layers is not None and not evaluation.has_more:
                     found = rows if feasible == searched else Searched(search.order, searched, feasible)
                     self.trace = Alike(layers, len(layers.changes), found)
                 else:

@@ -83,7 +83,7 @@ def node_results(record: Record, most: int | None = None) -> dict[str, schema.No
         _tell_rows(results, names.of_row, trace, record.node, most)
     for row, rejection in record.found.refusals or ():
         name = names.of_row[row]
-        if rejection is not None and (name in results or most is None or len(results) < most):
+        if name in results or most is None or len(results) < most:
             results[name] = schema.NodeResult(rejected=schema.Rejected.of(rejection))
     return results
 

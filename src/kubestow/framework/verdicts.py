@@ -202,11 +202,11 @@ class Verdicts:
             if overridden is not None:
                 refused &= ~overridden
             positions = refused.nonzero()[0]
-            for kind, alike in _groups(self._kinds[positions]):
+            for kind, alike in groups(self._kinds[positions]):
                 yield self._worded(plugin, kind), positions[alike]
 
 
-def _groups(kinds: IntArray) -> Iterator[tuple[int, BoolArray | slice]]:
+def groups(kinds: IntArray) -> Iterator[tuple[int, BoolArray | slice]]:
     """The distinct kinds, each with where it is."""
     if len(kinds) and kinds[0] == kinds[-1] and (kinds == kinds[0]).all():
         # Most often all nodes are refused for the same, and finding the distinct ones is slow.

@@ -33,8 +33,11 @@ class Cached:
         self._changes = changes
         self._below = below
         self.above: WeakSet[Cached] = WeakSet()
+        self.filters = [hook.name for hook in ready.filters]
+        """The plugins that refuse rows, also below."""
         if below is not None:
             below.above.add(self)
+            self.filters += below.filters
         self.seen = -1
         self.row_passes = _NOWHERE
         self.row_sum = _NO_ROWS

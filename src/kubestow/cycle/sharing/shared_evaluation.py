@@ -13,10 +13,10 @@ from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.sharing.ready import Scoring, prepare_scores
 from kubestow.cycle.sharing.results import RowResults
 from kubestow.cycle.sharing.signature import Signature
-from kubestow.framework.filtering import refuse
+from kubestow.framework.filtering import refuse, told_by
 from kubestow.framework.hook import Hook
 from kubestow.framework.results import Code, Narrowed, PluginError, Rejection, Skip
-from kubestow.framework.verdicts import Verdicts
+from kubestow.framework.verdicts import Told, Verdicts
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -138,14 +138,28 @@ class SharedEvaluation:
             return False
         return True
 
-    def explained(self, refused: IntArray) -> Verdicts | None:
+    def explained(self, refused: IntArray) -> Verdicts | Told | None:
         """The same of rows that are refused, as far as no journal knows it."""
-        evaluation, shared = self._evaluation, self._class
+        evaluation, shared, results = self._evaluation, self._class, self._shared.results
         if shared is not None:
             shared.results.explain(evaluation, refused)
             # The others are refused only together with the pods that are nominated there.
             refused = refused[shared.results.row_passes[refused]]
+        elif self._filters and isinstance(results, Cached) and self._is_asked_after(results):
+            results.explain(evaluation, refused)
+            # The others are refused by the filters that have to be asked.
+            refused = refused[results.row_passes[refused]]
+            table, states = evaluation.cluster.nodes, evaluation.states
+            return told_by(self._filters, evaluation.profile.caller, states, evaluation.pod, table, refused)
         return evaluation.judge(refused) if len(refused) else None
+
+    def _is_asked_after(self, results: Cached) -> bool:
+        """Whether it is the results that count where both they and the filters that have to be asked refuse a row."""
+        profile = self._evaluation.profile
+        if profile.checks_all_filters or self._evaluation.nominated is not None:
+            return False
+        place = profile.filter_names.index
+        return max(map(place, results.filters), default=-1) < place(self._filters[0].name)
 
     def score(self, rows: IntArray) -> IntArray:
         """The totals of some of the rows that pass, apart from what all have in common."""
