@@ -16,7 +16,15 @@ from bench_rows import MILLIS, Row
 from bench_scheduling import NODES, World, settle_memory
 from kubestow.decisions.recorder import DEFAULT_BYTES
 
-_WORKLOADS = {"basic": 250, "mixed-size": 250, "affinity": 250, "gang": 1_016, "gang-topology": 1_016}
+_WORKLOADS = {
+    "basic": 250,
+    "node-affinity": 250,
+    "mixed-size": 250,
+    "spread": 250,
+    "affinity": 250,
+    "gang": 1_016,
+    "gang-topology": 1_016,
+}
 """How many pods come at a time: so few that whatever else runs on the machine disturbs both alike, but whole gangs."""
 _PODS = 30_000
 """How many each has, about."""

@@ -94,9 +94,7 @@ class Evaluation:
 
     @property
     def has_more(self) -> bool:
-        """Whether there is anything to say about this pod that journals do not, beside why rows are refused."""
-        if not self.asked_more:
-            return False
+        """Whether, if more was asked, any of it is to be told beside journals and why rows are refused."""
         has_said = self.told or self.scores or self.nominated is not None
         return bool(has_said or self.layers is None or self.skipped != self.layers.skipped)
 
@@ -191,7 +189,9 @@ class Evaluation:
         """There is no journal."""
         return False
 
-    explained = judge
+    def explained(self, refused: BoolArray) -> Verdicts:
+        """Why rows are refused."""
+        return self.judge(np.flatnonzero(refused))
 
     def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
         """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""

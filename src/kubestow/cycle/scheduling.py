@@ -63,8 +63,8 @@ class Judge(Protocol):
         """Whether journals say why some of the rows are refused while others passed."""
         ...
 
-    def explained(self, refused: IntArray) -> Verdicts | Told | None:
-        """The same of rows that are refused, as far as no journal knows it."""
+    def explained(self, refused: BoolArray) -> Verdicts | Told | None:
+        """The same of rows that are refused, as far as no journal knows it; by row whether it is."""
         ...
 
 
@@ -272,9 +272,9 @@ class SchedulingCycles:
             totals = judge.score(rows)
             if self.traces:
                 layers = evaluation.layers
-                if trace is None and layers is not None and not evaluation.has_more:
-                    found = rows if feasible == searched else Searched(search.order, searched, feasible)
-                    self.trace = Alike(layers, len(layers.changes), found)
+                if trace is None and layers is not None and not (evaluation.asked_more and evaluation.has_more):
+                    seen = rows if feasible == searched else Searched(search.order, searched, feasible)
+                    self.trace = Alike(layers, len(layers.changes), seen)
                 else:
                     trace = trace or self._traced(evaluation, search.order, searched, rows)
                     trace.is_scored, trace.scores = True, evaluation.told
@@ -290,7 +290,7 @@ class SchedulingCycles:
         refused[searched] = True
         refused[rows] = False
         try:
-            trace.refused = judge.explained(np.flatnonzero(refused))
+            trace.refused = judge.explained(refused)
         except PluginError as error:
             # The search has not failed: it got on without the words.
             trace.evaluation.profile.caller.failed(error)

@@ -54,8 +54,8 @@ class Cached:
         """From which change on they are no longer the same."""
         self._unexplained = _NOWHERE
         """Rows of which nobody has asked why they were refused last; some may pass again."""
-        self._is_explained = True
-        """Whether there are none of these."""
+        self.is_explained = True
+        """Whether there are none of these: then nobody need be asked to explain."""
 
     def catch_up(self, evaluation: Evaluation) -> None:
         below = self._below
@@ -137,7 +137,7 @@ class Cached:
             if isinstance(rows, slice):
                 self.outdate()
             self._unexplained[rows] = ~passing
-            self._is_explained = self._is_explained and are_all_set(passing)
+            self.is_explained = self.is_explained and are_all_set(passing)
 
     def _look_for_even_scores(self, evaluation: Evaluation) -> None:
         """Where all rows have the same score, and the plugin looks at scores alone, normalizing is done once."""
@@ -194,7 +194,7 @@ class Cached:
                 journal.changes.extend(parts)
         elif journal is not None:
             journal.chapter.refuse(row, REFUSED)
-            self._unexplained[row], self._is_explained = True, False
+            self._unexplained[row], self.is_explained = True, False
 
     # Answers
 
@@ -217,8 +217,6 @@ class Cached:
 
     def explain(self, evaluation: Evaluation, rows: IntArray) -> None:
         """Have the journal know why rows are refused."""
-        if self._is_explained:
-            return
         rows = rows[self._unexplained[rows] & ~self.row_passes[rows]]
         if len(rows) and self.journal is not None:
             verdicts = evaluation.judge(np.sort(rows))
@@ -226,7 +224,7 @@ class Cached:
                 for row in verdicts.rows[positions].tolist():
                     self.journal.chapter.refuse(row, rejection)
             self._unexplained[rows] = False
-        self._is_explained = not is_any_set(self._unexplained & ~self.row_passes)
+        self.is_explained = not is_any_set(self._unexplained & ~self.row_passes)
 
     def let_all_pass(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""

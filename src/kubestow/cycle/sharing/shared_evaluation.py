@@ -132,26 +132,30 @@ class SharedEvaluation:
         if shared is None or evaluation.nominated is not None:
             return False
         try:
-            shared.results.explain(evaluation, rows)
+            if not shared.results.is_explained:
+                shared.results.explain(evaluation, rows)
         except PluginError:
             # Whoever wants to know nevertheless will come across it.
             return False
         return True
 
-    def explained(self, refused: IntArray) -> Verdicts | Told | None:
+    def explained(self, refused: BoolArray) -> Verdicts | Told | None:
         """The same of rows that are refused, as far as no journal knows it."""
-        evaluation, shared, results = self._evaluation, self._class, self._shared.results
-        if shared is not None:
-            shared.results.explain(evaluation, refused)
-            # The others are refused only together with the pods that are nominated there.
-            refused = refused[shared.results.row_passes[refused]]
-        elif self._filters and isinstance(results, Cached) and self._is_asked_after(results):
-            results.explain(evaluation, refused)
-            # The others are refused by the filters that have to be asked.
-            refused = refused[results.row_passes[refused]]
+        evaluation, results = self._evaluation, self._shared.results
+        knows = self._class is not None
+        asks = bool(self._filters) and isinstance(results, Cached) and self._is_asked_after(results)
+        if isinstance(results, Cached) and (knows or asks):
+            if not results.is_explained:
+                results.explain(evaluation, np.flatnonzero(refused))
+            # The others are refused by the filters that have to be asked, or together with nominated pods.
+            refused &= results.row_passes[: len(refused)]
+        rows = np.flatnonzero(refused)
+        if not len(rows):
+            return None
+        if asks:
             table, states = evaluation.cluster.nodes, evaluation.states
-            return told_by(self._filters, evaluation.profile.caller, states, evaluation.pod, table, refused)
-        return evaluation.judge(refused) if len(refused) else None
+            return told_by(self._filters, evaluation.profile.caller, states, evaluation.pod, table, rows)
+        return evaluation.judge(rows)
 
     def _is_asked_after(self, results: Cached) -> bool:
         """Whether it is the results that count where both they and the filters that have to be asked refuse a row."""
