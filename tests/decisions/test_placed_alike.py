@@ -6,7 +6,7 @@ from unittest.mock import patch
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle import journal
 from kubestow.decisions import schema
-from kubestow.decisions.record import Record
+from kubestow.decisions.record import RECORD_BYTES, SEARCHED_BYTES, Record
 from kubestow.decisions.refused import RefusedNode
 from kubestow.decisions.telling import tell
 from kubestow.framework.handle import Handle
@@ -83,6 +83,53 @@ def test_findings_are_shared_where_nodes_are_refused() -> None:
         scored = {name for name, node in decision.nodes.items() if node.total is not None}
         assert (said, scored) == (reasons, set(NODES) - set(reasons))
         assert (decision.evaluated, decision.feasible) == (6, 6 - len(reasons))
+
+
+def test_findings_are_shared_where_plugins_score_each_pod() -> None:
+    """Those scores are each record's own, and count."""
+    soft = {
+        "maxSkew": 1,
+        "topologyKey": "rack",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    with world_of() as world:
+        for name in NODES:
+            world.cluster.add(make_node(name, cpu="64", labels={"rack": name}))
+        world.cluster.update(make_node("a", cpu="64", labels={"rack": "a"}, unschedulable=True))
+        for number in range(8):
+            schedule(world, f"p{number}", labels={"app": "x"}, spec={"topologySpreadConstraints": [soft]})
+        found, decisions = records(world), [told(world, f"p{number}") for number in range(8)]
+    assert len({id(found[f"p{number}"].found) for number in range(3, 8)}) == 1
+    # What five nodes scored, raw and weighted.
+    assert found["p7"].own_bytes == RECORD_BYTES + SEARCHED_BYTES + 2 * 8 * 5
+    for number, decision in enumerate(decisions):
+        assert isinstance(decision.nodes, dict)
+        spread = {name: (node.plugins or {}).get("PodTopologySpread") for name, node in decision.nodes.items()}
+        used = {earlier.chosen for earlier in decisions[max(number - number % 5, 0) : number]}
+        assert {name for name, score in spread.items() if score == max(filter(None, spread.values()))} == (
+            {*NODES} - {"a"} - used
+        )
+
+
+def test_pods_of_all_sizes_have_their_own_priority_and_nodes() -> None:
+    """Although what they share about nodes is the same: also of a node that comes when a pod runs on it already."""
+    with world_of(*NODES) as world:
+        world.cluster.add(make_pod("early", cpu="1", node="late"))
+        for number in range(12):
+            if number == 10:
+                world.cluster.add(make_node("late", cpu="64"))
+            world.cluster.add(make_pod(f"p{number}", cpu=f"{100 + number}m", priority=number % 2))
+            world.run_until_idle()
+        told_of = {name: (record.found.priority, record.found.layers) for name, record in records(world).items()}
+        decisions = [told(world, name) for name in ("p9", "p10")]
+    assert {name: priority for name, (priority, _) in told_of.items()} == {
+        f"p{number}": number % 2 for number in range(12)
+    }
+    assert told_of["p10"][1] is not None
+    nodes = [decision.nodes for decision in decisions]
+    assert [set(seen) for seen in nodes if isinstance(seen, dict)] == [{*NODES}, {*NODES, "late"}]
+    assert [decision.nodeCount for decision in decisions] == [6, 7]
 
 
 def test_a_node_in_the_place_of_another_is_told_by_its_own_name() -> None:

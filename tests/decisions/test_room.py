@@ -25,6 +25,8 @@ from kubestow.testing.builders import make_node, make_pod
 from kubestow.wiring.profiles import build_profiles
 from kubestow.wiring.registry import in_tree_registry
 
+SOFT = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+
 
 class World:
     """A cluster of full nodes, cycles on it, and a recorder for which all pods wait."""
@@ -41,12 +43,12 @@ class World:
         self.recorder.is_pending = self.waiting.__contains__
         self.recorder.journal_bytes = self.cycles.journal_bytes
 
-    def schedule(self, name: str, cpu: str = "2") -> Record:
-        self.schedule_and_forget(name, cpu)
+    def schedule(self, name: str, cpu: str = "2", *, spread: bool = False) -> Record:
+        self.schedule_and_forget(name, cpu, spread=spread)
         return next(iter(self.recorder))
 
-    def schedule_and_forget(self, name: str, cpu: str) -> Outcome:
-        pod = make_pod(name, cpu=cpu)
+    def schedule_and_forget(self, name: str, cpu: str, *, spread: bool = False) -> Outcome:
+        pod = make_pod(name, cpu=cpu, spec={"topologySpreadConstraints": [SOFT]} if spread else None)
         queued = QueuedPod(pod, 0.0)
         self.waiting.add(queued.uid)
         outcome = settled(self.cycles.run(self.profile, queued.info))
@@ -155,7 +157,7 @@ def test_the_count_does_not_drift() -> None:
     world = World(300_000, node_count=20)
     for number in range(3_000):
         world.cluster.set_node(make_node(f"n{number % 30}", cpu="1k"))
-        record = world.schedule(f"p{number}", ("100m", "200m", "2k")[number % 3])
+        record = world.schedule(f"p{number}", ("100m", "200m", "2k")[number % 3], spread=number % 4 == 0)
         if number % 100:
             world.waiting.discard(record.uid)
     records = list(world.recorder)

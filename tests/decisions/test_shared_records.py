@@ -86,7 +86,7 @@ def compare(
     reads_at_once=st.booleans(),
     changes=st.sampled_from([2, MOST_CHANGES]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_records_of_pods_that_share(
     profile: str, sample: tuple[int, int], story: list[Any], reads_at_once: bool, changes: int
 ) -> None:
@@ -100,7 +100,7 @@ def test_records_of_pods_that_share(
     story=stories_of_many_sizes(),
     is_right=st.sampled_from([True, True, False]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_records_of_pods_that_are_judged_ahead(
     profile: str, sample: tuple[int, int], story: list[Any], is_right: bool
 ) -> None:

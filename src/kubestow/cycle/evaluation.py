@@ -64,6 +64,8 @@ class Evaluation:
     """Whether anything was asked about this pod that journals may not say."""
     layers: Layers | None = None
     """The journals that say what pods like this one share, if the cycle is traced and has asked them."""
+    is_of_class = True
+    """Whether these are journals of pods with the same signature, and not only of those that are alike to nodes."""
     remembers = False
 
     def __init__(
@@ -92,11 +94,9 @@ class Evaluation:
         self.told += tuple(told)
         self.asked_more = True
 
-    @property
-    def has_more(self) -> bool:
-        """Whether, if more was asked, any of it is to be told beside journals and why rows are refused."""
-        has_said = self.told or self.scores or self.nominated is not None
-        return bool(has_said or self.layers is None or self.skipped != self.layers.skipped)
+    def told_for_keeps(self) -> tuple[Scored, ...]:
+        """Scores that no journal has, as they are now."""
+        return self.told + tuple([Scored(of.plugin, of.weight, of.raw.copy(), of.weighted) for of in self.scores])
 
     # PreFilter
 

@@ -18,7 +18,7 @@ from kubestow.cluster.order import Search, enough_nodes, first_passing, search_f
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import JOURNAL_ROW_BYTES
+from kubestow.cycle.journal import JOURNAL_ROW_BYTES, Layers
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Sharing, Upcoming
@@ -120,6 +120,8 @@ class SchedulingCycles:
         self._extenders: Extenders | None = None
         self._asked: list[Asked] = []
         """What extenders have answered in this cycle, if it is traced."""
+        self._last_layers: tuple[Layers, tuple[int, int, int], Layers] | None = None
+        """Those of a pod, what else it has in common with others, and the layers of all these."""
         self.traces = traces
         self.trace: Trace | Alike | None = None
         """What the last cycle left."""
@@ -271,9 +273,11 @@ class SchedulingCycles:
         if feasible > 1:
             totals = judge.score(rows)
             if self.traces:
-                layers = evaluation.layers
-                if trace is None and layers is not None and not (evaluation.asked_more and evaluation.has_more):
-                    seen = rows if feasible == searched else Searched(search.order, searched, feasible)
+                layers = self._common_layers(evaluation) if evaluation.asked_more else evaluation.layers
+                if trace is None and layers is not None:
+                    told = evaluation.told_for_keeps() if evaluation.asked_more else ()
+                    plain = feasible == searched and not told
+                    seen = rows if plain else Searched(search.order, searched, feasible, told)
                     self.trace = Alike(layers, len(layers.changes), seen)
                 else:
                     trace = trace or self._traced(evaluation, search.order, searched, rows)
@@ -284,6 +288,22 @@ class SchedulingCycles:
         elif self.traces and trace is None:
             self._traced(evaluation, search.order, searched, rows)
         return self._cluster.nodes.names[row], searched, feasible
+
+    def _common_layers(self, evaluation: Evaluation) -> Layers | None:
+        """The journals that say, of a pod about which more was asked, all but its scores; None if they do not."""
+        layers, skipped = evaluation.layers, evaluation.skipped
+        if layers is None or evaluation.nominated is not None:
+            return None
+        if evaluation.is_of_class and skipped == layers.skipped:
+            return layers
+        # What is about nodes alone stays the same when some come or go, and for pods of any priority.
+        nodes = layers.nodes
+        common = (evaluation.pod.priority, nodes.layout, nodes.count)
+        known, of, found = self._last_layers or (None, common, layers)
+        if known is not layers or of != common or found.skipped != skipped:
+            found = replace(layers, layout=nodes.layout, skipped=frozenset(skipped))
+            self._last_layers = layers, common, found
+        return found
 
     def _tell_refused(self, trace: Trace, judge: Judge, searched: IntArray, rows: IntArray) -> None:
         refused: BoolArray = np.zeros(self._cluster.nodes.size, np.bool_)

@@ -81,7 +81,7 @@ class Trace(Struct, gc=False):
 
 
 class Searched(Struct, gc=False):
-    """Rows that were searched, not all of which passed."""
+    """Rows that were searched, not all of which passed, or of which journals do not say all scores."""
 
     order: IntArray
     """The rows, in the order in which they were searched."""
@@ -89,15 +89,23 @@ class Searched(Struct, gc=False):
     """How many of them were looked at."""
     feasible: int
     """How many passed."""
+    scores: tuple[Scored, ...] = ()
+    """Those that no journal has, of the rows that passed."""
+
+    @property
+    def nbytes(self) -> int:
+        """What the scores take."""
+        parts = [part for scored in self.scores for part in (scored.raw, scored.weighted) if part is not None]
+        return sum([part.nbytes for part in parts])
 
 
 class Alike(Struct, gc=False):
-    """A cycle of which the layers say everything: which rows passed, why others did not, and the scores."""
+    """A cycle of which the layers say all but some scores: which rows passed, and why others did not."""
 
     layers: Layers
     change: int
     searched: IntArray | Searched
-    """The rows; if it is nothing but rows, all of them passed."""
+    """The rows; if it is nothing but rows, all of them passed, and the layers say everything."""
 
     def traced(self, evaluation: Any = None) -> Trace:
         """The same at length."""
@@ -114,7 +122,9 @@ def counts(searched: IntArray | Searched) -> tuple[int, int]:
 
 
 def traced(searched: IntArray | Searched, layers: Layers | None, change: int) -> Trace:
-    """A cycle of which the layers say everything."""
+    """A cycle at length."""
     if isinstance(searched, Searched):
-        return Trace(None, searched.order, searched.count, None, layers, change, is_scored=True)
+        order, count = searched.order, searched.count
+        rows = order[:count] if searched.feasible == count else None
+        return Trace(None, order, count, rows, layers, change, is_scored=True, scores=searched.scores)
     return Trace(None, searched, len(searched), searched, layers, change, is_scored=True)

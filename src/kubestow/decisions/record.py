@@ -154,7 +154,7 @@ class Record(Struct, gc=False):
     node: str
     """The chosen one."""
     searched: IntArray | Searched | None = None
-    """The rows; if it is nothing but rows, all of them passed. None: the findings have it, and more beside."""
+    """The rows; if it is nothing but rows, all of them passed, and the layers say everything. None: the findings do."""
     change: int = 0
     """How many changes there were in the topmost of the layers."""
     moves: int = 1
@@ -231,7 +231,8 @@ class Record(Struct, gc=False):
     def own_bytes(self) -> int:
         """What it takes by itself."""
         history = 0 if self.history is None else HISTORY_BYTES
-        return RECORD_BYTES + history + (0 if self.searched is None else SEARCHED_BYTES)
+        scores = self.searched.nbytes if isinstance(self.searched, Searched) else 0
+        return RECORD_BYTES + history + scores + (0 if self.searched is None else SEARCHED_BYTES)
 
 
 def hold(found: Findings, count: int) -> int:

@@ -17,7 +17,7 @@ from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.journal import Layers
 from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.trace import Alike, Scored, Trace, counts
+from kubestow.cycle.trace import Alike, Searched, Trace, counts
 from kubestow.decisions.groups import GroupRecords
 from kubestow.decisions.keeping import Kept
 from kubestow.decisions.record import (
@@ -74,8 +74,8 @@ class Recorder:
         """Of the last pod that was placed like others."""
         self._alike: list[Record] = []
         """Records with these findings that are not kept yet."""
-        self._histories = 0
-        """How many of them have a history."""
+        self._more_bytes = 0
+        """What some of them take, more than all do."""
         self._count = 0
         """How many records there were."""
         self._offset = 0.0
@@ -158,7 +158,7 @@ class Recorder:
             if traced.layers is not found.layers:
                 found = self._findings_alike(queued, traced.layers)
                 alike = self._alike
-            info, history = placed.pod, queued.history
+            info, history, searched = placed.pod, queued.history, traced.searched
             placed.record = record = Record(
                 found,
                 number,
@@ -172,12 +172,14 @@ class Recorder:
                 queued.initial_attempt_timestamp,
                 history,
                 placed.node,
-                traced.searched,
+                searched,
                 traced.change,
             )
             if history is not None:
                 record.moves = _moves(history)
-                self._histories += 1
+                self._more_bytes += HISTORY_BYTES
+            if searched.__class__ is Searched:
+                self._more_bytes += searched.nbytes
             alike.append(record)
         self._count += len(turn)
         if len(alike) >= _KEPT_AT_ONCE:
@@ -237,8 +239,8 @@ class Recorder:
 
     def _keep_alike(self) -> None:
         records, self._alike = self._alike, []
-        own_bytes = (RECORD_BYTES + SEARCHED_BYTES) * len(records) + HISTORY_BYTES * self._histories
-        self._histories = 0
+        own_bytes = (RECORD_BYTES + SEARCHED_BYTES) * len(records) + self._more_bytes
+        self._more_bytes = 0
         self._keep(records, own_bytes)
 
     def _keep(self, records: list[Record], own_bytes: int) -> None:
@@ -298,7 +300,7 @@ class Recorder:
         if not is_placed:
             # It had found a node, and had to give it back.
             found.evaluated, found.feasible = counts(alike.searched)
-        found.own_bytes += _TRACE_BYTES
+        found.own_bytes += _TRACE_BYTES + (alike.searched.nbytes if isinstance(alike.searched, Searched) else 0)
 
     def _note_trace(self, found: Findings, trace: Trace, *, is_placed: bool) -> None:
         evaluation: Evaluation = trace.evaluation
@@ -382,9 +384,7 @@ def _own_details(found: Findings) -> Details:
 
 
 def _note_rows(found: Findings, evaluation: Evaluation, trace: Trace, rows: IntArray) -> None:
-    for of in evaluation.scores:
-        weighted = of.normalized if of.weight == 1 else of.weighted
-        trace.scores += (Scored(of.plugin, of.weight, of.raw.copy(), weighted.copy()),)
+    trace.scores = evaluation.told_for_keeps()
     for scored in trace.scores:
         for part in (scored.raw, scored.weighted):
             found.own_bytes += 0 if part is None else part.nbytes
