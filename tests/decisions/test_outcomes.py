@@ -161,6 +161,21 @@ def test_only_the_best_nodes_are_told_where_few_are_wanted() -> None:
     assert few["large"].nodesCut == 5
 
 
+def test_the_best_nodes_are_told_of_a_pod_that_had_to_give_its_node_back() -> None:
+    """It was scored, and has none."""
+    with harness(plugins=[Refuses]) as world:
+        for name in "abcd":
+            world.cluster.add(make_node(name, cpu="8"))
+        world.cluster.add(make_pod("p", cpu="3"))
+        world.run_for(0.1)
+        assert world.decisions is not None
+        record = next(iter(world.decisions))
+        told, whole = tell(record, world.decisions, most=2), tell(record, world.decisions)
+    assert (told.chosen, len(nodes_of(whole))) == (None, 4)
+    assert len(nodes_of(told)) == 2
+    assert nodes_of(told).items() <= nodes_of(whole).items()
+
+
 def test_an_only_node_is_told_among_many_that_will_not_do() -> None:
     """However few nodes are wanted."""
     with harness() as world:

@@ -1,10 +1,14 @@
 """Pods that are placed like others share their findings, and only those that are theirs, too."""
 
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle import journal
+from kubestow.cycle.sharing.cached import Cached
 from kubestow.decisions import schema
 from kubestow.decisions.record import RECORD_BYTES, SEARCHED_BYTES, Record
 from kubestow.decisions.refused import RefusedNode
@@ -166,6 +170,85 @@ def test_nominated_pods_are_told_where_all_nodes_pass() -> None:
         before, after = told(world, "p2"), told(world, "late")
     assert (before.nominated, before.feasible, after.feasible) == ((), 6, 6)
     assert after.nominated == (schema.Nominated("default/coming", "b", 9),)
+
+
+class Fragile:
+    """Signs, and fails when it is told to."""
+
+    name = "Fragile"
+    fails_at = ""
+    normalizes_scores_alone = True
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+    def sign(self, pod: PodInfo) -> tuple[()]:
+        return ()
+
+    def filter(self, state: None, pod: PodInfo, node: Any) -> None:
+        self._may_fail("filter")
+
+    def score(self, state: None, pod: PodInfo, node: Any) -> int:
+        return int(node.node.metadata.labels.get("score", "5"))
+
+    def normalize(self, state: None, pod: PodInfo, view: Any, rows: Any, scores: Any) -> Any:
+        self._may_fail("normalize")
+        return scores
+
+    def _may_fail(self, where: str) -> None:
+        if self.fails_at == where:
+            raise RuntimeError(f"{where} fails")
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has the plugin fail from now on."""
+    return lambda where: monkeypatch.setattr(Fragile, "fails_at", where)
+
+
+def test_a_filter_fails_when_the_table_of_nodes_grows(fails: Callable[[str], None]) -> None:
+    """What was noted before and after it can be read."""
+    with world_of(*(f"n{number}" for number in range(64)), plugins=[Fragile]) as world:
+        schedule(world, "p0", "p1", "p2", "p3")
+        world.cluster.add(make_node("n64", cpu="64"))
+        fails("filter")
+        world.cluster.add(make_pod("failed", cpu="1"))
+        world.run_for(0.1)
+        fails("")
+        schedule(world, "q0", "q1")
+        seen = {name: len(told(world, name).nodes) for name in ("p3", "q0", "q1")}  # type: ignore[arg-type]
+    assert seen == {"p3": 64, "q0": 65, "q1": 65}
+
+
+@pytest.mark.parametrize("known", [1, 4])
+def test_scores_are_normalized_again_after_that_failed(known: int, fails: Callable[[str], None]) -> None:
+    """Whether the class of the pod was known before or not."""
+    with world_of(*NODES, plugins=[Fragile]) as world:
+        schedule(world, *(f"p{number}" for number in range(known)))
+        for name in NODES:
+            world.cluster.update(make_node(name, cpu="64", labels={"score": "7"}))
+        fails("normalize")
+        for name in ("q0", "q1"):
+            world.cluster.add(make_pod(name, cpu="1"))
+            world.run_for(0.1)
+            assert told(world, name).outcome == "error"
+        fails("")
+        schedule(world, "r")
+        nodes = told(world, "r").nodes
+    assert isinstance(nodes, dict)
+    assert {((one.plugins or {})["Fragile"], one.raw["Fragile"]) for one in nodes.values()} == {(7, 7)}
+
+
+def test_nobody_is_asked_why_a_node_is_refused_that_is_gone() -> None:
+    """Once what is left is explained, that is one look for each pod."""
+    with world_of(*NODES) as world, patch.object(Cached, "explain", autospec=True, side_effect=Cached.explain) as asked:
+        world.cluster.update(make_node("a", cpu="64", unschedulable=True))
+        schedule(world, "p0", "p1", "p2")
+        world.cluster.delete(make_node("f"))
+        schedule(world, "p3")
+        before = asked.call_count
+        schedule(world, "p4", "p5", "p6")
+    assert asked.call_count == before > 0
 
 
 def test_chapters_end() -> None:

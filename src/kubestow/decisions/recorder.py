@@ -406,5 +406,10 @@ def _moves(history: "array[float]") -> int:
 def _note_group(found: Findings, group: str, placement: Placement | None) -> None:
     details = _own_details(found)
     details.group = group
-    if placement is not None and placement.name:
-        details.placement = (placement.name, len(placement.rows))
+    if placement is None:
+        return
+    rows = placement.rows
+    # They may be part of an array that lives as long as they do.
+    found.own_bytes += rows.nbytes if rows.base is None else rows.base.nbytes
+    if placement.name:
+        details.placement = (placement.name, len(rows))

@@ -138,7 +138,8 @@ def _scores(
     told: Iterable[int] = range(len(numbers))
     if most is not None:
         best = np.argsort(-totals, kind="stable").tolist()
-        first = next(position for position in best if names[numbers[position]] == chosen)
+        # A pod that had to give its node back has none.
+        first = next((position for position in best if names[numbers[position]] == chosen), best[0])
         # At least two, so that it can be told whether chance decided.
         told = [first, *(position for position in best[: max(most, 2)] if position != first)][: max(most, 2)]
     weight_of, results = weights(trace), dict[int, schema.NodeResult]()

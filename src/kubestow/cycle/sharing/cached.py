@@ -68,6 +68,8 @@ class Cached:
         if self.seen < 0 or not has_room:
             if evaluation.is_traced and self.journal is None:
                 self.journal = _journal_of(self.ready)
+            # If a plugin fails, nothing is known.
+            self.seen = -1
             self._make_room(table.capacity)
             self._judge(evaluation, slice(0, table.size))
         else:
@@ -77,9 +79,10 @@ class Cached:
             else:
                 for row in changed:
                     self._judge_row(evaluation, row)
-        self.seen = last
         if self.ready.normalizing:
             self._look_for_even_scores(evaluation)
+        # Not before: where a plugin has failed, all of this is to be done again.
+        self.seen = last
         if last >= self._layers_until:
             self._follow(table)
         if below is None and self.journal is not None:
@@ -224,7 +227,10 @@ class Cached:
                 for row in verdicts.rows[positions].tolist():
                     self.journal.chapter.refuse(row, rejection)
             self._unexplained[rows] = False
-        self.is_explained = not is_any_set(self._unexplained & ~self.row_passes)
+        table = evaluation.cluster.nodes
+        size = table.size
+        refused = table.live[:size] & ~self.row_passes[:size]
+        self.is_explained = not is_any_set(refused & self._unexplained[:size])
 
     def let_all_pass(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""
