@@ -33,3 +33,27 @@ def test_a_refusal_is_found_where_it_is_told(pods: list[tuple[str, bool]], exten
                 found = finder.by(record)
                 assert (found or None) == (expected if expected != ("",) else None)
                 assert (found is None) == (expected is None)
+
+
+def test_a_node_that_came_back_in_the_place_of_another() -> None:
+    """Each record is about the node where it was then."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        nodes = {name: make_node(name, cpu="64", unschedulable=name == "n0") for name in NODES}
+        for node in nodes.values():
+            world.cluster.add(node)
+        for number in range(12):
+            if number == 6:
+                world.cluster.delete(nodes["n0"])
+                world.run_until_idle()
+                for node in (make_node("another", cpu="64"), nodes["n0"]):
+                    world.cluster.add(node)
+                    world.run_until_idle()
+            world.cluster.add(make_pod(f"p{number}", cpu="1"))
+            world.run_until_idle()
+        assert world.decisions is not None
+        records = list(world.decisions)
+        rows = {tuple(record.found.names.of_row).index("n0") for record in records if record.found.names is not None}
+        for name in NODES:
+            finder = RefusedNode(name)
+            assert {finder.by(record) for record in records} == {("NodeUnschedulable",) if name == "n0" else None}
+    assert len(rows) == 2

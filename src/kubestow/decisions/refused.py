@@ -18,8 +18,8 @@ class RefusedNode:
     def __init__(self, node: str) -> None:
         self._node = node
         self._rows: dict[int, int | None] = {}
-        self._said: dict[int, list[tuple[int, Said]]] = {}
-        """Of chapters, by identity: what they say of the node."""
+        self._said: dict[tuple[int, int], list[tuple[int, Said]]] = {}
+        """Of chapters, by identity: what they say of a row that the node had."""
 
     def by(self, record: Record) -> tuple[str, ...] | None:
         """The plugins that refused it, none if they are not known; None if it was not refused."""
@@ -59,7 +59,7 @@ class RefusedNode:
         if trace.layers is None:
             return None
         chapter = trace.layers.chapter
-        key = id(chapter)
+        key = (id(chapter), row)
         if key not in self._said:
             self._said[key] = list(chapter.about(row))
         return self._said[key][bisect_right(self._said[key], trace.change, key=itemgetter(0)) - 1][1]
