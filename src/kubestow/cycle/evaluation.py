@@ -64,8 +64,6 @@ class Evaluation:
     """Whether anything was asked about this pod that journals may not say."""
     layers: Layers | None = None
     """The journals that say what pods like this one share, if the cycle is traced and has asked them."""
-    is_of_class = True
-    """Whether these are journals of pods with the same signature, and not only of those that are alike to nodes."""
     remembers = False
 
     def __init__(

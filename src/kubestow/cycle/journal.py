@@ -119,6 +119,8 @@ class Layers(msgspec.Struct, frozen=True, gc=False):
     """The pod group that pods were tried with."""
     placement: Placement | None = None
     """Among which nodes; None: all."""
+    has_more: bool = False
+    """Whether more is said of pods than journals have: scores of their own."""
 
     def at(self, change: int) -> tuple[Layer, ...]:
         """When changes in the topmost had come so far; lowest first."""

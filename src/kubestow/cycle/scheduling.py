@@ -273,13 +273,11 @@ class SchedulingCycles:
         if feasible > 1:
             totals = judge.score(rows)
             if self.traces:
-                layers = self._common_layers(evaluation) if evaluation.asked_more else evaluation.layers
-                if trace is None and layers is not None:
-                    told = evaluation.told_for_keeps() if evaluation.asked_more else ()
-                    plain = feasible == searched and not told
-                    seen = rows if plain else Searched(search.order, searched, feasible, told)
+                layers = evaluation.layers
+                if trace is None and layers is not None and not evaluation.asked_more:
+                    seen = rows if feasible == searched else Searched(search.order, searched, feasible)
                     self.trace = Alike(layers, len(layers.changes), seen)
-                else:
+                elif trace is not None or not self._is_alike(evaluation, search.order, searched, feasible):
                     trace = trace or self._traced(evaluation, search.order, searched, rows)
                     trace.is_scored, trace.scores = True, evaluation.told
             if self._extenders is not None:
@@ -289,19 +287,25 @@ class SchedulingCycles:
             self._traced(evaluation, search.order, searched, rows)
         return self._cluster.nodes.names[row], searched, feasible
 
+    def _is_alike(self, evaluation: Evaluation, order: IntArray, searched: int, feasible: int) -> bool:
+        """Whether the layers say all but scores of a pod about which more was asked; then that is what it leaves."""
+        layers = self._common_layers(evaluation)
+        if layers is not None:
+            seen = Searched(order, searched, feasible, evaluation.told_for_keeps())
+            self.trace = Alike(layers, len(layers.changes), seen)
+        return layers is not None
+
     def _common_layers(self, evaluation: Evaluation) -> Layers | None:
         """The journals that say, of a pod about which more was asked, all but its scores; None if they do not."""
         layers, skipped = evaluation.layers, evaluation.skipped
         if layers is None or evaluation.nominated is not None:
             return None
-        if evaluation.is_of_class and skipped == layers.skipped:
-            return layers
         # What is about nodes alone stays the same when some come or go, and for pods of any priority.
         nodes = layers.nodes
         common = (evaluation.pod.priority, nodes.layout, nodes.count)
         known, of, found = self._last_layers or (None, common, layers)
         if known is not layers or of != common or found.skipped != skipped:
-            found = replace(layers, layout=nodes.layout, skipped=frozenset(skipped))
+            found = replace(layers, layout=nodes.layout, skipped=frozenset(skipped), has_more=True)
             self._last_layers = layers, common, found
         return found
 

@@ -74,8 +74,8 @@ class Recorder:
         """Of the last pod that was placed like others."""
         self._alike: list[Record] = []
         """Records with these findings that are not kept yet."""
-        self._more_bytes = 0
-        """What some of them take, more than all do."""
+        self._histories = 0
+        """How many of them have a history."""
         self._count = 0
         """How many records there were."""
         self._offset = 0.0
@@ -158,7 +158,7 @@ class Recorder:
             if traced.layers is not found.layers:
                 found = self._findings_alike(queued, traced.layers)
                 alike = self._alike
-            info, history, searched = placed.pod, queued.history, traced.searched
+            info, history = placed.pod, queued.history
             placed.record = record = Record(
                 found,
                 number,
@@ -172,14 +172,12 @@ class Recorder:
                 queued.initial_attempt_timestamp,
                 history,
                 placed.node,
-                searched,
+                traced.searched,
                 traced.change,
             )
             if history is not None:
                 record.moves = _moves(history)
-                self._more_bytes += HISTORY_BYTES
-            if searched.__class__ is Searched:
-                self._more_bytes += searched.nbytes
+                self._histories += 1
             alike.append(record)
         self._count += len(turn)
         if len(alike) >= _KEPT_AT_ONCE:
@@ -239,8 +237,11 @@ class Recorder:
 
     def _keep_alike(self) -> None:
         records, self._alike = self._alike, []
-        own_bytes = (RECORD_BYTES + SEARCHED_BYTES) * len(records) + self._more_bytes
-        self._more_bytes = 0
+        own_bytes = (RECORD_BYTES + SEARCHED_BYTES) * len(records) + HISTORY_BYTES * self._histories
+        layers = records[-1].found.layers
+        if layers is not None and layers.has_more:
+            own_bytes += sum([one.searched.nbytes for one in records if isinstance(one.searched, Searched)])
+        self._histories = 0
         self._keep(records, own_bytes)
 
     def _keep(self, records: list[Record], own_bytes: int) -> None:

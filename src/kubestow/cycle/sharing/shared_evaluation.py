@@ -92,7 +92,7 @@ class SharedEvaluation:
             evaluation.layers = results.layers
         if shared is not None:
             return shared.room.passing(evaluation, rows, shared.results)
-        evaluation.asked_more, evaluation.is_of_class = True, self._shared.of_class is not None
+        evaluation.asked_more = True
         passing = results.passing(evaluation, rows)
         self._refuse(passing, rows)
         evaluation.refuse_for_nominated(passing, rows)
