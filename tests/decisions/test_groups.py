@@ -86,6 +86,21 @@ def test_a_group_that_is_refused(pods: int, topology_key: str) -> None:
     assert pod_decisions[0].message == condition.message
 
 
+@pytest.mark.parametrize("pods", [3, 6], ids=["tried", "counted"])
+def test_nodes_that_are_not_in_the_placement_are_not_told(pods: int) -> None:
+    """Also if they are refused whatever the placement."""
+    with world_of_groups() as world:
+        add_nodes(world, 6, cpu="1", racks=2)
+        for name, rack in (("n0", "r0"), ("n1", "r1")):
+            world.cluster.update(make_node(name, cpu="1", labels={"rack": rack}, unschedulable=True))
+        add_gang(world, "a", pods, cpu="1", topology_key="rack")
+        world.run_for(0.5)
+        found = decisions(world, "a0")[0]
+    nodes = nodes_of(found)
+    assert {name for name, one in nodes.items() if one.rejected is not None} == {"n0"}
+    assert (set(nodes), found.evaluated, found.feasible) == ({"n0", "n2", "n4"}, 3, 2)
+
+
 def test_how_nodes_looked_when_a_pod_was_tried() -> None:
     """A pod of the group that was refused is told what it found then, not what the pods after it left."""
     with world_of_groups() as world:

@@ -143,7 +143,8 @@ class GroupCounts:
         if judged is self._evaluation:
             rows = verdicts.rows if within is None else within
             passed = rows[self._copies[rows] > 0]
-            trace = Trace(judged, rows, len(rows), passed, refused=verdicts.told())
+            told = verdicts.told()
+            trace = Trace(judged, rows, len(rows), passed, refused=told if within is None else told.among(rows))
         else:
             rows = verdicts.rows if within is None else within[verdicts.rows]
             trace = Trace(judged, refused=Told(rows, verdicts.kinds()))
