@@ -138,7 +138,7 @@ class Overheard:
         self.remembers = judge.remembers
         self._heard = heard
         self.passing, self.passes, self.explain = judge.passing, judge.passes, judge.explain
-        self.explained, self.has_told = judge.explained, judge.has_told
+        self.explained, self.note_refused = judge.explained, judge.note_refused
 
     def score(self, rows: IntArray) -> IntArray:
         totals = self._judge.score(rows)

@@ -183,7 +183,7 @@ class Evaluation:
             self._judge_with_nominated(verdicts, np.arange(len(verdicts.rows)), self.skipped)
         return verdicts
 
-    def has_told(self, rows: IntArray) -> bool:  # noqa: ARG002
+    def note_refused(self, rows: IntArray) -> bool:  # noqa: ARG002
         """There is no journal."""
         return False
 

@@ -59,12 +59,12 @@ class Judge(Protocol):
         """How good rows are, compared with each other."""
         ...
 
-    def has_told(self, rows: IntArray) -> bool:
-        """Whether journals say why some of the rows are refused while others passed."""
+    def note_refused(self, rows: IntArray) -> bool:
+        """Have journals know why some of the rows are refused while others passed; False if that is not theirs."""
         ...
 
     def explained(self, refused: BoolArray) -> Verdicts | Told | None:
-        """The same of rows that are refused, as far as no journal knows it; by row whether it is."""
+        """Why rows are refused while others passed, as far as no journal knows it. By row, whether it is refused."""
         ...
 
 
@@ -255,7 +255,7 @@ class SchedulingCycles:
         rows, searched = self._filter(evaluation, judge, search, explain)
         self._next_start += searched
         feasible, trace = len(rows), None
-        if self.traces and feasible < searched and not (feasible and judge.has_told(search.order[:searched])):
+        if self.traces and feasible < searched and not (feasible and judge.note_refused(search.order[:searched])):
             trace = self._traced(evaluation, search.order, searched, rows)
             if feasible:
                 self._tell_refused(trace, judge, search.order[:searched], rows)
@@ -277,7 +277,9 @@ class SchedulingCycles:
                 if trace is None and layers is not None and not evaluation.asked_more:
                     seen = rows if feasible == searched else Searched(search.order, searched, feasible)
                     self.trace = Alike(layers, len(layers.changes), seen)
-                elif trace is not None or not self._is_alike(evaluation, search.order, searched, feasible):
+                elif trace is None and (alike := self._alike(evaluation, search.order, searched, feasible)) is not None:
+                    self.trace = alike
+                else:
                     trace = trace or self._traced(evaluation, search.order, searched, rows)
                     trace.is_scored, trace.scores = True, evaluation.told
             if self._extenders is not None:
@@ -287,13 +289,12 @@ class SchedulingCycles:
             self._traced(evaluation, search.order, searched, rows)
         return self._cluster.nodes.names[row], searched, feasible
 
-    def _is_alike(self, evaluation: Evaluation, order: IntArray, searched: int, feasible: int) -> bool:
-        """Whether the layers say all but scores of a pod about which more was asked; then that is what it leaves."""
+    def _alike(self, evaluation: Evaluation, order: IntArray, searched: int, feasible: int) -> Alike | None:
+        """What a pod leaves about which more was asked, if layers say all but scores."""
         layers = self._common_layers(evaluation)
-        if layers is not None:
-            seen = Searched(order, searched, feasible, evaluation.told_for_keeps())
-            self.trace = Alike(layers, len(layers.changes), seen)
-        return layers is not None
+        if layers is None:
+            return None
+        return Alike(layers, len(layers.changes), Searched(order, searched, feasible, evaluation.told_for_keeps()))
 
     def _common_layers(self, evaluation: Evaluation) -> Layers | None:
         """The journals that say, of a pod about which more was asked, all but its scores; None if they do not."""

@@ -97,8 +97,8 @@ def _together(refusals: Sequence[Rejection]) -> Rejection:
 
 def told_by(
     hooks: Sequence[Hook], caller: Caller, states: dict[str, Any], pod: PodInfo, view: NodeView, rows: IntArray
-) -> Told | None:
-    """Why rows are refused, each by the first of some filters that refuses it; None: there are no rows."""
+) -> Told:
+    """Why rows are refused, each by the first of some filters that refuses it."""
     distinct: list[tuple[Rejection, IntArray]] = []
     positions = first_rows(len(rows))
     for hook in hooks:
@@ -111,7 +111,7 @@ def told_by(
                 if kind:
                     distinct.append((worded(hook.name, answer, kind), positions[alike]))
             positions = positions[answer.kinds == 0]
-    return Told(rows, distinct) if len(rows) else None
+    return Told(rows, distinct)
 
 
 def refuse(

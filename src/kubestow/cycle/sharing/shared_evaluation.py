@@ -126,8 +126,8 @@ class SharedEvaluation:
         else:
             self._evaluation.explain()
 
-    def has_told(self, rows: IntArray) -> bool:
-        """Whether journals say why some of the rows are refused while others passed."""
+    def note_refused(self, rows: IntArray) -> bool:
+        """Have journals know why some of the rows are refused while others passed; False if that is not theirs."""
         evaluation, shared = self._evaluation, self._class
         if shared is None or evaluation.nominated is not None:
             return False
@@ -140,7 +140,7 @@ class SharedEvaluation:
         return True
 
     def explained(self, refused: BoolArray) -> Verdicts | Told | None:
-        """The same of rows that are refused, as far as no journal knows it."""
+        """Why rows are refused while others passed, as far as no journal knows it."""
         evaluation, results = self._evaluation, self._shared.results
         knows = self._class is not None
         asks = bool(self._filters) and isinstance(results, Cached) and self._is_asked_after(results)
@@ -148,7 +148,7 @@ class SharedEvaluation:
             if not results.is_explained:
                 results.explain(evaluation, np.flatnonzero(refused))
             # The others are refused by the filters that have to be asked, or together with nominated pods.
-            refused &= results.row_passes[: len(refused)]
+            refused = refused & results.row_passes[: len(refused)]
         rows = np.flatnonzero(refused)
         if not len(rows):
             return None
