@@ -25,6 +25,12 @@ class ChangeLog:
         self._answer: list[int] = []
         """What was said last: several ask the same before the next change."""
 
+    def copy(self) -> "ChangeLog":
+        """Return a log that goes on from the last change."""
+        other = ChangeLog(0)
+        other.last, other.version, other._rows = self.last, self.version.copy(), self._rows.copy()
+        return other
+
     def grow(self, capacity: int) -> None:
         self.version = grown(self.version, capacity)
 

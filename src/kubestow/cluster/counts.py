@@ -51,6 +51,12 @@ class RowCounts:
         self._column_of = column_of
         self._domains: dict[str, _DomainSums] = {}
 
+    def copy(self, column_of: ColumnOf) -> "RowCounts":
+        """Return an independent copy over other columns; sums per domain are counted again when asked for."""
+        other = RowCounts(column_of)
+        other.total, other._rows = self.total, self._rows.copy()
+        return other
+
     def add(self, row: int, amount: int) -> None:
         if row >= len(self._rows):
             self._rows = grown(self._rows, max(row + 1, 2 * len(self._rows)))
@@ -126,6 +132,12 @@ class _Alike:
         self.rows: dict[int, int] = {}
         self.answers: list[RowCounts] = []
 
+    def copy(self) -> "_Alike":
+        """Return an independent copy that counts in no answers."""
+        other = _Alike(self.labels)
+        other.rows = self.rows.copy()
+        return other
+
 
 def _covers(question: Question, kind: _Kind, labels: Mapping[str, str]) -> bool:
     if question.skip_terminating and kind.terminating:
@@ -141,6 +153,12 @@ class MatchCounts:
         self._answers: dict[Question, RowCounts] = {}
         self._index: SelectorIndex[Question] = SelectorIndex()
         self._alike: dict[_Kind, _Alike] = {}
+
+    def copy(self, column_of: ColumnOf) -> "MatchCounts":
+        """Return an independent copy over other columns; answers are counted again when asked for."""
+        other = MatchCounts(column_of)
+        other._alike = {kind: alike.copy() for kind, alike in self._alike.items()}
+        return other
 
     def ask(self, question: Question) -> RowCounts:
         """How many pods on each row the question is about."""
@@ -205,6 +223,13 @@ class CarriedTerms:
         """Grows with every term that is new here, or gone."""
         self._counts: dict[CarriedTerm, RowCounts] = {}
         self._index: SelectorIndex[CarriedTerm] = SelectorIndex()
+
+    def copy(self, column_of: ColumnOf) -> "CarriedTerms":
+        """Return an independent copy over other columns."""
+        other = CarriedTerms(column_of)
+        other.version, other._index = self.version, self._index.copy()
+        other._counts = {carried: counts.copy(column_of) for carried, counts in self._counts.items()}
+        return other
 
     def add(self, row: int, pod: PodInfo, amount: int) -> None:
         """A pod is on a row (1), or no longer (-1)."""

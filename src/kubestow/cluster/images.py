@@ -12,6 +12,12 @@ class Image:
         self.size = size
         self.rows: set[int] = set()
 
+    def copy(self) -> "Image":
+        """Return an independent copy."""
+        other = Image(self.size)
+        other.rows = self.rows.copy()
+        return other
+
 
 class ImageIndex:
     """All images of all nodes."""
@@ -20,6 +26,13 @@ class ImageIndex:
         self.version = 0
         """Grows with every node whose images are others."""
         self.by_name: dict[str, Image] = {}
+
+    def copy(self) -> "ImageIndex":
+        """Return an independent copy."""
+        other = ImageIndex()
+        other.version = self.version
+        other.by_name = {name: image.copy() for name, image in self.by_name.items()}
+        return other
 
     def add(self, row: int, node: Node) -> None:
         self.version += 1

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from kubestow.cluster.history import UNREADABLE, History
 from kubestow.cluster.selector_index import SelectorIndex
 from kubestow.model.claims import volume_class
 from kubestow.model.devices import EXTENDED_RESOURCE_CLAIM, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -59,8 +60,22 @@ class Store(Generic[T]):
         self._groups: dict[str, dict[str, None]] = {}
         self._changes: list[str] = []
         self._first_change = 0
+        self._history: History | None = None
+        self._kind: type = object
         self.on_change: Callable[[str], None] = _untold
         """Is told the key whenever `get` may answer something else."""
+
+    def note_in(self, history: History, kind: type) -> None:
+        """Note every change from now on as one of an object of this kind."""
+        self._history, self._kind = history, kind
+
+    def fill_from(self, other: "Store[T]") -> None:
+        """Make this new store an independent copy of another one of the same kind."""
+        self.unreadable = other.unreadable
+        self._received = other._received.copy()  # noqa: SLF001 its own class
+        self._assumed = other._assumed.copy()  # noqa: SLF001
+        self._groups = {name: members.copy() for name, members in other._groups.items()}  # noqa: SLF001
+        self._first_change = other.version
 
     @property
     def version(self) -> int:
@@ -98,38 +113,56 @@ class Store(Generic[T]):
         for key in self._groups.get(name, ()):
             yield self._assumed.get(key) or self._received[key]
 
+    def set_unreadable(self, problem: str) -> None:
+        """Set why the objects cannot be seen; an empty string if they can."""
+        if self._history is not None:
+            self._history.note(UNREADABLE, self._kind, self.unreadable, problem)
+        self.unreadable = problem
+
     def set(self, obj: T) -> None:
         key = key_of(obj)
-        if self._group_of is not None:
-            self._regroup(key, self._received.get(key), obj)
-        if key in self._assumed and _is_newer(obj, self._assumed[key]):
-            del self._assumed[key]
-        self._received[key] = obj
-        self._note_change(key)
-        self.on_change(key)
+        assumed = self._assumed.get(key)
+        self.put(key, obj, None if assumed is not None and _is_newer(obj, assumed) else assumed)
 
     def remove(self, obj: T) -> None:
         key = key_of(obj)
-        self._assumed.pop(key, None)
-        old = self._received.pop(key, None)
-        if old is not None:
-            self._note_change(key)
-            if self._group_of is not None:
-                self._regroup(key, old, None)
-            self.on_change(key)
+        if key in self._received:
+            self.put(key, None, None)
 
     def assume(self, obj: T) -> None:
         """Expect an object to become this; raises LookupError if it is gone."""
         key = key_of(obj)
         if key not in self._received:
             raise LookupError(f"cannot assume {type(obj).__name__} {key}: it does not exist")
-        self._assumed[key] = obj
-        self.on_change(key)
+        self.put(key, self._received[key], obj)
 
     def restore(self, key: str) -> None:
         """Take an assumption back."""
-        if self._assumed.pop(key, None) is not None:
-            self.on_change(key)
+        if key in self._assumed:
+            self.put(key, self._received.get(key), None)
+
+    def put(self, key: str, received: T | None, assumed: T | None) -> None:
+        """Replace both versions of an object; None stands for one that does not exist.
+
+        There is no assumed version without a received one.
+        """
+        old = self._received.get(key)
+        if self._history is not None:
+            before = None if old is None else (old, self._assumed.get(key))
+            self._history.note(self._kind, key, before, None if received is None else (received, assumed))
+        if assumed is None:
+            self._assumed.pop(key, None)
+        else:
+            self._assumed[key] = assumed
+        if received is not old:
+            if self._group_of is not None:
+                self._regroup(key, old, received)
+            if received is None:
+                del self._received[key]
+            else:
+                self._received[key] = received
+            self._note_change(key)
+        self.on_change(key)
 
     def _regroup(self, key: str, old: T | None, new: T | None) -> None:
         assert self._group_of is not None
@@ -174,21 +207,21 @@ class ServiceStore(Store[Service]):
         super().__init__()
         self._by_namespace: dict[str, SelectorIndex[str]] = {}
 
-    def set(self, obj: Service) -> None:
-        self._unfile(key_of(obj))
-        super().set(obj)
-        if obj.spec.selector:
-            index = self._by_namespace.setdefault(obj.metadata.namespace, SelectorIndex())
-            index.add(selector_from_set(obj.spec.selector), key_of(obj))
+    def fill_from(self, other: Store[Service]) -> None:
+        super().fill_from(other)
+        assert isinstance(other, ServiceStore)
+        filed = other._by_namespace  # noqa: SLF001 its own class
+        self._by_namespace = {namespace: index.copy() for namespace, index in filed.items()}
 
-    def remove(self, obj: Service) -> None:
-        self._unfile(key_of(obj))
-        super().remove(obj)
-
-    def _unfile(self, key: str) -> None:
+    def put(self, key: str, received: Service | None, assumed: Service | None) -> None:
         old = self.get(key)
         if old is not None and old.spec.selector:
             self._by_namespace[old.metadata.namespace].remove(selector_from_set(old.spec.selector), key)
+        super().put(key, received, assumed)
+        new = assumed or received
+        if new is not None and new.spec.selector:
+            index = self._by_namespace.setdefault(new.metadata.namespace, SelectorIndex())
+            index.add(selector_from_set(new.spec.selector), key)
 
     def selecting(self, namespace: str, labels: Mapping[str, str]) -> list[Selector]:
         """The selectors of the namespace's services that match the labels."""
@@ -203,7 +236,7 @@ class ServiceStore(Store[Service]):
 class Listers:
     """One store a kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, history: History | None = None) -> None:
         self.namespaces: Store[Namespace] = Store()
         self.services = ServiceStore()
         self.replication_controllers: Store[ReplicationController] = Store()
@@ -242,6 +275,16 @@ class Listers:
             DeviceTaintRule: self.device_taint_rules,
             PodGroup: self.pod_groups,
         }
+        if history is not None:
+            for kind, store in self._by_kind.items():
+                store.note_in(history, kind)
+
+    def copy(self) -> "Listers":
+        """Return an independent copy without history."""
+        other = Listers()
+        for kind, store in self._by_kind.items():
+            other._by_kind[kind].fill_from(store)
+        return other
 
     def store_of(self, kind: type[Base]) -> Store[Any]:
         return self._by_kind[kind]

@@ -5,7 +5,7 @@ is known. A row is given back when neither node nor pods remain. `changes` tells
 `node_changes` of which the node itself has.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,6 +25,16 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 FIXED_RESOURCES = (CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME)
 
 _FIRST_CAPACITY = 64
+_COLUMNS = (
+    "live",
+    "allocatable",
+    "requested",
+    "non_zero",
+    "pod_count",
+    "allowed_pods",
+    "unschedulable",
+    "taint_set",
+)
 
 
 class TaintSets:
@@ -33,6 +43,12 @@ class TaintSets:
     def __init__(self) -> None:
         self.taints: list[tuple[Taint, ...]] = [()]
         self._id_of: dict[tuple[Taint, ...], int] = {(): 0}
+
+    def copy(self) -> "TaintSets":
+        """Return an independent copy with the same numbers."""
+        other = TaintSets()
+        other.taints, other._id_of = self.taints.copy(), self._id_of.copy()
+        return other
 
     @property
     def are_all_empty(self) -> bool:
@@ -78,8 +94,23 @@ class NodeTable:
         """Those of the nodes themselves, as opposed to the pods on them."""
         self.labels = LabelColumns(self._labels_by_row)
         self.labels.grow(capacity)
-        self._free: list[int] = []
+        self._free: dict[int, None] = {}
+        """The rows that nobody has; the last one is taken first."""
         self._capacities: tuple[tuple[int, int], Capacities] | None = None
+
+    def copy(self) -> "NodeTable":
+        """Return an independent copy with the same rows; label columns are made again when asked for."""
+        other = NodeTable()
+        other.size, other.count, other.layout = self.size, self.count, self.layout
+        other.row_of, other.names, other.nodes = self.row_of.copy(), self.names.copy(), self.nodes.copy()
+        other.pods = [pods.copy() for pods in self.pods]
+        for column in _COLUMNS:
+            setattr(other, column, getattr(self, column).copy())
+        other.resource_index, other.taint_sets = self.resource_index.copy(), self.taint_sets.copy()
+        other.ports, other._free = self.ports.copy(), self._free.copy()
+        other.changes, other.node_changes = self.changes.copy(), self.node_changes.copy()
+        other.labels.grow(self.capacity)
+        return other
 
     @property
     def capacities(self) -> Capacities:
@@ -115,37 +146,34 @@ class NodeTable:
     def source_rows(self) -> IntArray:
         return np.arange(self.size)
 
-    def row_for(self, name: str) -> int:
-        """The row of a node by name; takes one if there is none."""
+    def row_for(self, name: str, at: int | None = None) -> int:
+        """Return the row of a node by name; one that has no row takes a free one, or the free row `at`."""
         row = self.row_of.get(name)
         if row is not None:
             return row
-        if self._free:
-            row = self._free.pop()
-            self.names[row] = name
+        if at is None and self._free:
+            row, _ = self._free.popitem()
         else:
-            row = self.size
-            self.size += 1
-            if row >= self.capacity:
-                self._grow(2 * self.capacity)
-            self.names.append(name)
-            self.nodes.append(None)
-            self.pods.append({})
+            row = self.size if at is None else at
+            while self.size <= row:
+                self._add_row()
+            del self._free[row]
+        self.names[row] = name
         self.row_of[name] = row
         self.layout += 1
         return row
 
+    def _add_row(self) -> None:
+        if self.size >= self.capacity:
+            self._grow(2 * self.capacity)
+        self.names.append("")
+        self.nodes.append(None)
+        self.pods.append({})
+        self._free[self.size] = None
+        self.size += 1
+
     def _grow(self, capacity: int) -> None:
-        for column in (
-            "live",
-            "allocatable",
-            "requested",
-            "non_zero",
-            "pod_count",
-            "allowed_pods",
-            "unschedulable",
-            "taint_set",
-        ):
+        for column in _COLUMNS:
             setattr(self, column, grown(getattr(self, column), capacity))
         self.changes.grow(capacity)
         self.node_changes.grow(capacity)
@@ -159,7 +187,7 @@ class NodeTable:
         if self.nodes[row] is None and not self.pods[row]:
             del self.row_of[self.names[row]]
             self.names[row] = ""
-            self._free.append(row)
+            self._free[row] = None
             self.layout += 1
 
     # Nodes
@@ -212,6 +240,10 @@ class NodeTable:
     def replace_pod(self, row: int, pod: PodInfo) -> None:
         """A pod has a new version that counts like the one before; touch the row if it is to be judged again."""
         self.pods[row][pod.uid] = pod
+
+    def sort_pods(self, row: int, key: Callable[[PodInfo], int]) -> None:
+        """Put the pods on a row in ascending order of a key."""
+        self.pods[row] = {pod.uid: pod for pod in sorted(self.pods[row].values(), key=key)}
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:
         del self.pods[row][pod.uid]

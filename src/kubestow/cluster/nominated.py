@@ -6,12 +6,12 @@ what was remembered about it is found out again.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cluster.nodes import NodeTable
-from kubestow.cluster.nominations import NominatedThen, Nomination, NominationLog
 from kubestow.cluster.pods import PodInfo
 
 
@@ -55,6 +55,13 @@ class RowSums:
         self.pod_count[: len(counts)] += counts
 
 
+class Nomination(NamedTuple):
+    """A pod that is nominated to the node of a row."""
+
+    row: int
+    pod: PodInfo
+
+
 def _no_sums(table: NodeTable) -> RowSums:
     shape = table.requested.shape
     capacity = table.capacity
@@ -72,15 +79,13 @@ class NominatedPods:
         self._sums: dict[int, RowSums] = {}
         self.pods: dict[int, dict[str, PodInfo]] = {}
         self._nominations: dict[str, Nomination] = {}
-        self.log = NominationLog()
-        """Who was nominated when."""
 
     def add(self, node: str, pod: PodInfo) -> None:
         """A pod is nominated to a node; one that has no row does not matter, nor does a pod that makes no sense."""
         row = self.table.row_of.get(node)
         if row is None or not pod.makes_sense:
             return
-        self._nominations[pod.uid] = self.log.begin(row, node, pod)
+        self._nominations[pod.uid] = Nomination(row, pod)
         self.pods.setdefault(row, {})[pod.uid] = pod
         self.table.changes.touch(row)
         sums = self._sums.get(pod.priority)
@@ -93,10 +98,7 @@ class NominatedPods:
         nomination = self._nominations.pop(uid, None)
         if nomination is None:
             return
-        row, pod = nomination.row, nomination.pod
-        self.log.end(nomination)
-        if self.log.is_mostly_over:
-            self._begin_log()
+        row, pod = nomination
         self.table.changes.touch(row)
         pods = self.pods[row]
         del pods[uid]
@@ -117,12 +119,7 @@ class NominatedPods:
         pods = self.pods[before.row]
         del pods[pod.uid]
         pods[pod.uid] = pod
-        self.log.end(before)
-        self._nominations[pod.uid] = self.log.begin(before.row, node, pod)
-
-    def _begin_log(self) -> None:
-        self.log = log = NominationLog()
-        self._nominations = {uid: log.begin(one.row, one.node, one.pod) for uid, one in self._nominations.items()}
+        self._nominations[pod.uid] = Nomination(before.row, pod)
 
     def row_of(self, uid: str) -> int | None:
         """The row that a pod is nominated to."""
@@ -162,11 +159,6 @@ class NominatedBeside:
         """The pods nominated to a row, in the order they were nominated."""
         least, own = self._pod.priority, self._pod.uid
         return [pod for uid, pod in self._of.pods.get(row, _NOBODY).items() if pod.priority >= least and uid != own]
-
-    def then(self, rows: IntArray) -> NominatedThen:
-        """Those on some rows, for whoever asks later who they were now."""
-        log = self._of.log
-        return NominatedThen(log, log.moment, rows, self._pod)
 
     def add_to(self, sums: RowSums, rows: IntArray) -> None:
         """Add what they request to sums of these rows."""

@@ -6,6 +6,7 @@ where the last one stopped.
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -70,37 +71,80 @@ def first_passing(
     return np.concatenate(found) if found else order[:0], searched
 
 
+class Place(NamedTuple):
+    """The place of a row in the order."""
+
+    zone: str
+    zone_number: int
+    """Orders the zones: the number of the row that the zone began with."""
+    number: int
+    """Orders the rows of a zone."""
+
+
 class ZoneOrder:
     """Rows in round robin over zones. Adding and removing is O(1); the order is laid out anew when next asked for."""
 
     def __init__(self) -> None:
-        self._zones: dict[str, dict[int, None]] = {}
-        self._zone_of_row: dict[int, str] = {}
+        self._zones: dict[str, dict[int, Place]] = {}
+        """The rows of each zone, in order unless `_is_mixed_up`."""
+        self._place_of_row: dict[int, Place] = {}
+        self._last = 0
+        self._is_mixed_up = False
         self._rows: IntArray | None = None
         self._twice: IntArray = np.zeros(0, np.int64)
 
+    def copy(self) -> "ZoneOrder":
+        """Return an independent copy."""
+        other = ZoneOrder()
+        other._zones = {zone: members.copy() for zone, members in self._zones.items()}
+        other._place_of_row = self._place_of_row.copy()
+        other._last, other._is_mixed_up = self._last, self._is_mixed_up
+        return other
+
+    def place_of(self, row: int) -> Place | None:
+        """Return the place of a row; None if it has none."""
+        return self._place_of_row.get(row)
+
     def set(self, row: int, node: Node) -> None:
         zone = zone_of(node.metadata.labels)
-        known = self._zone_of_row.get(row)
-        if known == zone:
+        known = self._place_of_row.get(row)
+        if known is not None and known.zone == zone:
             return
-        if known is not None:
-            self.remove(row)
-        self._zone_of_row[row] = zone
-        self._zones.setdefault(zone, {})[row] = None
+        members = self._zones.get(zone)
+        number = self._last + 1
+        self._put(row, Place(zone, number if members is None else next(iter(members.values())).zone_number, number))
+
+    def put_back(self, row: int, place: Place) -> None:
+        """Give a row the place that it had before."""
+        self._put(row, place)
+        self._is_mixed_up = True
+
+    def _put(self, row: int, place: Place) -> None:
+        self.remove(row)
+        self._place_of_row[row] = self._zones.setdefault(place.zone, {})[row] = place
+        self._last = max(self._last, place.number)
         self._rows = None
 
     def remove(self, row: int) -> None:
-        zone = self._zone_of_row.pop(row, None)
-        if zone is None:
+        place = self._place_of_row.pop(row, None)
+        if place is None:
             return
-        members = self._zones[zone]
+        members = self._zones[place.zone]
         del members[row]
         if not members:
-            del self._zones[zone]
+            del self._zones[place.zone]
         self._rows = None
 
+    def _sort(self) -> None:
+        by_number = sorted(self._place_of_row.items(), key=lambda item: item[1][1:])
+        self._zones = {}
+        for row, place in by_number:
+            self._zones.setdefault(place.zone, {})[row] = place
+        self._is_mixed_up = False
+
     def rows(self) -> IntArray:
+        if self._is_mixed_up:
+            self._sort()
         if self._rows is None:
             zones = [np.fromiter(members, np.int64, len(members)) for members in self._zones.values()]
             if not zones:

@@ -1,5 +1,6 @@
 """Pod groups and their members: who is pending, who is on a node, assumed or bound."""
 
+from kubestow.cluster.history import MEMBER, History
 from kubestow.cluster.listers import Store
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key
@@ -18,6 +19,13 @@ class Members:
         self.waiting_to_be_placed = 0
         """How many of the pending ones are not scheduled."""
 
+    def copy(self) -> "Members":
+        """Return an independent copy."""
+        other = Members()
+        other.pending, other.scheduled = self.pending.copy(), self.scheduled.copy()
+        other.waiting_to_be_placed = self.waiting_to_be_placed
+        return other
+
     @property
     def count(self) -> int:
         return self.waiting_to_be_placed + len(self.scheduled)
@@ -26,9 +34,16 @@ class Members:
 class PodGroups:
     """The groups by namespace/name. Members are known whether or not their group exists."""
 
-    def __init__(self, objects: Store[PodGroup]) -> None:
+    def __init__(self, objects: Store[PodGroup], history: History | None = None) -> None:
         self._objects = objects
+        self._history = history
         self._members: dict[str, Members] = {}
+
+    def copy(self, objects: Store[PodGroup]) -> "PodGroups":
+        """Return an independent copy without history; `objects` are the groups that it goes by."""
+        other = PodGroups(objects)
+        other._members = {key: members.copy() for key, members in self._members.items()}
+        return other
 
     def group_of(self, pod: Pod) -> PodGroup | None:
         """The group that a pod belongs to, if it exists."""
@@ -41,10 +56,6 @@ class PodGroups:
         """The members of a group."""
         return self._members.get(key) or Members()
 
-    def is_pending(self, key: str) -> bool:
-        """Whether pods of a group wait."""
-        return self.members(key).waiting_to_be_placed > 0
-
     # What happens to members
 
     def add_pending(self, key: str, pod: Pod) -> None:
@@ -53,12 +64,16 @@ class PodGroups:
         uid = pod.metadata.uid
         if uid not in members.pending and uid not in members.scheduled:
             members.waiting_to_be_placed += 1
+        if self._history is not None:
+            self._history.note(MEMBER, (key, uid), members.pending.get(uid), pod)
         members.pending[uid] = pod
 
     def remove_pending(self, key: str, uid: str) -> None:
         """A pod has got its node, or is gone."""
         members = self._members.get(key)
-        if members is not None and members.pending.pop(uid, None) is not None:
+        if members is not None and (pod := members.pending.pop(uid, None)) is not None:
+            if self._history is not None:
+                self._history.note(MEMBER, (key, uid), pod, None)
             members.waiting_to_be_placed -= uid not in members.scheduled
             self._drop_if_empty(key, members)
 

@@ -192,6 +192,15 @@ class PodInfo:
             and mine.status.phase == others.status.phase
         )
 
+    def is_same_as(self, other: "PodInfo") -> bool:
+        """Return True if another version that matches like this one differs in nothing that scheduling looks at."""
+        mine, others = self.pod, other.pod
+        return (
+            mine.status == others.status
+            and mine.metadata.annotations == others.metadata.annotations
+            and mine.metadata.ownerReferences == others.metadata.ownerReferences
+        )
+
     def is_only_marked_since(self, other: "PodInfo") -> bool:
         """Whether all that is new is why the pod must go: that it does comes later."""
         now, before = self.pod.status, other.pod.status

@@ -12,6 +12,12 @@ class PortIndex:
     def __init__(self) -> None:
         self._users: dict[tuple[str, int], dict[tuple[int, str], int]] = {}
 
+    def copy(self) -> "PortIndex":
+        """Return an independent copy."""
+        other = PortIndex()
+        other._users = {port: users.copy() for port, users in self._users.items()}
+        return other
+
     def add(self, row: int, pod: PodInfo, amount: int) -> None:
         for port in pod.ports:
             users = self._users.setdefault((port.protocol, port.port), {})

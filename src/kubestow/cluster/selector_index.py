@@ -32,6 +32,13 @@ class SelectorIndex(Generic[Item]):
         self._anchored: dict[tuple[str, str], dict[Item, Selector]] = {}
         self._loose: dict[Item, Selector] = {}
 
+    def copy(self) -> "SelectorIndex[Item]":
+        """Return an independent copy."""
+        other: SelectorIndex[Item] = SelectorIndex()
+        other._anchored = {pair: filed.copy() for pair, filed in self._anchored.items()}
+        other._loose = self._loose.copy()
+        return other
+
     def add(self, selector: Selector, item: Item) -> None:
         pairs = _anchor(selector)
         if pairs is None:

@@ -4,25 +4,46 @@ What the scheduler nominated counts before the API server has told it back in th
 """
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
+from kubestow.cluster.history import NOMINATION, History
 from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.nominated import NominatedPods
 from kubestow.cluster.pods import PodInfo
 from kubestow.model.pod import Pod
 
 
+class Nomination(NamedTuple):
+    """A pod that is nominated to a node."""
+
+    node: str
+    info: PodInfo
+    number: int
+    """The pods nominated to a node are in ascending order of these numbers."""
+
+
 class Nominator:
     """Nominated pods by node."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, history: History | None = None) -> None:
+        self._history = history
         self._pods: dict[str, dict[str, PodInfo]] = {}
-        self._node_of: dict[str, str] = {}
+        self._nominations: dict[str, Nomination] = {}
+        """By UID."""
+        self._last_number = 0
         self.nodes: Collection[str] = self._pods.keys()
         """The nodes that have nominated pods."""
         self._nominated: NominatedPods | None = None
 
     def __len__(self) -> int:
-        return len(self._node_of)
+        return len(self._nominations)
+
+    def copy(self) -> "Nominator":
+        """Return an independent copy without history."""
+        other = Nominator()
+        other._pods.update((node, pods.copy()) for node, pods in self._pods.items())
+        other._nominations, other._last_number = self._nominations.copy(), self._last_number
+        return other
 
     def nominated_on(self, node: str) -> Collection[PodInfo]:
         """The pods nominated to a node, in the order they were nominated."""
@@ -41,21 +62,45 @@ class Nominator:
 
     def node_of(self, uid: str) -> str:
         """Where a pod is nominated to; empty if nowhere."""
-        return self._node_of.get(uid, "")
+        nomination = self._nominations.get(uid)
+        return "" if nomination is None else nomination.node
 
     def nominate(self, pod: Pod, node: str | None = None, info: PodInfo | None = None) -> None:
         """Nominates a pod to a node, by default to the one in its status; to none if that is empty.
 
         `info` is the pod as somebody knows it already.
         """
-        self.remove(pod.metadata.uid)
+        uid = pod.metadata.uid
         if node is None:
             node = pod.status.nominatedNodeName
-        if node:
-            self._node_of[pod.metadata.uid] = node
-            info = self._pods.setdefault(node, {})[pod.metadata.uid] = info or PodInfo(pod)
-            if self._nominated is not None:
-                self._nominated.add(node, info)
+        if not node:
+            self.remove(uid)
+            return
+        before = self._take_off(uid)
+        after = self._next(node, info or PodInfo(pod))
+        self._put(after)
+        if self._history is not None:
+            self._history.note(NOMINATION, uid, before, after)
+
+    def _next(self, node: str, info: PodInfo) -> Nomination:
+        self._last_number += 1
+        return Nomination(node, info, self._last_number)
+
+    def _put(self, nomination: Nomination) -> None:
+        node, info, _ = nomination
+        self._pods.setdefault(node, {})[info.uid] = info
+        self._nominations[info.uid] = nomination
+        if self._nominated is not None:
+            self._nominated.add(node, info)
+
+    def replace(self, nominations: Mapping[str, Nomination | None]) -> None:
+        """Replace some nominations, by UID, by what they are at another revision; None stands for no nomination."""
+        replaced = {**self._nominations, **nominations}
+        for uid in list(self._nominations):
+            self._take_off(uid)
+        present = [nomination for nomination in replaced.values() if nomination is not None]
+        for nomination in sorted(present, key=lambda one: one.number):
+            self._put(nomination)
 
     def update(self, old: Pod, new: PodInfo) -> None:
         """Takes over a pod's changes.
@@ -64,7 +109,8 @@ class Nominator:
         node, the nomination stands.
         """
         uid, wanted = new.uid, new.pod.status.nominatedNodeName
-        node = self._node_of.get(uid)
+        before = self._nominations.get(uid)
+        node = None if before is None else before.node
         if not old.status.nominatedNodeName and not wanted:
             wanted = node or ""
         if node is None or node != wanted:
@@ -73,18 +119,29 @@ class Nominator:
         pods = self._pods[node]
         del pods[uid]
         pods[uid] = new
+        self._nominations[uid] = after = self._next(node, new)
         if self._nominated is not None:
             self._nominated.replace(node, new)
+        if self._history is not None:
+            self._history.note(NOMINATION, uid, before, after)
 
     def remove(self, uid: str) -> None:
-        node = self._node_of.pop(uid, None)
-        if node is not None:
-            pods = self._pods[node]
+        """Remove the nomination of a pod, if there is one."""
+        if uid in self._nominations:
+            before = self._take_off(uid)
+            if self._history is not None:
+                self._history.note(NOMINATION, uid, before, None)
+
+    def _take_off(self, uid: str) -> Nomination | None:
+        nomination = self._nominations.pop(uid, None)
+        if nomination is not None:
+            pods = self._pods[nomination.node]
             del pods[uid]
             if not pods:
-                del self._pods[node]
+                del self._pods[nomination.node]
             if self._nominated is not None:
                 self._nominated.remove(uid)
+        return nomination
 
 
 _NONE: Mapping[str, PodInfo] = {}

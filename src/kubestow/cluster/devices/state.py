@@ -9,7 +9,7 @@ node, and after a pod has got its devices only the situation of its node is work
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from kubestow.cluster.devices.classes import classes_by_resource
 from kubestow.cluster.devices.entries import DeviceEntry, DeviceNumbers, Numbers, SliceEntry, TaintsOf
 from kubestow.cluster.devices.pools import Pool, PoolView
 from kubestow.cluster.devices.usage import PoolUsage
+from kubestow.cluster.history import PROMISE, History
 from kubestow.cluster.listers import Listers, key_of
 from kubestow.cluster.nodes import NodeTable
 from kubestow.config.features import Features
@@ -30,9 +31,11 @@ _MOST_NUMBERS = 1_000_000
 class Devices:
     """What is offered, what is taken, and what that comes to by row."""
 
-    def __init__(self, nodes: NodeTable, listers: Listers, features: Features) -> None:
+    def __init__(self, nodes: NodeTable, listers: Listers, features: Features, history: History | None = None) -> None:
         self._nodes = nodes
         self._listers = listers
+        self._features = features
+        self._history = history
         self._partitions = features.dra_partitionable_devices
         self._shares = features.dra_consumable_capacity
         self._extended = features.dra_extended_resource
@@ -50,6 +53,10 @@ class Devices:
         self._troubled: dict[tuple[str, str], PoolView] = {}
         """Pools that every node must know of, because nobody knows what is in them."""
         self._views: dict[str, tuple[PoolView, ...]] = {}
+        self._is_loaded = True
+        """Whether slices have been read and claims counted; those of a copy are when somebody first asks."""
+        self._is_behind = False
+        """Whether there is something to catch up with before rows are looked at."""
         self._resliced: dict[tuple[str, str], Pool] = {}
         """Pools that have got other slices since rows were last looked at."""
         self._reused: dict[tuple[str, str], Pool] = {}
@@ -67,11 +74,27 @@ class Devices:
         listers.device_classes.on_change = self._class_changed
         listers.device_taint_rules.on_change = self._rule_changed
 
+    def copy(self, nodes: NodeTable, listers: Listers) -> "Devices":
+        """Return an independent copy without history, over copies of the nodes and listers."""
+        other = Devices(nodes, listers, self._features)
+        # A change of classes replaces them all.
+        other.classes, other.epoch = self.classes, self.epoch
+        other._counted, other._pending = self._counted.copy(), self._pending.copy()
+        other._is_loaded, other._is_behind = False, True
+        return other
+
+    def _load(self) -> None:
+        self._is_loaded = True
+        for entry in self._listers.resource_slices:
+            self._slice_changed(key_of(entry))
+        for allocation in (*self._counted.values(), *self._pending.values()):
+            self._count(allocation, 1)
+
     # Rows
 
     def situations(self, rows: IntArray) -> IntArray:
         """The situation of each row."""
-        if self._resliced or self._reused:
+        if self._is_behind:
             self._catch_up()
         if len(self._stale) < self._nodes.size:
             self._situation = grown(self._situation, self._nodes.capacity)
@@ -88,7 +111,7 @@ class Devices:
         """The situation of one row."""
         if row >= len(self._stale):
             return int(self.situations(np.array([row]))[0])
-        if self._resliced or self._reused:
+        if self._is_behind:
             self._catch_up()
         if self._stale.item(row):
             self._situate(row)
@@ -111,7 +134,7 @@ class Devices:
 
     def pools_of(self, row: int) -> tuple[PoolView, ...]:
         """The pools that a node sees, in the order in which they are tried."""
-        if self._resliced or self._reused:
+        if self._is_behind:
             self._catch_up()
         name = self._nodes.names[row]
         views = self._views.get(name)
@@ -125,6 +148,8 @@ class Devices:
 
     def usable_on(self, row: int) -> Iterator[tuple[DeviceEntry, PoolUsage]]:
         """Every device that a node can use, also of pools that nothing can be allocated from; with its pool's usage."""
+        if self._is_behind:
+            self._catch_up()
         name, node = self._nodes.names[row], self._nodes.nodes[row]
         for pool in {**self._common, **self._of_node.get(name, {})}.values():
             for entry in (*pool.by_node.get(name, {}).values(), *pool.shared.values()):
@@ -147,6 +172,8 @@ class Devices:
 
         Not sooner than needed: when a scheduler starts, slices and claims come one by one.
         """
+        if not self._is_loaded:
+            self._load()
         for pool in self._resliced.values():
             self._resee(pool)
         for pool in (*self._resliced.values(), *self._reused.values()):
@@ -156,6 +183,7 @@ class Devices:
                 for name in pool.by_node:
                     self._touch(name)
         self._resliced, self._reused = {}, {}
+        self._is_behind = False
 
     def _resee(self, pool: Pool) -> None:
         for name in pool.by_node:
@@ -189,6 +217,8 @@ class Devices:
     # Slices
 
     def _slice_changed(self, key: str) -> None:
+        if not self._is_loaded:
+            return
         old, new = self._slices.pop(key, None), self._listers.resource_slices.get(key)
         if old is not None:
             self._change(old, None)
@@ -207,6 +237,7 @@ class Devices:
         else:
             pool.set(entry)
         self._resliced[pool.id] = pool
+        self._is_behind = True
         if name:
             of_node = self._of_node.setdefault(name, {})
             of_node.pop(pool.id, None)
@@ -257,6 +288,7 @@ class Devices:
             promised = self._pending.get(claim.metadata.uid)
             if promised is not None and counted is None and promised.devices == allocation.devices:
                 # It has got what it was promised, and that counts already.
+                self._note_promise(claim.metadata.uid, None)
                 del self._pending[claim.metadata.uid]
                 self._counted[key] = allocation
                 return
@@ -275,6 +307,7 @@ class Devices:
     def promise(self, uid: str, allocation: AllocationResult) -> None:
         """Keep devices for a claim that is about to be written."""
         self.settle(uid)
+        self._note_promise(uid, allocation)
         self._pending[uid] = allocation
         self._count(allocation, 1)
 
@@ -284,11 +317,32 @@ class Devices:
 
     def settle(self, uid: str) -> None:
         """A claim has got what it was promised, or will not."""
-        promised = self._pending.pop(uid, None)
+        promised = self._pending.get(uid)
         if promised is not None:
+            self._note_promise(uid, None)
+            del self._pending[uid]
             self._count(promised, -1)
 
+    def _note_promise(self, uid: str, promised: AllocationResult | None) -> None:
+        if self._history is not None:
+            self._history.note(PROMISE, uid, self._pending.get(uid), promised)
+
+    def promises(self) -> dict[str, AllocationResult]:
+        """Return what claims were promised and have not got yet, by UID."""
+        return self._pending.copy()
+
+    def set_promises(self, promised: Mapping[str, AllocationResult]) -> None:
+        """Replace all promises."""
+        for uid in self._pending.keys() - promised.keys():
+            self.settle(uid)
+        for uid, allocation in promised.items():
+            if self._pending.get(uid) is not allocation:
+                self.promise(uid, allocation)
+
     def _count(self, allocation: AllocationResult, sign: int) -> None:
+        if not self._is_loaded:
+            return
+        self._is_behind = True
         for result in allocation.devices.results:
             if result.adminAccess:
                 continue
