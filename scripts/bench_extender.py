@@ -144,7 +144,15 @@ async def _measure(fields: str, nodes: int, pods: int) -> dict[str, Any]:
     api, clock = InstantApi(), WallClock()
     client = ExtenderClient(configuration.extenders, clock, "kubestow/bench", lambda: True)
     chance, metrics = random.Random(0), SchedulerMetrics()
-    outside = Outside(clock, time.perf_counter, chance, api, ListRecorder(), metrics, lambda *_: None, client.ask)
+    outside = Outside(
+        clock=clock,
+        stopwatch=time.perf_counter,
+        rng=chance,
+        api=api,
+        recorder=ListRecorder(),
+        metrics=metrics,
+        ask=client.ask,
+    )
     core = build_core(configuration, config.Features(), in_tree_registry(), outside)
     api.intake, api.wanted = core.intake, pods
     kinds = whole_kinds(configuration.extenders)

@@ -40,11 +40,11 @@ def rows(full: bool) -> Iterator[Row]:
 
 def _measured(pending: int, looks: int, readers: int) -> Row:
     with SchedulerHarness(record_bytes=1 << 27) as world:
-        recorder = world.decisions
-        assert recorder is not None
+        archive = world.decisions
+        assert archive is not None
         history = History()
         events, reader = Events(history), _Reader()
-        watched = Watched(world.core, world.metrics, recorder, world.clock)
+        watched = Watched(world.core, world.metrics, archive.recorder, world.clock)
         watch, spent = Watch(watched), 0.0
         for number in range(NODES):
             labels = {"kubernetes.io/hostname": f"n{number}", "zone": f"z{number % 3}"}

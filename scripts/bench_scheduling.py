@@ -18,21 +18,23 @@ from msgspec.structs import replace
 
 from bench_rows import MILLIS, Row, peak_memory
 from kubestow import config
+from kubestow.binding.binder import Attempt
 from kubestow.client.writes import merged
 from kubestow.config.configuration import Plugin
 from kubestow.cycle.outcome import Outcome
-from kubestow.decisions.recorder import Recorder
 from kubestow.framework.registry import Registry
 from kubestow.intake import Intake
 from kubestow.model.codec import decode
 from kubestow.model.devices import ResourceClaim
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.pod_groups import Condition, PodGroup, PodGroupStatus
+from kubestow.observer import NoObserver
 from kubestow.offline.handles import ListRecorder
 from kubestow.offline.harness import WallClock
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.memory import GC_THRESHOLDS, keep_freed_memory
 from kubestow.wiring.core import Core, Outside, build_core
+from kubestow.wiring.recording import Recording
 from kubestow.wiring.registry import in_tree_registry
 from workloads import WORKLOADS, Workload
 
@@ -163,28 +165,50 @@ def _with(plugin: Any, features: config.Features) -> tuple[config.SchedulerConfi
     return configuration, registry
 
 
+class _Timed(NoObserver):
+    """Keeps how many seconds each cycle took."""
+
+    def __init__(self, times: list[float]) -> None:
+        self._times = times
+
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+        del attempt, outcome
+        self._times.append(seconds)
+
+
 class World:
     """A scheduler with the nodes of a workload, and the pods that are to come."""
 
     def __init__(
-        self, name: str, nodes: int, pods: int, seed: int = 0, plugin: type | None = None, record_bytes: int = 0
+        self,
+        name: str,
+        nodes: int,
+        pods: int,
+        seed: int = 0,
+        plugin: type | None = None,
+        record_bytes: int = 0,
+        *,
+        timed: bool = False,
     ) -> None:
+        """With `timed`, `times` gets the seconds of each cycle."""
         self.workload, self.api, self.times = WORKLOADS[name], InstantApi(), list[float]()
         clock, metrics = WallClock(), SchedulerMetrics()
-        recorder = Recorder(clock, record_bytes) if record_bytes else None
         outside = Outside(
-            clock,
-            time.perf_counter,
-            random.Random(seed),
-            self.api,
-            ListRecorder(),
-            metrics,
-            self._decided,
-            observer=recorder,
+            clock=clock,
+            stopwatch=time.perf_counter,
+            rng=random.Random(seed),
+            api=self.api,
+            recorder=ListRecorder(),
+            metrics=metrics,
+            observer=_Timed(self.times) if timed else NoObserver(),
         )
+        recording = Recording(outside, record_bytes) if record_bytes else None
+        if recording is not None:
+            outside = recording.outside
         features = config.Features.parse(self.workload.feature_gates)
         configuration, registry = _with(plugin, features)
         self.core = build_core(configuration, features, registry, outside)
+        self.archive = None if recording is None else recording.archive(self.core)
         self.api.intake = self.core.intake
         for node in self.workload.nodes(nodes):
             self.core.intake.added(node)
@@ -193,9 +217,6 @@ class World:
         for pod in self.workload.running(nodes):
             self.api.add(pod)
         self.waiting = self.workload.beside(pods) + self.workload.pods(pods, nodes)
-
-    def _decided(self, _pod: Pod, _outcome: Outcome, seconds: float) -> None:
-        self.times.append(seconds)
 
     async def schedule(self, pods: Sequence[Pod], wanted: int) -> None:
         """Let pods come, and wait until so many of them are bound."""
@@ -217,8 +238,8 @@ def settle_memory() -> None:
 async def _measure(
     name: str, nodes: int, pods: int, seed: int, plugin: type | None, record_bytes: int
 ) -> dict[str, Any]:
-    world = World(name, nodes, pods, seed, plugin, record_bytes)
-    api, times = world.api, world.times
+    world = World(name, nodes, pods, seed, plugin, record_bytes, timed=not record_bytes)
+    api = world.api
     settle_memory()
     started, cpu_started = time.perf_counter(), time.process_time()
     churn = asyncio.ensure_future(Churn(world.workload, nodes, api).run()) if world.workload.churn else None
@@ -226,6 +247,7 @@ async def _measure(
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu_started
     if churn is not None:
         churn.cancel()
+    times = world.times or [record.seconds for record in world.archive or ()]
     return {
         "workload": name,
         "nodes": nodes,

@@ -101,8 +101,8 @@ async def serve(figures: Path) -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     features, loop = config.Features(), asyncio.get_running_loop()
     async with SchedulerHarness(loop=loop, record_bytes=1 << 26) as world:
-        recorder = world.decisions
-        assert recorder is not None
+        archive = world.decisions
+        assert archive is not None
         for number in range(NODES):
             labels = {"kubernetes.io/hostname": f"node-{number}", "topology.kubernetes.io/zone": f"zone-{number % 3}"}
             world.cluster.add(make_node(f"node-{number}", cpu="64", memory="256Gi", labels=labels))
@@ -110,8 +110,8 @@ async def serve(figures: Path) -> None:
             world.cluster.add(make_pod(f"big-{number}", cpu="1", node_selector={"disk": "none"}))
         await world.until_idle()
         setup = Setup(config.default(features), features)
-        run = live_run("busy", world.core, recorder, world.clock, lambda: setup)
-        looking = MeteredLooking(Watch(Watched(world.core, world.metrics, recorder, world.clock)), run.history)
+        run = live_run("busy", world.core, archive, world.clock, lambda: setup)
+        looking = MeteredLooking(Watch(Watched(world.core, world.metrics, archive.recorder, world.clock)), run.history)
         print(await LocalServer(Site(MeteredApi([run], looking.events))).start(0), flush=True)
         task = asyncio.create_task(looking.run())
         begin, made = loop.time(), 0

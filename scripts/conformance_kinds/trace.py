@@ -3,19 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
 from conformance_kinds._inputs import configuration_of, object_of
 from kubestow import config
-from kubestow.binding.binder import Attempt
+from kubestow.binding.binder import Attempt, BindingEnd
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.listers import key_of
 from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
+from kubestow.framework.detached import FirstRng, ListRecorder
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
 from kubestow.model.timestamps import format_time
-from kubestow.offline.handles import ListRecorder
+from kubestow.observer import NoObserver
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.wiring.core import Outside, build_core
 from kubestow.wiring.registry import in_tree_registry
@@ -67,8 +69,19 @@ class Binder:
     def __init__(self) -> None:
         self.assumed: dict[str, tuple[Attempt, Placed]] = {}
 
-    def start(self, attempt: Attempt, placed: Placed) -> None:
+    def start(self, attempt: Attempt, placed: Placed, end: BindingEnd) -> None:
+        del end
         self.assumed[placed.pod.key] = (attempt, placed)
+
+
+class Decided(NoObserver):
+    """Keeps the last decision."""
+
+    last: tuple[Pod, Outcome]
+
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+        del seconds
+        self.last = (attempt.queued.pod, outcome)
 
 
 class Trace:
@@ -76,23 +89,24 @@ class Trace:
 
     def __init__(self, case: dict[str, Any]) -> None:
         self._clock = NanoClock()
+        self._decided = Decided()
         outside = Outside(
-            self._clock,
-            lambda: 0.0,
-            None,  # type: ignore[arg-type]
-            PatientApi(),  # type: ignore[arg-type]
-            ListRecorder(),
-            SchedulerMetrics(),
-            self._decided,
+            clock=self._clock,
+            stopwatch=lambda: 0.0,
+            rng=FirstRng(),
+            api=PatientApi(),  # type: ignore[arg-type]
+            recorder=ListRecorder(),
+            metrics=SchedulerMetrics(),
+            observer=self._decided,
         )
-        self._core = build_core(
-            configuration_of(case), config.Features(), in_tree_registry(), outside, choose=self._first_by_name
-        )
+        self._binder = Binder()
+        with patch("kubestow.wiring.core.Binder", return_value=self._binder):
+            self._core = build_core(
+                configuration_of(case), config.Features(), in_tree_registry(), outside, choose=self._first_by_name
+            )
         for profile in self._core.profiles.values():
             # The recorded core told the fit error as it is before PostFilter.
             profile.post_filter = ()
-        self._binder = Binder()
-        self._core.scheduler.binder = self._binder  # type: ignore[assignment]
         self._objects: dict[tuple[str, str], Any] = {}
         self._order: list[str] = []
         """Pods in the order in which they were first assumed since the last `bind`."""
@@ -145,7 +159,7 @@ class Trace:
     def _schedule(self, _op: dict[str, Any]) -> dict[str, Any]:
         if not self._core.scheduler.schedule_one():
             return {"noop": True}
-        pod, outcome = self._last
+        pod, outcome = self._decided.last
         told: dict[str, Any] = {"popped": pod.key}
         if isinstance(outcome, Placed):
             told["chosen"] = outcome.node
@@ -181,7 +195,7 @@ class Trace:
         if key is None:
             return {"noop": True}
         attempt, placed = self._binder.assumed.pop(key)
-        self._core.scheduler.binding_failed(attempt, placed, Failed(Code.ERROR, "binding failed"))
+        self._core.scheduler.attempts.binding_failed(attempt, placed, Failed(Code.ERROR, "binding failed"))
         return {"popped": key}
 
     def _advance(self, op: dict[str, Any]) -> None:
@@ -191,7 +205,3 @@ class Trace:
         if self._since_flush >= _FLUSH_EVERY:
             self._since_flush = 0.0
             self._core.queue.flush_unschedulable()
-
-    def _decided(self, pod: Pod, outcome: Outcome, seconds: float) -> None:
-        del seconds
-        self._last = (pod, outcome)

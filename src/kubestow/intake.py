@@ -33,6 +33,7 @@ class Intake:
 
     def __init__(
         self,
+        *,
         cluster: Cluster,
         queue: SchedulingQueue,
         scheduler_names: Collection[str],
@@ -56,10 +57,6 @@ class Intake:
     def pending(self, pod: Pod) -> Pod | None:
         """The latest version of a pod that has no node yet; None if it is gone."""
         return self._pending.get(pod.metadata.uid)
-
-    def is_pending(self, uid: str) -> bool:
-        """Whether a pod of ours has no node yet."""
-        return uid in self._pending
 
     def latest(self, uid: str) -> Pod | None:
         """The latest version of a pod of ours that has no node yet, or of any that has one."""

@@ -118,7 +118,9 @@ from kubestow.wiring.registry import in_tree_registry
 
 features = Features()
 metrics = Metrics(features).scheduler
-outside = Outside(WallClock(), time.perf_counter, random.Random(), Mock(), Mock(), metrics, Mock())
+outside = Outside(
+    clock=WallClock(), stopwatch=time.perf_counter, rng=random.Random(), api=Mock(), recorder=Mock(), metrics=metrics
+)
 core = build_core(config.default(features), features, in_tree_registry(), outside)
 print(*sys.modules)
 """

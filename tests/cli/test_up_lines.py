@@ -10,7 +10,6 @@ from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record, encode
 from kubestow.cli.up_lines import Lines
 from kubestow.decisions.record import Record as Decision
-from kubestow.decisions.schema import SCHEDULED, UNSCHEDULABLE
 
 Decisions = deque[Decision]
 """Newest first."""
@@ -32,7 +31,7 @@ def taken(lines: Lines) -> list[str]:
 
 
 def rejected(message: str, time: float = 1.0) -> Decision:
-    return made(time, "default/a", "uid-a", UNSCHEDULABLE, message=message)
+    return made(time, "default/a", "uid-a", message=message)
 
 
 def stored(storage: str, name: str, **more: Any) -> Record:
@@ -44,13 +43,13 @@ def stored(storage: str, name: str, **more: Any) -> Record:
 def test_decisions_are_told_once_and_in_order(lines: Lines, decisions: Decisions) -> None:
     """Each look tells only what came since the last."""
     decisions.appendleft(rejected("no room"))
-    decisions.appendleft(made(2.0, "default/b", "uid-b", SCHEDULED, node="node-1", evaluated=10, feasible=4))
+    decisions.appendleft(made(2.0, "default/b", "uid-b", node="node-1", evaluated=10, feasible=4))
     assert taken(lines) == [
         "pod default/a: unschedulable: no room",
         "pod default/b: goes to node-1, chosen from 4 of 10 nodes",
     ]
     assert taken(lines) == []
-    decisions.appendleft(made(3.0, "default/c", "uid-c", UNSCHEDULABLE, nominated_node="node-2", message="no room"))
+    decisions.appendleft(made(3.0, "default/c", "uid-c", nominated_node="node-2", message="no room"))
     assert taken(lines) == ["pod default/c: unschedulable: no room; waits for room on node-2"]
 
 

@@ -15,7 +15,6 @@ from kubestow.cli.up_overview import ZONE, Overview
 from kubestow.cli.up_view import Head, render
 from kubestow.cluster.state import Cluster
 from kubestow.decisions.record import Record as Decision
-from kubestow.decisions.schema import SCHEDULED, UNSCHEDULABLE
 from kubestow.model import codec
 from kubestow.model.node import Node
 from kubestow.model.pod import Pod
@@ -128,7 +127,7 @@ def test_ten_nodes_and_some_decisions_fit_any_terminal(
     assert any(line.startswith("n9 ") for line in before)
     assert "  kubectl get nodes" in before
     for number in range(5):
-        world.decisions.appendleft(made(1.0, f"default/p{number}", f"u{number}", SCHEDULED, node="n1"))
+        world.decisions.appendleft(made(1.0, f"default/p{number}", f"u{number}", node="n1"))
     after = drawn(80, height)[:height]
     assert any(line.startswith("n9 ") for line in after)
     assert sum("→ n1" in line for line in after) >= 3
@@ -138,7 +137,7 @@ def test_ten_nodes_and_some_decisions_fit_any_terminal(
 def test_a_pod_rejected_again_for_the_same_reason_appears_once(world: World, drawn: Callable[..., list[str]]) -> None:
     """The newest first; the reason is there to read."""
     for message in ("1 Insufficient cpu", "2 Insufficient cpu", "2 Insufficient cpu"):
-        world.decisions.appendleft(made(1.0, "default/a", "u", UNSCHEDULABLE, message=message))
+        world.decisions.appendleft(made(1.0, "default/a", "u", message=message))
     reasons = [line.split(None, 2)[2] for line in drawn() if "default/a" in line]
     assert reasons == ["2 Insufficient cpu", "1 Insufficient cpu"]
 

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from cycle.random_clusters import NODES, kinds, nodes, pod_of, profile_on
 from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.history import History
 from kubestow.cluster.order import Search
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
+from kubestow.config import Features
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.cycle.scheduling import Judge, SchedulingCycles, choose_at_random
@@ -138,7 +140,6 @@ class Overheard:
         self.remembers = judge.remembers
         self._heard = heard
         self.passing, self.passes, self.explain = judge.passing, judge.passes, judge.explain
-        self.explained, self.note_refused = judge.explained, judge.note_refused
 
     def score(self, rows: IntArray) -> IntArray:
         totals = self._judge.score(rows)
@@ -156,10 +157,11 @@ class World:
         *,
         sharing: bool,
         upcoming: Upcoming = lambda _most: (),
-        traces: bool = False,
+        history: History | None = None,
     ) -> None:
-        self.cluster = Cluster()
-        self.nominator = Nominator()
+        self.features = Features()
+        self.cluster = Cluster(self.features, history)
+        self.nominator = Nominator(history=history)
         self.profile = profile_on(self.cluster, self.nominator, profile)
         choose = choose_at_random(random.Random(7))
         self.cycles = Watched(
@@ -169,7 +171,6 @@ class World:
             percentage,
             share_among_equal_pods=sharing,
             upcoming=upcoming,
-            traces=traces,
         )
         self._sharing = sharing
         self.outcome: Outcome

@@ -1,14 +1,70 @@
-"""Records as a recorder would have made them, for those who show them."""
+"""Records as a recorder would have made them, and the decisions of a harness."""
 
-from typing import Any
+from typing import Any, cast
 
-from kubestow.decisions.record import Findings, Record
+from msgspec.structs import replace
+
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.outcome import Failed, Searched
+from kubestow.decisions import schema
+from kubestow.decisions.archive import Archive
+from kubestow.decisions.record import Record
+from kubestow.framework.results import Code
+from kubestow.testing import SchedulerHarness, make_pod
+
+ROOM = 1 << 24
 
 
 def made(
-    time: float, pod: str, uid: str, outcome: str, *, node: str = "", seconds: float = 0.0, **found: Any
+    time: float,
+    pod: str,
+    uid: str,
+    *,
+    node: str = "",
+    message: str = "",
+    nominated_node: str = "",
+    evaluated: int = 0,
+    feasible: int = 0,
+    seconds: float = 0.0,
 ) -> Record:
-    """A record with nothing in it but what is given."""
+    """Return the record of a pod that was placed on a node, or of one that fits nowhere."""
     namespace, name = pod.split("/")
-    findings = Findings("default-scheduler", 0, 0, outcome, **found)
-    return Record(findings, 0, time, seconds, namespace, name, uid, 1, 0.0, None, None, node)
+    failed = None if node else Failed(Code.UNSCHEDULABLE, message, nominated_node=nominated_node)
+    found = make_pod(name, namespace=namespace)
+    return Record(
+        id=0,
+        info=PodInfo(replace(found, metadata=replace(found.metadata, uid=uid))),
+        by=cast("Any", None),
+        attempts=1,
+        queued_since=0.0,
+        initial_attempt=None,
+        time=time,
+        seconds=seconds,
+        searched=Searched(0, evaluated=evaluated, feasible=feasible),
+        node=node,
+        failed=failed,
+        permits={},
+    )
+
+
+def recorded(**options: Any) -> SchedulerHarness:
+    """Return a harness that keeps its decisions."""
+    return SchedulerHarness(record_bytes=ROOM, **options)
+
+
+def archive_of(world: SchedulerHarness) -> Archive:
+    """Return the decisions that a harness keeps."""
+    assert world.decisions is not None
+    return world.decisions
+
+
+def decisions(world: SchedulerHarness, pod: str) -> list[schema.Decision]:
+    """Return the decisions about one pod, oldest first."""
+    archive = archive_of(world)
+    return [archive.decision(record) for record in archive if record.name == pod][::-1]
+
+
+def nodes_of(decision: schema.Decision) -> dict[str, schema.NodeResult]:
+    """Return the details about nodes, which must be there."""
+    assert isinstance(decision.nodes, dict)
+    return decision.nodes

@@ -5,7 +5,6 @@ from typing import Any
 
 from kubestow.decisions import schema
 from kubestow.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations
-from kubestow.decisions.telling import tell
 from kubestow.framework.results import Rejection
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
@@ -46,7 +45,7 @@ def test_a_decision_of_the_scheduler() -> None:
         world.run_until_idle()
         assert world.decisions is not None
         plugins = Plugins.of(world.core.profiles["default-scheduler"])
-        found = annotations(tell(next(iter(world.decisions)), world.decisions), plugins)
+        found = annotations(world.decisions.decision(next(iter(world.decisions))), plugins)
     assert found[PREFIX + "selected-node"] == "large"
     assert read(found, "bind-result") == {"DefaultBinder": "success"}
     assert read(found, "prefilter-result-status")["NodeResourcesFit"] == "success"
@@ -121,7 +120,7 @@ def test_post_filter_is_given_all_nodes_that_were_refused() -> None:
         assert world.decisions is not None
         plugins = Plugins.of(world.core.profiles["default-scheduler"])
         first = min(world.decisions, key=lambda record: record.id)
-        found = annotations(tell(first, world.decisions), plugins)
+        found = annotations(world.decisions.decision(first), plugins)
     assert read(found, "postfilter-result") == {"n2": {"DefaultPreemption": "preemption victim"}, "n1": {}, "tiny": {}}
     assert set(read(found, "filter-result")) == {"n1", "n2", "tiny"}
 

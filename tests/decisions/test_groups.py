@@ -6,27 +6,22 @@ from typing import Any
 
 import pytest
 
-from decisions.test_outcomes import decisions, harness, nodes_of
+from decisions.records import archive_of, decisions, nodes_of, recorded
 from kubestow.decisions import schema
 from kubestow.decisions.groups import GroupRecord
 from kubestow.decisions.log import DecisionLog
-from kubestow.decisions.recorder import Recorder
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios.gangs import add_gang, add_nodes, features
 
 
 def world_of_groups(**options: Any) -> SchedulerHarness:
-    return harness(features=features(), **options)
-
-
-def recorder_of(world: SchedulerHarness) -> Recorder:
-    assert world.decisions is not None
-    return world.decisions
+    return recorded(features=features(), **options)
 
 
 def about(world: SchedulerHarness, group: str) -> list[schema.GroupDecision]:
     """About one group, oldest first."""
-    found = [record.decision for record in recorder_of(world).groups]
+    archive = archive_of(world)
+    found = [archive.group_decision(record) for record in archive.recorder.groups]
     return [one for one in found if one.podGroup == f"default/{group}"][::-1]
 
 
@@ -155,10 +150,10 @@ def test_room_for_decisions_about_groups() -> None:
         for number in range(30):
             add_gang(world, f"g{number}x", 1, cpu="10m")
         world.run_for(0.5)
-        recorder = recorder_of(world)
+        recorder = archive_of(world).recorder
         groups = [record.decision.podGroup for record in recorder.groups]
         assert recorder.groups.bytes <= 12_500
-        assert recorder.groups.bytes + recorder.kept().bytes <= 100_000
+        assert recorder.bytes <= 100_000
     assert groups[0] == "default/g29x"
     assert groups[-1] == "default/stuck"
     assert len(groups) < 31
@@ -168,9 +163,9 @@ def test_the_log_has_groups_too(tmp_path: Path) -> None:
     """As lines of their own, which have a podGroup and no pod."""
     path = tmp_path / "decisions.jsonl"
     with world_of_groups() as world:
-        log = DecisionLog(recorder_of(world), str(path), size=1 << 20, backups=1, nodes=False)
+        log = DecisionLog(archive_of(world), str(path), size=1 << 20, backups=1, nodes=False)
         told: list[GroupRecord] = []
-        recorder_of(world).groups.listeners.append(told.append)
+        archive_of(world).recorder.groups.listeners.append(told.append)
         add_nodes(world, 2, cpu="2")
         add_gang(world, "a", 2)
         world.run_until_idle()

@@ -6,41 +6,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from decisions.records import archive_of, decisions, nodes_of, recorded
 from kubestow import config
 from kubestow.cluster.pods import PodInfo
 from kubestow.decisions import schema
 from kubestow.decisions.recorder import Recorder
-from kubestow.decisions.telling import tell
+from kubestow.framework.detached import FirstRng, StillClock
 from kubestow.framework.handle import Handle
 from kubestow.framework.results import Rejection, Wait, unschedulable
-from kubestow.offline.handles import StillClock
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from scenarios import gangs
 from scenarios.extending import FakeExtenders, only
 
-ROOM = 1 << 24
 UNSCORED = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
 - plugins: {score: {disabled: [{name: "*"}]}}
 """
-
-
-def harness(**options: Any) -> SchedulerHarness:
-    return SchedulerHarness(record_bytes=ROOM, **options)
-
-
-def decisions(harness: SchedulerHarness, pod: str) -> list[schema.Decision]:
-    """About one pod, oldest first."""
-    assert harness.decisions is not None
-    found = [tell(record, harness.decisions) for record in harness.decisions if record.name == pod]
-    return found[::-1]
-
-
-def nodes_of(decision: schema.Decision) -> dict[str, schema.NodeResult]:
-    assert isinstance(decision.nodes, dict)
-    return decision.nodes
 
 
 class Permits:
@@ -81,7 +64,7 @@ class Breaks:
 
 def test_a_bound_pod() -> None:
     """Each node with each plugin's score, how the choice was made, and the steps of binding."""
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_node("small", cpu="2"))
         world.cluster.add(make_node("large", cpu="8"))
         world.cluster.add(make_node("tainted", taints=["dedicated:NoSchedule"]))
@@ -114,7 +97,7 @@ def test_a_bound_pod() -> None:
 
 def test_a_node_that_is_gone_does_not_count() -> None:
     """Nor while its pods are still there, for pods that are placed like others before them."""
-    with harness() as world:
+    with recorded() as world:
         for name in ("a", "b", "c"):
             world.cluster.add(make_node(name))
         for number in range(6):
@@ -129,7 +112,7 @@ def test_a_node_that_is_gone_does_not_count() -> None:
 
 def test_a_tie_is_told() -> None:
     """All nodes of the highest score, and that chance decided."""
-    with harness() as world:
+    with recorded() as world:
         for name in ("a", "b", "c"):
             world.cluster.add(make_node(name))
         world.cluster.add(make_pod("p", cpu="1"))
@@ -141,17 +124,17 @@ def test_a_tie_is_told() -> None:
 
 def test_only_the_best_nodes_are_told_where_few_are_wanted() -> None:
     """The chosen one first of all, then by score, refused ones last; how many are left out is said."""
-    with harness() as world:
+    with recorded() as world:
         for cpu in range(2, 10):
             world.cluster.add(make_node(f"n{cpu}", cpu=str(cpu)))
         world.cluster.add(make_pod("p", cpu="3"))
         world.cluster.add(make_pod("large", cpu="20"))
         world.run_until_idle()
-        assert world.decisions is not None
-        records = {record.name: record for record in world.decisions}
-        few = {name: tell(record, world.decisions, most=3) for name, record in records.items()}
-        many = tell(records["p"], world.decisions, most=20)
-        whole = tell(records["p"], world.decisions)
+        archive = archive_of(world)
+        records = {record.name: record for record in archive}
+        few = {name: archive.decision(record, most=3) for name, record in records.items()}
+        many = archive.decision(records["p"], most=20)
+        whole = archive.decision(records["p"])
     best = nodes_of(few["p"])
     assert best == {name: nodes_of(whole)[name] for name in ("n7", "n8", "n9")}
     assert (few["p"].choice, few["p"].nodesCut) == (whole.choice, 5)
@@ -163,14 +146,14 @@ def test_only_the_best_nodes_are_told_where_few_are_wanted() -> None:
 
 def test_the_best_nodes_are_told_of_a_pod_that_had_to_give_its_node_back() -> None:
     """It was scored, and has none."""
-    with harness(plugins=[Refuses]) as world:
+    with recorded(plugins=[Refuses]) as world:
         for name in "abcd":
             world.cluster.add(make_node(name, cpu="8"))
         world.cluster.add(make_pod("p", cpu="3"))
         world.run_for(0.1)
-        assert world.decisions is not None
-        record = next(iter(world.decisions))
-        told, whole = tell(record, world.decisions, most=2), tell(record, world.decisions)
+        archive = archive_of(world)
+        record = next(iter(archive))
+        told, whole = archive.decision(record, most=2), archive.decision(record)
     assert (told.chosen, len(nodes_of(whole))) == (None, 4)
     assert len(nodes_of(told)) == 2
     assert nodes_of(told).items() <= nodes_of(whole).items()
@@ -178,14 +161,14 @@ def test_the_best_nodes_are_told_of_a_pod_that_had_to_give_its_node_back() -> No
 
 def test_an_only_node_is_told_among_many_that_will_not_do() -> None:
     """However few nodes are wanted."""
-    with harness() as world:
+    with recorded() as world:
         for name in "abcdefgh":
             world.cluster.add(make_node(name, cpu="8" if name == "h" else "1"))
         world.cluster.add(make_pod("p", cpu="3"))
         world.run_until_idle()
-        assert world.decisions is not None
-        (record,) = world.decisions
-        told = tell(record, world.decisions, most=2)
+        archive = archive_of(world)
+        (record,) = archive
+        told = archive.decision(record, most=2)
     assert nodes_of(told)["h"] == schema.NodeResult(unscored=True)
     (refused,) = (one for one in nodes_of(told).values() if one.rejected)
     assert refused.rejected == schema.Rejected(
@@ -196,7 +179,7 @@ def test_an_only_node_is_told_among_many_that_will_not_do() -> None:
 
 def test_an_only_node_is_not_scored() -> None:
     """It is known to have passed, and no more."""
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_node("n", cpu="2"))
         world.cluster.add(make_node("full", cpu="100m"))
         world.cluster.add(make_pod("p", cpu="1"))
@@ -208,7 +191,7 @@ def test_an_only_node_is_not_scored() -> None:
 
 def test_the_first_node_that_will_do_is_not_told_as_the_only_one() -> None:
     """Where nothing is scored, nobody looks at the others."""
-    with harness(configuration=config.load(UNSCORED)) as world:
+    with recorded(configuration=config.load(UNSCORED)) as world:
         for name in ("a", "b", "c"):
             world.cluster.add(make_node(name))
         world.cluster.add(make_pod("p", cpu="1"))
@@ -220,7 +203,7 @@ def test_the_first_node_that_will_do_is_not_told_as_the_only_one() -> None:
 
 def test_an_unschedulable_pod() -> None:
     """Each node with the plugin that refused it, and the message of the pod's condition."""
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_node("small", cpu="2"))
         world.cluster.add(make_node("cordoned", unschedulable=True))
         world.cluster.add(make_pod("p", cpu="4"))
@@ -241,7 +224,7 @@ def test_pre_filter_narrows_and_refuses() -> None:
     """The nodes that were left, by whom; and the refusal of a pod as a whole."""
     fields = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [fields]}}
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_node("a"))
         world.cluster.add(make_node("b"))
         world.cluster.add(make_pod("named", spec={"affinity": {"nodeAffinity": required}}))
@@ -257,7 +240,7 @@ def test_pre_filter_narrows_and_refuses() -> None:
 
 def test_a_pod_that_preempts() -> None:
     """The victims, the candidates with what each would cost, and what decided; later, why it got its node."""
-    with harness() as world:
+    with recorded() as world:
         for name, priorities in {"cheap": [1], "dear": [5]}.items():
             world.cluster.add(make_node(name, cpu="1"))
             for priority in priorities:
@@ -280,7 +263,7 @@ def test_a_pod_that_preempts() -> None:
 
 def test_pods_nominated_to_nodes_are_told() -> None:
     """A pod that finds a node too small because another is to come there."""
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_node("n", cpu="2"))
         world.cluster.add(make_node("other", cpu="1"))
         world.cluster.add(
@@ -301,7 +284,7 @@ def test_pods_nominated_to_nodes_are_told() -> None:
 
 def test_a_refusal_beside_nominated_pods_is_not_told_of_pods_before() -> None:
     """Equal pods share what is said of a node that was full once: scores stay scores when room is kept there later."""
-    with harness() as world:
+    with recorded() as world:
         for name in ("a", "b", "c"):
             world.cluster.add(make_node(name, cpu="2"))
             world.cluster.add(make_pod(f"full-{name}", cpu="2", node=name))
@@ -329,7 +312,7 @@ def test_a_refusal_beside_nominated_pods_is_not_told_of_pods_before() -> None:
 
 def test_an_error() -> None:
     """A plugin that fails is named, and no node was evaluated."""
-    with harness(plugins=[Breaks]) as world:
+    with recorded(plugins=[Breaks]) as world:
         world.cluster.add(make_node("n"))
         world.cluster.add(make_pod("p"))
         world.run_for(0.5)
@@ -340,7 +323,7 @@ def test_an_error() -> None:
 
 def test_no_nodes_at_all() -> None:
     """There is a record even then."""
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_pod("p"))
         world.run_for(0.5)
         (decision,) = decisions(world, "p")
@@ -349,7 +332,7 @@ def test_no_nodes_at_all() -> None:
 
 def test_waiting_for_permission() -> None:
     """While the pod waits it is told for whom; when time has run out, that it failed, and where."""
-    with harness(plugins=[Permits]) as world:
+    with recorded(plugins=[Permits]) as world:
         world.cluster.add(make_node("n"))
         world.cluster.add(make_pod("p"))
         world.run_for(1.0)
@@ -368,7 +351,7 @@ def test_waiting_for_permission() -> None:
 
 def test_a_pod_that_is_refused_on_its_node_had_found_one() -> None:
     """How many nodes were looked at, and how many would do, is told although Permit says no."""
-    with harness(plugins=[Refuses]) as world:
+    with recorded(plugins=[Refuses]) as world:
         for name in ("a", "b"):
             world.cluster.add(make_node(name))
         world.cluster.add(make_node("tainted", taints=["dedicated:NoSchedule"]))
@@ -382,7 +365,7 @@ def test_a_pod_that_is_refused_on_its_node_had_found_one() -> None:
 
 def test_a_binding_that_fails_is_tried_again() -> None:
     """Two records: one with the error of its step, one that is bound, as the second attempt."""
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_node("n"))
         world.cluster.faults.fail("bind", "Conflict")
         world.cluster.add(make_pod("p"))
@@ -400,7 +383,7 @@ def test_extenders_are_told(keeps: tuple[str, ...]) -> None:
     """Whom they were, how many nodes they left, which ones not, and what they added to scores."""
     extenders = FakeExtenders(a="filterVerb: filter, prioritizeVerb: prioritize, weight: 1, nodeCacheCapable: true")
     extenders.replies["a/filter"] = only(*keeps)
-    with harness(configuration=extenders.configuration, ask=extenders.ask) as world:
+    with recorded(configuration=extenders.configuration, ask=extenders.ask) as world:
         for name in ("n1", "n2", "n3"):
             world.cluster.add(make_node(name))
         world.cluster.add(make_pod("p", cpu="1"))
@@ -423,7 +406,7 @@ WAKING: list[tuple[str, Callable[[SchedulerHarness], object], str, str]] = [
 @pytest.mark.parametrize(("name", "happens", "event", "plugin"), WAKING, ids=[case[0] for case in WAKING])
 def test_who_woke_a_pod(name: str, happens: Callable[[SchedulerHarness], object], event: str, plugin: str) -> None:
     """The event, and the plugin whose hint said that it may help."""
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_node("n", cpu="2"))
         world.cluster.add(make_pod("runs", cpu="2", node="n"))
         world.cluster.add(make_pod("p", cpu="2"))
@@ -444,7 +427,7 @@ def test_who_woke_a_pod(name: str, happens: Callable[[SchedulerHarness], object]
 
 def test_a_gate_is_told() -> None:
     """Who held the pod back before it could be tried."""
-    with harness() as world:
+    with recorded() as world:
         world.cluster.add(make_node("n"))
         world.cluster.add(make_pod("p", gates=["later"]))
         world.run_until_idle()
@@ -458,7 +441,7 @@ def test_a_gate_is_told() -> None:
 
 def test_only_the_last_moves_are_known() -> None:
     """A pod that is tried again and again does not grow; how much is forgotten is told."""
-    with harness(plugins=[Breaks]) as world:
+    with recorded(plugins=[Breaks]) as world:
         world.cluster.add(make_node("n"))
         world.cluster.add(make_pod("p"))
         world.run_for(120.0)
@@ -470,7 +453,7 @@ def test_only_the_last_moves_are_known() -> None:
 
 def test_pods_of_a_group() -> None:
     """Decided together, told one by one, each with the nodes as it found them."""
-    with harness(features=gangs.features()) as world:
+    with recorded(features=gangs.features()) as world:
         gangs.add_nodes(world, 3)
         gangs.add_gang(world, "g", 3)
         world.run_until_idle()
@@ -485,7 +468,7 @@ def test_pods_of_a_group() -> None:
 def test_steps_are_told_at_the_same_time_whenever_somebody_reads() -> None:
     """Clock and stopwatch are read one after the other, which takes longer now and then; a clock that is set counts."""
     clock = StillClock()
-    recorder = Recorder(clock)
+    recorder = Recorder(clock=clock, stopwatch=lambda: 0.0, rng=FirstRng())
     before = recorder.clock_offset()
     clock.seconds += 0.000_002
     assert recorder.clock_offset() == before

@@ -56,14 +56,14 @@ class Replay:
         self.attempts = DecisionLog()
         api: Any = self
         outside = Outside(
-            self.loop.clock,
-            self.loop.time,
-            random.Random(5),
-            api,
-            EventLog(self.loop.time),
-            SchedulerMetrics(),
-            self.attempts.decided,
-            self.ask,
+            clock=self.loop.clock,
+            stopwatch=self.loop.time,
+            rng=random.Random(5),
+            api=api,
+            recorder=EventLog(self.loop.time),
+            metrics=SchedulerMetrics(),
+            ask=self.ask,
+            observer=self.attempts,
         )
         self.core = build_core(configuration, config.Features(), in_tree_registry(), outside)
         self.known: dict[str, Any] = {}

@@ -113,7 +113,7 @@ def test_requests_carry_the_context(received: tuple[str, list[Any]], monkeypatch
         answer.reply(200)
 
     async def main() -> Any:
-        spans = tracing.Tracing(TracingOptions(received[0], 1_000_000, False), None, Metrics().scheduler)
+        spans = tracing.Tracing(TracingOptions(received[0], 1_000_000, False), Metrics().scheduler)
         async with serving(script) as server:
             with opened(server) as channel:
                 client = spans.traced(channel, user_agent="test")

@@ -68,10 +68,10 @@ class Kit:
         self.metrics = SchedulerMetrics()
         options: dict[str, Any] = {} if order is None else {"order": order}
         self.queue = SchedulingQueue(
-            self.clock,
-            {"default": self.rules, **(more_profiles or {})},
-            settings or QueueSettings(),
-            self.metrics,
+            clock=self.clock,
+            rules={"default": self.rules, **(more_profiles or {})},
+            settings=settings or QueueSettings(),
+            metrics=self.metrics,
             **options,
         )
 

@@ -56,7 +56,7 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = Time()
-        self.queue = SchedulingQueue(self.clock, {"default": Profile()}, QueueSettings())
+        self.queue = SchedulingQueue(clock=self.clock, rules={"default": Profile()}, settings=QueueSettings())
         self.known: dict[str, Pod] = {}
         self.in_flight: set[str] = set()
         self.made = 0

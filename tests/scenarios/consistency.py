@@ -51,7 +51,7 @@ def check_columns(harness: SchedulerHarness) -> None:
                 fresh.set_pod(obj)
         else:
             _set(fresh, obj)
-    assumed = [placed.pod for placed in cluster._placed.values() if placed.assumed]
+    assumed = [cluster._placed[uid].pod for uid in cluster._assumed]
     assert cluster.assumed_count == len(assumed)
     for info in assumed:
         fresh.assume(PodInfo(info.pod), info.pod.spec.nodeName)

@@ -117,9 +117,9 @@ class Prepares:
 class Chaos:
     """Does one random thing after the other."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, **options: Any) -> None:
         self.rng = rng
-        self.harness = SchedulerHarness(plugins=[Pairs, Prepares], delay=0.05, latency=0.05)
+        self.harness = SchedulerHarness(plugins=[Pairs, Prepares], delay=0.05, latency=0.05, **options)
         self.harness.cluster.add(convert(PersistentVolume, VOLUME))
         for _ in range(5):
             self.add_node()

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from kubestow.binding.binder import ANNOUNCED_AT_A_TIME
+from kubestow.binding.binder import ANNOUNCEMENTS
 from kubestow.cluster.pods import PodInfo
 from kubestow.framework.handle import Handle
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 
 Start = Callable[..., SchedulerHarness]
 
-BURST = 3 * ANNOUNCED_AT_A_TIME
+BURST = 3 * ANNOUNCEMENTS
 
 
 class Prepares:
@@ -48,8 +48,8 @@ def test_the_first_of_a_burst_are_bound_before_the_last_are_told_of(start: Start
     harness.run_until_idle()
     told = calls(harness)
     assert (told.count("patch_pod_status"), told.count("bind")) == (BURST, BURST)
-    assert "bind" in told[: 2 * ANNOUNCED_AT_A_TIME + 1]
-    assert harness.time == BURST / ANNOUNCED_AT_A_TIME + 1.0
+    assert "bind" in told[: 2 * ANNOUNCEMENTS + 1]
+    assert harness.time == BURST / ANNOUNCEMENTS + 1.0
 
 
 def test_a_long_pre_bind_holds_up_nobody(start: Start) -> None:

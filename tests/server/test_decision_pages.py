@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from integration.cluster import eventually
-from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.archive import Archive
 from kubestow.server.decision_pages import MOST_FOLLOWERS, DecisionPages
 from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node, make_pod
@@ -16,7 +16,7 @@ from server.serving import Reader, Reviews, Setting, served
 
 
 @pytest.fixture(scope="module")
-def recorder() -> Recorder:
+def archive() -> Archive:
     """What was decided about three pods, one of them twice."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         world.cluster.add(make_node("n1", cpu="2"))
@@ -32,8 +32,8 @@ def recorder() -> Recorder:
 
 
 @pytest.fixture
-def setting(recorder: Recorder) -> Setting:
-    return Setting(open_paths=("/*",), below={PATH: DecisionPages(recorder).answer})
+def setting(archive: Archive) -> Setting:
+    return Setting(open_paths=("/*",), below={PATH: DecisionPages(archive).answer})
 
 
 def ask(setting: Setting, *paths: str) -> list[tuple[int, Any]]:
@@ -134,10 +134,10 @@ def test_records_that_are_off() -> None:
         assert body["message"].startswith("records of decisions are off; --decision-records-bytes ")
 
 
-def test_who_may_read(recorder: Recorder) -> None:
+def test_who_may_read(archive: Archive) -> None:
     """Whom the API server allows, path by path, as with every other page."""
     reviews = Reviews({"good": "reader"}, {("reader", "get", PATH)})
-    setting = Setting(reviews, below={PATH: DecisionPages(recorder).answer})
+    setting = Setting(reviews, below={PATH: DecisionPages(archive).answer})
 
     async def main() -> list[int]:
         async with served(setting) as reader:
@@ -175,31 +175,31 @@ async def follow(reader: Reader, query: str = "", page: str = PATH) -> Following
     return following
 
 
-def tell_again(recorder: Recorder) -> None:
+def tell_again(archive: Archive) -> None:
     """As if all had been decided just now."""
-    for record in list(recorder)[::-1]:
-        for listener in list(recorder.listeners):
+    for record in list(archive.recorder)[::-1]:
+        for listener in list(archive.recorder.listeners):
             listener(record)
 
 
-def test_a_stream_of_decisions(recorder: Recorder, setting: Setting) -> None:
+def test_a_stream_of_decisions(archive: Archive, setting: Setting) -> None:
     """Server-sent events, of what the query asks for; whoever goes away is forgotten."""
 
     async def main() -> None:
         async with served(setting) as reader:
             following = await follow(reader, "&pod=big")
-            tell_again(recorder)
+            tell_again(archive)
             assert await following.until(b"id: ") == b"id: 3\n"
             data = await following.until(b"data: ")
             assert json.loads(data.removeprefix(b"data: "))["outcome"] == "unschedulable"
             assert await following.until(b"id: ") == b"id: 4\n"
             following.writer.transport.abort()
-            await eventually(lambda: not recorder.listeners, 300.0)
+            await eventually(lambda: not archive.recorder.listeners, 300.0)
 
     asyncio.run(main())
 
 
-def test_a_slow_reader_is_cut_off(recorder: Recorder, setting: Setting) -> None:
+def test_a_slow_reader_is_cut_off(archive: Archive, setting: Setting) -> None:
     """What it does not take does not pile up; nobody else notices."""
 
     async def main() -> None:
@@ -207,11 +207,11 @@ def test_a_slow_reader_is_cut_off(recorder: Recorder, setting: Setting) -> None:
             slow = await follow(reader)
             slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
             for _ in range(20_000):
-                tell_again(recorder)
+                tell_again(archive)
                 await asyncio.sleep(0)
-                if not recorder.listeners:
+                if not archive.recorder.listeners:
                     break
-            assert not recorder.listeners
+            assert not archive.recorder.listeners
             slow.writer.transport.abort()
 
     asyncio.run(main())

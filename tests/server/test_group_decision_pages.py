@@ -6,7 +6,7 @@ import json
 import pytest
 
 from integration.cluster import eventually
-from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.archive import Archive
 from kubestow.server.decision_pages import GROUPS, DecisionPages
 from kubestow.server.pages import DECISIONS as PATH
 from kubestow.testing import SchedulerHarness, make_node
@@ -18,7 +18,7 @@ PAGE = f"{PATH}/{GROUPS}"
 
 
 @pytest.fixture(scope="module")
-def recorder() -> Recorder:
+def archive() -> Archive:
     """A group that is refused, and placed later; and one that is placed at once."""
     with SchedulerHarness(record_bytes=1 << 24, features=features()) as world:
         world.cluster.add(make_node("n1", cpu="2"))
@@ -33,8 +33,8 @@ def recorder() -> Recorder:
 
 
 @pytest.fixture
-def setting(recorder: Recorder) -> Setting:
-    return Setting(open_paths=("/*",), below={PATH: DecisionPages(recorder).answer})
+def setting(archive: Archive) -> Setting:
+    return Setting(open_paths=("/*",), below={PATH: DecisionPages(archive).answer})
 
 
 def test_groups_by_what_is_asked_for(setting: Setting) -> None:
@@ -69,23 +69,23 @@ def test_groups_that_are_not_known(setting: Setting) -> None:
     assert "a pod podgroups/pod" in pod[1]["message"]
 
 
-def test_a_stream_of_groups(recorder: Recorder, setting: Setting) -> None:
+def test_a_stream_of_groups(archive: Archive, setting: Setting) -> None:
     """As with pods; those who follow pods are not told of groups."""
 
     async def main() -> None:
         async with served(setting) as reader:
             groups, pods = await follow(reader, page=f"{PAGE}/default/small"), await follow(reader)
-            for record in list(recorder.groups)[::-1]:
-                for listener in list(recorder.groups.listeners):
+            for record in list(archive.recorder.groups)[::-1]:
+                for listener in list(archive.recorder.groups.listeners):
                     listener(record)
             data = await groups.until(b"data: ")
             assert json.loads(data.removeprefix(b"data: "))["podGroup"] == "default/small"
-            newest = next(iter(recorder))
-            for listen in list(recorder.listeners):
+            newest = next(iter(archive.recorder))
+            for listen in list(archive.recorder.listeners):
                 listen(newest)
             assert await pods.until(b"id: ") == b"id: %d\n" % newest.id
             for one in (groups, pods):
                 one.writer.transport.abort()
-            await eventually(lambda: not recorder.groups.listeners and not recorder.listeners, 300.0)
+            await eventually(lambda: not archive.recorder.groups.listeners and not archive.recorder.listeners, 300.0)
 
     asyncio.run(main())

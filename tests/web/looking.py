@@ -28,13 +28,14 @@ class Looking:
 
     def __init__(self, world: SchedulerHarness, limit: int = 1 << 26, features: config.Features | None = None) -> None:
         assert world.decisions is not None
-        recorder = self.recorder = world.decisions
+        archive = world.decisions
+        self.archive = archive
         features = features or config.Features()
         setup = Setup(config.default(features), features)
-        self.run = live_run("a test", world.core, recorder, world.clock, lambda: setup)
+        self.run = live_run("a test", world.core, archive, world.clock, lambda: setup)
         self.history = self.run.history = History(limit)
         self.events = Events(self.history)
-        self._watch = Watch(Watched(world.core, world.metrics, recorder, world.clock), number=1000)
+        self._watch = Watch(Watched(world.core, world.metrics, archive.recorder, world.clock), number=1000)
 
     def look(self) -> Moment | None:
         """One more moment, told to whoever listens."""

@@ -96,7 +96,7 @@ def test_answers_have_the_documented_fields(site: Site, title: str, path: str) -
 def test_decisions_are_those_that_the_command_reads(looking: Looking, site: Site, query: str) -> None:
     """What `kubestow explain` asks at /debug/decisions, and what the page asks, is answered with the same bytes."""
     answers = [
-        DecisionPages(looking.recorder).answer(Request("GET", f"/debug/decisions{query}".encode(), {}, b"")),
+        DecisionPages(looking.archive).answer(Request("GET", f"/debug/decisions{query}".encode(), {}, b"")),
         site.answer(Request("GET", f"{API}/decisions{query}".encode(), {}, b"")),
     ]
     command, page = (answer.body for answer in answers if isinstance(answer, Response))

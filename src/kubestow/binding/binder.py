@@ -10,106 +10,122 @@ import msgspec
 from kubestow.binding.dispatcher import Dispatcher
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.gate import Gate
-from kubestow.cycle.outcome import Failed, Placed
-from kubestow.cycle.scheduling import refusal
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.outcome import Failed, Placed, refusal
+from kubestow.extenders.configured import ConfiguredExtenders
 from kubestow.framework.caller import Caller
 from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Skip
-from kubestow.model.failures import CallError
+from kubestow.model.failures import CallError, ConflictError
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
 if TYPE_CHECKING:
     from kubestow.extenders.binding import ExtenderBinding
 
-ANNOUNCED_AT_A_TIME = 32
-"""Of so many pods at a time it is being told where they are going."""
+ANNOUNCEMENTS = 32
+"""Maximum number of pods whose expected node is being written to their status at a time."""
+
+FAILED = "Failed"
+"""The name of the step that ends a binding without a bound pod."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
     """One try at scheduling a pod, from the moment it left the queue."""
 
     queued: QueuedPod
+    info: PodInfo
+    """The pod as it is scheduled; `queued` may get a newer version."""
     profile: Profile
     started: float
     """On the stopwatch."""
 
 
-class BindingObserver(Protocol):
-    """Is told how bindings end. Exactly one is called for each."""
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """A step of a binding that is over."""
+
+    name: str
+    """`WaitOnPermit`, `PreBind`, `Bind`, `PostBind`, `Extender`, or `Failed`."""
+    plugin: str
+    started: float
+    """On the stopwatch, as `ended`."""
+    ended: float
+    is_bound: bool = False
+    """Whether the pod is bound now."""
+    failed: Failed | None = None
+    """Why the pod will not be bound."""
+
+
+class BindingEnd(Protocol):
+    """Takes over when a binding ends. Exactly one of the methods is called for each binding."""
 
     def bound(self, attempt: Attempt, placed: Placed) -> None: ...
 
     def binding_failed(self, attempt: Attempt, placed: Placed, failed: Failed) -> None: ...
 
 
-Step = tuple[str, str, float, float, bool]
-"""A step of a binding: its name, the plugin, from when to when on the stopwatch, and whether the pod is bound now."""
-
-
 class Binder:
     """Binds placed pods."""
 
-    step: Callable[[Placed, Step], None] | None = None
-    """Is told that a step is over."""
-
     def __init__(
         self,
+        *,
         dispatcher: Dispatcher,
         waiting: WaitingPods,
-        observer: BindingObserver,
         free_events: Callable[[str], None],
+        extenders: ConfiguredExtenders,
+        on_step: Callable[[Placed, Step], None],
         metrics: SchedulerMetrics,
         stopwatch: Callable[[], float],
         gate: Gate,
-        *,
         announces_expectation: bool,
     ) -> None:
+        """`free_events` is called with the UID of a pod that no event can help any more."""
         self._dispatcher = dispatcher
         self._waiting = waiting
-        self._observer = observer
         self._free_events = free_events
+        self._extenders = extenders
+        self._on_step = on_step
         self._metrics = metrics
         self._stopwatch = stopwatch
         self._gate = gate
         self._announces_expectation = announces_expectation
-        self._announcing = asyncio.Semaphore(ANNOUNCED_AT_A_TIME)
-        self.extender_binding: ExtenderBinding | None = None
-        """For the pods that start from now on."""
+        self._announcing = asyncio.Semaphore(ANNOUNCEMENTS)
         self._tasks: dict[str, asyncio.Task[Failed | None]] = {}
         self._pre_binding: set[str] = set()
         self._preempted: dict[str, str] = {}
+        metrics.goroutines.track(lambda: len(self), "binding")
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, attempt: Attempt, placed: Placed) -> None:
-        """Bind a pod; the observer is told how it ends."""
+    def start(self, attempt: Attempt, placed: Placed, end: BindingEnd) -> None:
+        """Bind a pod beside later cycles; `end` is told how it ends."""
         if placed.waits:
             # At once, so that plugins can find it before the task first runs.
             self._waiting.add(placed.pod, placed.node, placed.waits)
-        task = asyncio.get_running_loop().create_task(self._bind(attempt.profile, placed, self.extender_binding))
+        task = asyncio.get_running_loop().create_task(self._bind(attempt.profile, placed, self._extenders.binding))
         self._tasks[placed.pod.uid] = task
-        task.add_done_callback(partial(self._ended, attempt, placed))
+        task.add_done_callback(partial(self._ended, attempt, placed, end))
 
     def pods(self) -> Collection[str]:
         """Uids of the pods that are on their way to a node, or wait for permission."""
         return self._tasks.keys()
 
-    def _ended(self, attempt: Attempt, placed: Placed, task: asyncio.Task[Failed | None]) -> None:
-        # Even a task that was cancelled before it began comes by here, so that no pod is lost.
+    def _ended(self, attempt: Attempt, placed: Placed, end: BindingEnd, task: asyncio.Task[Failed | None]) -> None:
+        # Even a task that was cancelled before it began ends here, so that no pod is lost.
         if self._gate.is_closed:
-            self._gate.hold(self._ended, attempt, placed, task)
+            self._gate.hold(self._ended, attempt, placed, end, task)
             return
         del self._tasks[placed.pod.uid]
         self._waiting.remove(placed.pod.uid)
         failed = _failure_of(task)
         if failed is None:
-            self._observer.bound(attempt, placed)
+            end.bound(attempt, placed)
             self._post_bind(attempt.profile, placed)
         else:
-            self._observer.binding_failed(attempt, placed, failed)
+            end.binding_failed(attempt, placed, failed)
 
     async def _bind(
         self, profile: Profile, placed: Placed, extender_binding: "ExtenderBinding | None"
@@ -120,7 +136,7 @@ class Binder:
             await self._announce(placed)
             refused = await self._permission(placed)
             if refused is not None:
-                return refusal(refused)
+                return refusal(refused, placed.searched)
         # From here on a failure is nothing to wait for an event for: the pod is retried whatever happens meanwhile.
         self._free_events(pod.uid)
         if to_prepare:
@@ -130,14 +146,14 @@ class Binder:
         if extender_binding is not None:
             start = self._stopwatch()
             if await extender_binding(pod.pod, node):
-                self._tell(placed, "Extender", "", start, is_bound=True)
+                self._report(placed, "Extender", "", start, is_bound=True)
                 return None
         return await self._bind_plugins(profile, placed)
 
     async def _announce(self, placed: Placed) -> None:
-        """Let others (an autoscaler, say) know where a pod is going while it takes its time.
+        """Write the expected node to the pod's status, for others such as an autoscaler.
 
-        So many at a time: the first pods of a burst are to be bound before all the others have been told of.
+        A limited number at a time, so that the first pods of a burst are bound before all the others are announced.
         """
         if self._announces_expectation:
             await self._announcing.acquire()
@@ -156,12 +172,11 @@ class Binder:
             self._waiting.remove(uid)
         code = Code.SUCCESS if answer is None else answer.code
         self._metrics.permit_wait_seconds.observe(self._stopwatch() - start, code.label)
-        self._tell(placed, "WaitOnPermit", "" if answer is None else answer.plugin, start)
+        self._report(placed, "WaitOnPermit", "" if answer is None else answer.plugin, start)
         return answer
 
-    def _tell(self, placed: Placed, step: str, plugin: str, start: float, *, is_bound: bool = False) -> None:
-        if self.step is not None:
-            self.step(placed, (step, plugin, start, self._stopwatch(), is_bound))
+    def _report(self, placed: Placed, name: str, plugin: str, started: float, *, is_bound: bool = False) -> None:
+        self._on_step(placed, Step(name, plugin, started, self._stopwatch(), is_bound))
 
     async def _pre_bind(self, profile: Profile, to_prepare: Collection[Hook], placed: Placed) -> Rejection | None:
         uid, refused, preempted = placed.pod.uid, None, None
@@ -193,7 +208,7 @@ class Binder:
                         raise PluginError(hook.name, "PreBind", self._preempted[placed.pod.uid]) from None
                     raise
                 finally:
-                    self._tell(placed, "PreBind", hook.name, began)
+                    self._report(placed, "PreBind", hook.name, began)
                 if refused is not None:
                     status = refused.code
                     return refused  # type: ignore[no-any-return]
@@ -220,9 +235,8 @@ class Binder:
                     return None
             status = Code.SKIP
         finally:
-            end = caller.finished("Bind", status, start)
-            if self.step is not None:
-                self.step(placed, ("Bind", by, start, end, status is Code.SUCCESS))
+            ended = caller.finished("Bind", status, start)
+            self._on_step(placed, Step("Bind", by, start, ended, status is Code.SUCCESS))
         return Failed(Code.ERROR, f"every bind plugin left pod {placed.pod.key} to another one")
 
     def _post_bind(self, profile: Profile, placed: Placed) -> None:
@@ -233,13 +247,13 @@ class Binder:
             try:
                 caller.call(hook, placed.states.get(hook.name), placed.pod, placed.node)
             except PluginError as error:
-                # The pod is bound: all there is to do is to tell the others too.
+                # The pod is bound all the same: call the other plugins, too.
                 caller.failed(error)
         caller.finished("PostBind", Code.SUCCESS, start)
-        self._tell(placed, "PostBind", "", start, is_bound=True)
+        self._report(placed, "PostBind", "", start, is_bound=True)
 
     async def drain(self, seconds: float | None = None) -> bool:
-        """Wait until all bindings have ended, at most so long; False if some have not."""
+        """Wait until all bindings have ended, at most `seconds`; False if some have not."""
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=seconds)
         return not self._tasks
@@ -277,7 +291,7 @@ def _failure_of(task: asyncio.Task[Failed | None]) -> Failed | None:
     error = task.exception()
     if error is None:
         return task.result()
+    cause = error.__cause__
     # What the API server refuses, or does not answer, is no fault of the plugin that asked.
-    is_own = not isinstance(error.__cause__, CallError)
-    failing = error.plugin if isinstance(error, PluginError) and is_own else ""
-    return Failed(Code.ERROR, str(error), failing_plugin=failing)
+    failing = error.plugin if isinstance(error, PluginError) and not isinstance(cause, CallError) else ""
+    return Failed(Code.ERROR, str(error), failing_plugin=failing, is_conflict=isinstance(cause, ConflictError))

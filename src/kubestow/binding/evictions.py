@@ -56,6 +56,7 @@ class Evictions:
 
     def __init__(
         self,
+        *,
         cluster: Cluster,
         dispatcher: Dispatcher,
         waiting: WaitingPods,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kubestow.config.configuration import Extender
-from kubestow.explaining.dry_run import AskNow
+from kubestow.decisions.judged import AskNow
 from kubestow.explaining.world import ExplainError
 from kubestow.extenders.client import ExtenderClient
 from kubestow.extenders.extender import Answer, Call

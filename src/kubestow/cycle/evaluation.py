@@ -4,7 +4,7 @@ All rows of the table are judged at once. Words, tables and totals by plugin are
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,9 +16,7 @@ from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cluster.view import NodeView
 from kubestow.cluster.whatif import what_if
-from kubestow.cycle.journal import Layers
 from kubestow.cycle.outcome import none_available
-from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse, run_filters
 from kubestow.framework.handle import Nominator
@@ -55,15 +53,7 @@ class Evaluation:
     narrowed_to: frozenset[str] | None = None
     verdicts: Verdicts | None = None
     signature: Hashable | None = None
-    """Equal for pods that may share what was found out about rows."""
-    is_traced = False
-    """Whether the cycle leaves what it has found out."""
-    told: tuple[Scored, ...] = ()
-    """Scores that no journal has and `scores` neither, if the cycle is traced."""
-    asked_more = False
-    """Whether anything was asked about this pod that journals may not say."""
-    layers: Layers | None = None
-    """The journals that say what pods like this one share, if the cycle is traced and has asked them."""
+    """Equal for pods that share all results about rows; None for a pod that shares none."""
     remembers = False
 
     def __init__(
@@ -74,7 +64,7 @@ class Evaluation:
         self.within = within
         self.cluster = cluster
         self.pod = pod
-        self._nominator = nominator
+        self.nominator = nominator
         self.states: dict[str, Any] = {}
         """What each plugin's PreFilter computed."""
         self.skipped: set[str] = set()
@@ -85,16 +75,7 @@ class Evaluation:
 
     def of(self, pod: PodInfo, within: IntArray | None = None) -> "Evaluation":
         """An evaluation of another pod, or on other rows."""
-        return Evaluation(self.profile, self.cluster, self._nominator, pod, within)
-
-    def tell(self, told: Iterable[Scored]) -> None:
-        """Scores that no journal has."""
-        self.told += tuple(told)
-        self.asked_more = True
-
-    def told_for_keeps(self) -> tuple[Scored, ...]:
-        """Scores that no journal has, as they are now."""
-        return self.told + tuple([Scored(of.plugin, of.weight, of.raw.copy(), of.weighted) for of in self.scores])
+        return Evaluation(self.profile, self.cluster, self.nominator, pod, within)
 
     # PreFilter
 
@@ -183,14 +164,6 @@ class Evaluation:
             self._judge_with_nominated(verdicts, np.arange(len(verdicts.rows)), self.skipped)
         return verdicts
 
-    def note_refused(self, rows: IntArray) -> bool:  # noqa: ARG002
-        """There is no journal."""
-        return False
-
-    def explained(self, refused: BoolArray) -> Verdicts:
-        """Why rows are refused."""
-        return self.judge(np.flatnonzero(refused))
-
     def judge_again(self, verdicts: Verdicts, rows: IntArray, passed: Collection[str]) -> None:
         """Bring verdicts up to date on rows that have changed; some filters are known to let all of these pass."""
         skipped = self.skipped.union(passed)
@@ -271,14 +244,14 @@ class Evaluation:
     @lazy
     def nominated(self) -> NominatedBeside | None:
         """The pods nominated to nodes that this one must leave room for."""
-        return self._nominator.nominated_rows(self.cluster.nodes).beside(self.pod) if self._nominator.nodes else None
+        return self.nominator.nominated_rows(self.cluster.nodes).beside(self.pod) if self.nominator.nodes else None
 
     @property
     def nominated_row(self) -> int | None:
         """The row that the pod itself is nominated to."""
-        if not self._nominator.nodes:
+        if not self.nominator.nodes:
             return None
-        return self._nominator.nominated_rows(self.cluster.nodes).row_of(self.pod.uid)
+        return self.nominator.nominated_rows(self.cluster.nodes).row_of(self.pod.uid)
 
     def refuse_for_nominated(self, passing: BoolArray, rows: IntArray) -> None:
         """Take from the rows that pass those that will not do with the pods of at least this priority nominated there.
@@ -354,7 +327,6 @@ class Evaluation:
 
     def score(self, rows: IntArray) -> IntArray:
         """Score rows that passed; returns their totals."""
-        self.asked_more = True
         caller, start, status = self.profile.caller, self.profile.caller.started(), Code.ERROR
         try:
             states = self._pre_score(rows)

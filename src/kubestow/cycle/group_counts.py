@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
 from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
@@ -18,9 +17,8 @@ from kubestow.cluster.state import Cluster
 from kubestow.cluster.whatif import what_if
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.group_outcome import UNSCHEDULABLE_GROUP, Trial
-from kubestow.cycle.outcome import Failed, Outcome, Placed, none_available
+from kubestow.cycle.outcome import Failed, Outcome, Placed, Searched, none_available
 from kubestow.cycle.post_filter import run_post_filter
-from kubestow.cycle.trace import Alike, Trace
 from kubestow.extenders.extender import Asking, carry_on
 from kubestow.framework.filtering import run_filters
 from kubestow.framework.handle import Nominator
@@ -28,7 +26,7 @@ from kubestow.framework.placements import Placement, TriedGroup
 from kubestow.framework.plugin import PodsRead
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
-from kubestow.framework.verdicts import Told, Verdicts
+from kubestow.framework.verdicts import Verdicts
 
 _GANG = "GangScheduling"
 _FEW = 4
@@ -41,14 +39,14 @@ class GroupCounts:
     """What is plain from counts about a group of equal pods."""
 
     def __init__(
-        self, group: TriedGroup, evaluation: Evaluation, copies: IntArray, scheduled: int, *, traces: bool
+        self, group: TriedGroup, evaluation: Evaluation, copies: IntArray, scheduled: int, revision: int
     ) -> None:
         self._group = group
         self._evaluation = evaluation
         self._copies = copies
         """By row, how many of the pods it takes."""
         self._scheduled = scheduled
-        self._traces = traces
+        self._revision = revision
 
     def fitting(self, rows: IntArray | None) -> int:
         """How many pods of the group would find a node on some rows, or anywhere."""
@@ -60,26 +58,26 @@ class GroupCounts:
         least = 0 if self._group.group is None else self._group.group.min_count
         return fitting > 0 and self._scheduled + fitting >= least
 
-    def refused(self, within: IntArray | None, placement: Placement | None) -> Trial | None:
-        """What a trial would come to that ends with too few pods placed; None if only a trial can tell."""
+    def refused(self, placement: Placement | None, within: IntArray | None) -> Trial | None:
+        """Return the outcome of a trial that ends with too few pods placed; None if only a trial can tell.
+
+        `within` are the rows of the placement, None for all.
+        """
         fitting = self.fitting(within)
-        outcomes: list[Outcome | None] = []
-        traces: list[Trace | Alike | None] = []
+        lacking = len(self._group.pods) - fitting
         try:
-            if fitting:
-                outcomes += [self._waiting()] * fitting
-                traces += self._traced(fitting, self._evaluation, within, placement)
-            if fitting < len(self._group.pods):
-                failed, full = self._failed(within)
-                outcomes += [failed] * (len(self._group.pods) - fitting)
-                traces += self._traced(len(self._group.pods) - fitting, full, within, placement)
+            waiting = self._waiting(self._searched(placement, within)) if fitting else None
+            failed = self._failed(within, self._searched(placement, within, fits=False)) if lacking else None
         except PluginError:
             return None
-        told = [outcome for outcome in outcomes if outcome is not None]
-        if len(told) < len(outcomes):
+        if (fitting and waiting is None) or (lacking and failed is None):
             return None
-        name = "" if placement is None else placement.name
-        return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, told, name, traces=traces)
+        outcomes: list[Outcome] = []
+        if waiting is not None:
+            outcomes += [waiting] * fitting
+        if failed is not None:
+            outcomes += [failed] * lacking
+        return Trial(Code.UNSCHEDULABLE, UNSCHEDULABLE_GROUP, outcomes, "" if placement is None else placement.name)
 
     def reasons(self, placements: Sequence[Placement], fitting: Sequence[int]) -> list[tuple[str, ...]]:
         """What keeps pods from a node in each of some placements, once those that fit there have one."""
@@ -103,59 +101,59 @@ class GroupCounts:
             found.append((none_available(len(placement.rows), counted),))
         return found
 
-    def _waiting(self) -> Placed | None:
-        """A pod that has found a node and must wait for others."""
+    def judged(self, within: IntArray | None, *, fits: bool) -> Evaluation:
+        """Return the evaluation of a pod that finds a node, or of one that finds every node full."""
+        evaluation = self._evaluation
+        if fits and within is None:
+            return evaluation
+        judged = evaluation.of(evaluation.pod, within)
+        judged.states, judged.skipped = evaluation.states, evaluation.skipped
+        if fits:
+            judged.filter()
+        else:
+            rows = np.arange(evaluation.cluster.nodes.size) if within is None else within
+            judged.verdicts = self._filled(rows)
+            judged.verdicts.rows = rows[judged.verdicts.rows]
+        return judged
+
+    def _searched(self, placement: Placement | None, within: IntArray | None, *, fits: bool = True) -> Searched:
+        verdicts = self._evaluation.verdicts
+        assert verdicts is not None
+        rows = verdicts.rows if within is None else within
+        feasible = int(np.count_nonzero(self._copies[rows])) if fits else 0
+        count = self._evaluation.cluster.nodes.count
+        return Searched(
+            self._revision, count, rows, len(rows), feasible, group=self._group, placement=placement, is_counted=True
+        )
+
+    def _waiting(self, searched: Searched) -> Placed | None:
+        """Return the outcome of a pod that has found a node and must wait for others."""
         profile, pod = self._evaluation.profile, self._evaluation.pod
         for hook in profile.permit:
             answer = profile.caller.call(hook, None, pod, "")
             if isinstance(answer, Wait):
-                return Placed(pod, "", {}, 0, 0, {hook.name: answer.seconds}, answer.reason)
+                return Placed(pod, "", {}, searched, {hook.name: answer.seconds}, answer.reason)
         return None
 
-    def _failed(self, within: IntArray | None) -> tuple[Failed | None, Evaluation]:
-        """A pod that finds every node full, and how it was judged."""
-        evaluation, table = self._evaluation, self._evaluation.cluster.nodes
-        profile, pod = evaluation.profile, evaluation.pod
-        tried = evaluation.of(pod, within)
-        tried.states, tried.skipped = evaluation.states, evaluation.skipped
-        # Where all rows are looked at, they are numbered as in the table.
-        tried.verdicts = self._filled(np.arange(table.size) if within is None else within)
-        result = carry_on(run_post_filter(profile, tried, None))
+    def _failed(self, within: IntArray | None, searched: Searched) -> Failed | None:
+        """Return the outcome of a pod that finds every node full; None if it might preempt others."""
+        full = self.judged(within, fits=False)
+        result = carry_on(run_post_filter(full.profile, full, None))
         if isinstance(result, Asking) or result.nominated_node or result.code is Code.SUCCESS:
-            return None, tried
-        message, plugins = tried.message(result.message), frozenset(tried.rejecting_plugins)
-        return Failed(Code.UNSCHEDULABLE, message, plugins), tried
+            return None
+        plugins = frozenset(full.rejecting_plugins)
+        return Failed(Code.UNSCHEDULABLE, full.message(result.message), plugins, searched=searched)
 
     def _filled(self, rows: IntArray) -> Verdicts:
-        """What the filters say of rows that have taken all the pods they can."""
+        """Return what the filters say of rows that have taken all the pods they can."""
         evaluation = self._evaluation
         full = what_if(evaluation.cluster.nodes, rows)
         full.add_copies(evaluation.pod, self._copies[rows])
         return run_filters(evaluation.profile, evaluation.states, evaluation.skipped, evaluation.pod, full, None)
 
-    def _traced(
-        self, count: int, judged: Evaluation, within: IntArray | None, placement: Placement | None
-    ) -> list[Trace | None]:
-        """What so many cycles would have left that judged nodes like this."""
-        if not self._traces or judged.verdicts is None:
-            return [None] * count
-        verdicts = judged.verdicts
-        if judged is self._evaluation:
-            rows = verdicts.rows if within is None else within
-            passed = rows[self._copies[rows] > 0]
-            told = verdicts.told()
-            trace = Trace(judged, rows, len(rows), passed, refused=told if within is None else told.among(rows))
-        else:
-            rows = verdicts.rows if within is None else within[verdicts.rows]
-            trace = Trace(judged, refused=Told(rows, verdicts.kinds()))
-        trace.group, trace.placement = self._group.key, placement
-        return [replace(trace) for _ in range(count)]
 
-
-def count(
-    profile: Profile, cluster: Cluster, nominator: Nominator, group: TriedGroup, *, traces: bool
-) -> GroupCounts | None:
-    """Count how many pods of a group the nodes take; None if that cannot be told without trying."""
+def count(profile: Profile, cluster: Cluster, nominator: Nominator, group: TriedGroup) -> GroupCounts | None:
+    """Count how many pods of a group the nodes take; None if that cannot be known without trying."""
     pods = group.pods
     if len(pods) < _FEW or nominator.nodes or not cluster.nodes.count or not _are_equal(pods):
         return None
@@ -168,7 +166,7 @@ def count(
         # A trial will tell.
         return None
     scheduled = 0 if cluster.groups is None else len(cluster.groups.members(group.key).scheduled)
-    return None if copies is None else GroupCounts(group, evaluation, copies, scheduled, traces=traces)
+    return None if copies is None else GroupCounts(group, evaluation, copies, scheduled, cluster.revision)
 
 
 def _are_equal(pods: Sequence[PodInfo]) -> bool:

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.trace import Alike, Trace
 from kubestow.framework.placements import TriedGroup
 from kubestow.framework.results import Code
 from kubestow.model.pod import Pod
@@ -45,8 +44,8 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     tried: tuple[Tried, ...] = ()
     placement: str = ""
     """The name of the one that was chosen."""
-    traces: Sequence[Trace | Alike | None] = ()
-    """By pod, what its cycle left; of those that were not tried, nothing."""
+    revision: int = 0
+    """Of the cluster, when the cycle started."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -64,8 +63,6 @@ class Trial(msgspec.Struct, frozen=True):
     """Pods that were nominated to a node before they were placed."""
     other_plugins: frozenset[str] = frozenset()
     """Who rejected pods of the group in other trials."""
-    traces: list[Trace | Alike | None] = msgspec.field(default_factory=list)
-    """What the cycles of the pods left."""
 
     @property
     def is_refused(self) -> bool:
@@ -92,23 +89,28 @@ def _waiting_words(placed: Placed) -> str:
 
 
 def refused_outcomes(group: GroupOutcome, trial: Trial, tried: TriedGroup) -> list[Outcome]:
-    """What becomes of each pod of a group that is not scheduled."""
-    if group.code is Code.ERROR:
-        failed = Failed(Code.ERROR, group.message)
-        own = dict(enumerate(trial.outcomes))
-        return [
-            outcome if isinstance(outcome := own.get(number), Failed) and not outcome.is_rejection else failed
-            for number in range(len(tried.pods))
-        ]
-    if not trial.outcomes:
-        return [Failed(group.code, group.message) for _ in tried.pods]
+    """Return what becomes of each pod of a group that is not scheduled."""
+    searched = [outcome.searched for outcome in trial.outcomes]
+    searched += [None] * (len(tried.pods) - len(searched))
     plugins = trial.plugins | trial.other_plugins
-    return [_of_refused(group, trial, number, plugins) for number in range(len(tried.pods))]
+    return [
+        replace(_refused(group, trial, number, plugins), searched=searched[number]) for number in range(len(tried.pods))
+    ]
 
 
-def _of_refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozenset[str]) -> Failed:
-    """Whatever may help any pod of the group may help the group."""
-    outcome, preempting = trial.outcomes[number], trial.preempting.get(number)
+def _refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozenset[str]) -> Failed:
+    """Return the outcome of one pod; `plugins` are those that rejected any pod of the group.
+
+    An event that may help any pod of the group may help the group.
+    """
+    outcome = trial.outcomes[number] if number < len(trial.outcomes) else None
+    if group.code is Code.ERROR:
+        if isinstance(outcome, Failed) and not outcome.is_rejection:
+            return outcome
+        return Failed(Code.ERROR, group.message)
+    if outcome is None:
+        return Failed(group.code, group.message)
+    preempting = trial.preempting.get(number)
     nominated = group.nominated[number] if group.nominated else ""
     if preempting is not None and group.waits_for_preemption:
         return preempting
@@ -116,5 +118,5 @@ def _of_refused(group: GroupOutcome, trial: Trial, number: int, plugins: frozens
         return replace(outcome, plugins=plugins, nominated_node=nominated or outcome.nominated_node)
     if group.waits_for_preemption:
         return Failed(Code.UNSCHEDULABLE, group.message, plugins, nominated_node=nominated or outcome.node)
-    # Who made it wait would be of no help, unless nobody else stands in the way.
+    # The plugins that made it wait are of no help, unless no other plugin stands in the way.
     return Failed(Code.UNSCHEDULABLE, _waiting_words(outcome), plugins or frozenset(outcome.waits))

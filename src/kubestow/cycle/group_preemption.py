@@ -7,7 +7,7 @@ group still fits with all of them, it would with each. Only where it does not is
 from collections.abc import Callable, Sequence
 
 from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster, Lifted
+from kubestow.cluster.state import Cluster, PlacedPod
 from kubestow.cycle.group_outcome import Trial
 from kubestow.extenders.extender import Conversation
 from kubestow.framework.placements import VictimUnit
@@ -24,7 +24,7 @@ class GroupPreemption:
         self._cluster = cluster
         self._units = units
         self._try = try_group
-        self._away: dict[str, Lifted] = {}
+        self._away: dict[str, PlacedPod] = {}
 
     def run(self) -> Conversation[tuple[Trial, tuple[PodInfo, ...]]]:
         """How the group fares without the victims, and who they are; a trial that failed: nobody can help it."""

@@ -30,11 +30,9 @@ from kubestow.cycle.group_outcome import (
     refused_outcomes,
 )
 from kubestow.cycle.group_preemption import GroupPreemption
-from kubestow.cycle.journal import Layers
-from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.cycle.outcome import Failed, Outcome, Placed, refusal
 from kubestow.cycle.placement_choice import PlacementScoreError, best_placement
-from kubestow.cycle.scheduling import SchedulingCycles, refusal
-from kubestow.cycle.trace import Alike, Trace
+from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.extenders.extender import Asking, Conversation, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
@@ -83,23 +81,22 @@ class GroupCycles:
         self._rng = rng
         self._explains = explains
         self._only = only
-        self._last_layers: tuple[Layers, Layers] | None = None
-        """Of pods that were placed alike: as the cycle left them, and those of the group."""
 
     def run(self, profile: Profile, group: TriedGroup) -> GroupOutcome | Asking[GroupOutcome]:
         """Schedule the pods of a group. What fails is an outcome, not an exception."""
         return carry_on(self._run(profile, group))
 
     def _run(self, profile: Profile, group: TriedGroup) -> Conversation[GroupOutcome]:
+        revision = self._cluster.revision
         try:
             trial, tried = yield from self._decide(profile, group)
         except (PlacementError, PlacementScoreError) as error:
             trial, tried = Trial(error.code, str(error), []), ()
         if trial.code is Code.SUCCESS:
             permitted = self._permitted(profile, trial.outcomes)
-            return GroupOutcome(trial.code, "", permitted, tried=tried, placement=trial.placement, traces=trial.traces)
+            return GroupOutcome(trial.code, "", permitted, tried=tried, placement=trial.placement, revision=revision)
         outcome = GroupOutcome(
-            trial.code, trial.message, [], trial.waits_for_preemption, tried=tried, traces=trial.traces
+            trial.code, trial.message, [], trial.waits_for_preemption, tried=tried, revision=revision
         )
         if trial.code is Code.UNSCHEDULABLE and self._preempts and not trial.waits_for_preemption:
             outcome = yield from self._preempt(profile, group, outcome)
@@ -129,7 +126,7 @@ class GroupCycles:
         may_preempt_alone = not self._preempts and not constrained and self._has_less_important(group)
         if may_preempt_alone or self._cycles.asks_extenders:
             return None
-        return count(profile, self._cluster, self._nominations, group, traces=self._cycles.traces)
+        return count(profile, self._cluster, self._nominations, group)
 
     def _has_less_important(self, group: TriedGroup) -> bool:
         """Whether a pod runs that one of the group might preempt."""
@@ -141,7 +138,7 @@ class GroupCycles:
     ) -> Conversation[Trial]:
         """Try the group in a placement, or anywhere, unless it is plain that it will not do."""
         if counts is not None and not counts.is_enough(counts.fitting(self._within(placement))):
-            refused = counts.refused(self._within(placement), placement)
+            refused = counts.refused(placement, self._within(placement))
             if refused is not None:
                 return refused
         trial = yield from self._try(profile, group, placement)
@@ -156,7 +153,7 @@ class GroupCycles:
         fitting = [counts.fitting(placement.rows) for placement in placements]
         good = [number for number, fits in enumerate(fitting) if counts.is_enough(fits)]
         if not good:
-            trial = counts.refused(placements[0].rows, placements[0])
+            trial = counts.refused(placements[0], placements[0].rows)
         else:
             candidates = [
                 PlacedPods(
@@ -241,11 +238,13 @@ class GroupCycles:
         will_do = False
         for number, pod in enumerate(group.pods):
             outcome = yield from self._cycles.attempt(profile, pod, within, just_whether=just_whether)
-            trial.traces.append(None if just_whether else self._traced(group, placement, outcome))
+            searched = outcome.searched
+            assert searched is not None
+            searched.group, searched.placement = group, placement
             if isinstance(outcome, Failed) and outcome.nominated_node:
                 # The others are to see it where it will be once its victims are gone.
                 trial.preempting[number] = outcome
-                placed = Placed(pod.placed_on(outcome.nominated_node), outcome.nominated_node, {}, 0, 0)
+                placed = Placed(pod.placed_on(outcome.nominated_node), outcome.nominated_node, {}, searched)
                 outcome = self._cycles.take(profile, placed)
             trial.outcomes.append(outcome)
             if isinstance(outcome, Placed):
@@ -259,26 +258,6 @@ class GroupCycles:
         if trial.preempting:
             return replace(trial, message=WAITS_FOR_PREEMPTION, waits_for_preemption=True)
         return replace(trial, code=Code.SUCCESS, message="")
-
-    def _traced(self, group: TriedGroup, placement: Placement | None, outcome: Outcome) -> Trace | Alike | None:
-        """What the cycle of a pod left, to be read when that of the group is over."""
-        trace = self._cycles.trace
-        if isinstance(trace, Alike):
-            trace.layers = self._of_group(trace.layers, group, placement)
-        elif trace is not None:
-            trace.group, trace.placement = group.key, placement
-            if isinstance(outcome, Failed) and trace.evaluation.verdicts is not None:
-                # The cycles of the other pods go on with them.
-                trace.refused = trace.evaluation.verdicts.told()
-        return trace
-
-    def _of_group(self, layers: Layers, group: TriedGroup, placement: Placement | None) -> Layers:
-        """The pods of a group that are placed alike have the same, and no others."""
-        known, found = self._last_layers or (None, layers)
-        if known is not layers or found.group != group.key or found.placement is not placement:
-            found = replace(layers, group=group.key, placement=placement)
-            self._last_layers = layers, found
-        return found
 
     def _hide_nomination(self, trial: Trial, pod: PodInfo) -> None:
         """A pod that has taken a node is nominated no longer."""
@@ -313,7 +292,7 @@ class GroupCycles:
                     permitted.append(answer)
                     continue
                 self._cycles.give_back(profile, outcome)
-                permitted.append(refusal(answer))
+                permitted.append(refusal(answer, outcome.searched))
             else:
                 permitted.append(outcome)
         return permitted

@@ -1,14 +1,14 @@
-"""The scheduling cycle of one pod: find the nodes that will do, choose the best, take it.
+"""The scheduling cycle of one pod: find the feasible nodes, choose the best one, take it.
 
     PreFilter -> (nominated node first) Filter -> [PostFilter] -> PreScore -> Score -> choose
               -> assume -> Reserve -> Permit
 
-A cycle never waits: it sees the live cluster, and what it decides is in the cluster when the next cycle starts. Where
-extenders are to be asked, it is whoever runs it that waits.
+A cycle never waits: it reads the live cluster, and what it decides is in the cluster when the next cycle starts. Where
+extenders have to be asked, the cycle yields their calls, and the caller waits for the answers.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,53 +18,43 @@ from kubestow.cluster.order import Search, enough_nodes, first_passing, search_f
 from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import JOURNAL_ROW_BYTES, Layers
-from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed
+from kubestow.cycle.outcome import NO_NODES, Failed, Outcome, Placed, Searched, refusal
 from kubestow.cycle.post_filter import run_post_filter
 from kubestow.cycle.sharing import Sharing, Upcoming
-from kubestow.cycle.trace import Alike, Searched, Trace
+from kubestow.extenders.configured import ConfiguredExtenders
 from kubestow.extenders.extender import Asking, Conversation, ExtenderError, carry_on
 from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code, PluginError, Rejection, Wait
-from kubestow.framework.verdicts import Told, Verdicts
 from kubestow.model.rng import Rng
 from kubestow.reporting.logs import get_logger
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-
-if TYPE_CHECKING:
-    from kubestow.extenders.asking import Asked, Extenders
 
 log = get_logger(__name__)
 
 
 class Judge(Protocol):
-    """Says of rows whether they will do, and how good those are that will."""
+    """Filters and scores rows for one pod."""
 
     @property
     def remembers(self) -> bool:
         """Whether it costs little to ask about all rows."""
         ...
 
-    def passing(self, rows: IntArray) -> BoolArray: ...
+    def passing(self, rows: IntArray) -> BoolArray:
+        """Return which of the rows are feasible."""
+        ...
 
     def passes(self, row: int) -> bool:
-        """The same for one that may be all there is to look at."""
+        """Return whether one row is feasible, when it may be the only one to look at."""
         ...
 
     def explain(self) -> None:
-        """After no row has passed: have the evaluation know why."""
+        """After no row has passed: let the evaluation find out why."""
+        ...
 
     def score(self, rows: IntArray) -> IntArray:
-        """How good rows are, compared with each other."""
-        ...
-
-    def note_refused(self, rows: IntArray) -> bool:
-        """Have journals know why some of the rows are refused while others passed; False if that is not theirs."""
-        ...
-
-    def explained(self, refused: BoolArray) -> Verdicts | Told | None:
-        """Why rows are refused while others passed, as far as no journal knows it. By row, whether it is refused."""
+        """Return the totals of feasible rows, comparable with each other."""
         ...
 
 
@@ -72,17 +62,16 @@ Choose = Callable[[IntArray], int]
 """Picks one of the best rows."""
 
 LONGEST_PERMIT_WAIT = 15 * 60.0
-_MOST_SEARCHES = 1_024
-_NO_TRACE: Trace | Alike | None = None
+_SEARCHES_LIMIT = 1_024
 
 
-def nobody(_most: int) -> Sequence[PodInfo]:
-    """It is not known which pods are next."""
+def no_upcoming(_limit: int) -> Sequence[PodInfo]:
+    """An `Upcoming` for callers that do not know which pods come next."""
     return ()
 
 
 def choose_at_random(rng: Rng) -> Choose:
-    """Any of the best is as good as the others."""
+    """Return a function that picks any of the best rows."""
 
     def choose(best: IntArray) -> int:
         return int(best[rng.randrange(len(best))]) if len(best) > 1 else int(best[0])
@@ -91,7 +80,10 @@ def choose_at_random(rng: Rng) -> Choose:
 
 
 class SchedulingCycles:
-    """Runs one cycle after the other on a cluster; remembers where the next search starts, and what pods can share."""
+    """Runs one cycle after the other on a cluster.
+
+    Keeps what outlives a cycle: where the next search starts, and the results that equal pods share.
+    """
 
     def __init__(
         self,
@@ -100,52 +92,30 @@ class SchedulingCycles:
         choose: Choose,
         percentage_of_nodes_to_score: int = 0,
         *,
+        extenders: ConfiguredExtenders | None = None,
         share_among_equal_pods: bool = True,
         metrics: SchedulerMetrics | None = None,
-        upcoming: Upcoming = nobody,
-        traces: bool = False,
+        upcoming: Upcoming = no_upcoming,
     ) -> None:
-        """`traces`: whether cycles leave what they have found out, for others to explain it."""
         self._cluster = cluster
         self._nominator = nominator
         self._choose = choose
         self._percentage = percentage_of_nodes_to_score
+        self._extenders = extenders or ConfiguredExtenders()
         self._next_start = 0
         self._rows: IntArray | None = None
         self._searches: dict[tuple[int, str], Search] = {}
-        """Of all nodes, by where they start and for which profile: most often, they start where others did."""
+        """Searches over all nodes, by start and profile."""
         self._found_none = False
-        """Whether the last search did not find any: nor will the next, most often."""
+        """Whether the last search found no node; the next one is then likely to find none, either."""
         self._sharing = Sharing(metrics or SchedulerMetrics(), upcoming) if share_among_equal_pods else None
-        self._extenders: Extenders | None = None
-        self._asked: list[Asked] = []
-        """What extenders have answered in this cycle, if it is traced."""
-        self._last_layers: tuple[Layers, tuple[int, int, int], Layers] | None = None
-        """Those of a pod, what else it has in common with others, and the layers of all these."""
-        self.traces = traces
-        self.trace: Trace | Alike | None = None
-        """What the last cycle left."""
-
-    def use_extenders(self, extenders: "Extenders | None") -> None:
-        """These are asked from now on."""
-        self._extenders = extenders
-        self._asked.clear()
-        self._searches.clear()
-        if extenders is not None and self.traces:
-            extenders.asked = self._asked.append
 
     @property
     def asks_extenders(self) -> bool:
-        return self._extenders is not None
-
-    def journal_bytes(self) -> int:
-        """What journals take that pods share, whether or not anybody remembers a cycle."""
-        if self._sharing is None or not self.traces:
-            return 0
-        return JOURNAL_ROW_BYTES * self._cluster.nodes.capacity * self._sharing.tables
+        return self._extenders.current is not None
 
     def reconfigure(self, percentage_of_nodes_to_score: int) -> None:
-        """Other plugins decide from now on: what pods share is forgotten."""
+        """Use another configuration from the next cycle on; shared results are dropped."""
         self._percentage = percentage_of_nodes_to_score
         self._searches.clear()
         self._sharing = self._sharing and self._sharing.forgotten()
@@ -157,47 +127,40 @@ class SchedulingCycles:
     def attempt(
         self, profile: Profile, pod: PodInfo, within: IntArray | None = None, *, just_whether: bool = False
     ) -> Conversation[Outcome]:
-        """The same as a conversation, on some rows only if need be.
+        """Schedule one pod as a conversation with extenders, `within` some rows or on all nodes.
 
-        Where it is asked `just_whether` the pod fits, a failure does not say why, and PostFilter does not run.
+        With `just_whether` a failure does not say why, and PostFilter does not run.
         """
-        self.trace = _NO_TRACE
-        evaluation: Evaluation | None = None
+        node_count = self._cluster.nodes.count
+        searched = Searched(self._cluster.revision, node_count)
         try:
-            if self._cluster.nodes.count == 0:
-                return Failed(Code.UNRESOLVABLE, NO_NODES)
+            if node_count == 0:
+                return Failed(Code.UNRESOLVABLE, NO_NODES, searched=searched)
             search = self._next_search(profile, within)
             evaluation = Evaluation(profile, self._cluster, self._nominator, pod, within)
-            if self.traces:
-                evaluation.is_traced = True
             judge = self._pre_filter(evaluation, search)
-            explain = not just_whether
-            found = None if judge is None else (yield from self._find(evaluation, judge, search, explain))
-            if found is not None:
-                if self._asked:
-                    self._note_calls(evaluation)
-                return self._take(evaluation, *found)
-            outcome = Failed(Code.UNSCHEDULABLE, "")
-            if not just_whether:
-                outcome = yield from self._post_filter(evaluation)
+            if judge is not None:
+                row = yield from self._find(evaluation, judge, search, searched, explain=not just_whether)
+                if row is not None:
+                    return self._take(evaluation, self._cluster.nodes.names[row], searched)
+            if just_whether:
+                return Failed(Code.UNSCHEDULABLE, "", searched=searched)
+            return (yield from self._post_filter(evaluation, searched))
         except PluginError as error:
-            outcome = Failed(Code.ERROR, str(error), failing_plugin=error.plugin)
+            return Failed(Code.ERROR, str(error), failing_plugin=error.plugin, searched=searched)
         except ExtenderError as error:
-            outcome = Failed(Code.ERROR, str(error))
+            return Failed(Code.ERROR, str(error), searched=searched)
         except ValueError as error:
-            outcome = Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}")
-        if self.traces and evaluation is not None:
-            self._note_calls(evaluation)
-        return outcome
+            return Failed(Code.ERROR, f"pod {pod.key} cannot be scheduled: {error}", searched=searched)
 
-    # Which node
+    # Find a node
 
     def _next_search(self, profile: Profile, within: IntArray | None) -> Search:
-        """All nodes, from where the last search stopped; or those of some rows."""
+        """Return the search over all nodes from where the last one stopped, or over the given rows."""
         if within is not None:
             return self._search_in(profile, within)
         rows = self._cluster.order.rows()
-        if rows is not self._rows or len(self._searches) > _MOST_SEARCHES:
+        if rows is not self._rows or len(self._searches) > _SEARCHES_LIMIT:
             self._rows, self._searches = rows, {}
         start = self._next_start = self._next_start % len(rows)
         search = self._searches.get((start, profile.name))
@@ -209,121 +172,50 @@ class SchedulingCycles:
     def _search_in(self, profile: Profile, order: IntArray) -> Search:
         percentage = profile.percentage_of_nodes_to_score
         enough = enough_nodes(len(order), self._percentage if percentage is None else percentage)
-        # Where nothing is scored, the first node that will do is as good as any.
-        is_choosy = bool(profile.score) or (self._extenders is not None and self._extenders.judge_nodes)
+        # Where nothing is scored, the first feasible node is as good as any.
+        extenders = self._extenders.current
+        is_choosy = bool(profile.score) or (extenders is not None and extenders.judge_nodes)
         return search_for(enough if is_choosy else 1, order)
 
     def _pre_filter(self, evaluation: Evaluation, search: Search) -> Judge | None:
-        """Run PreFilter, or what is remembered of equal pods instead of it; no judge if it refuses the pod."""
+        """Run PreFilter, or reuse its results for equal pods; None if a plugin rejects the pod."""
         if self._sharing is not None:
             judge = self._sharing.evaluate(evaluation, search)
             if judge is not None:
                 return judge
         return evaluation if evaluation.pre_filter() else None
 
-    def _traced(self, evaluation: Evaluation, order: IntArray, searched: int, rows: IntArray) -> Trace:
-        layers = evaluation.layers
-        change = 0 if layers is None else len(layers.changes)
-        self.trace = trace = Trace(evaluation, order, searched, rows, layers, change)
-        return trace
-
-    def _trace_of(self, evaluation: Evaluation) -> Trace:
-        """What the cycle leaves, also if it did not come to a search."""
-        trace = self.trace
-        if not isinstance(trace, Trace):
-            self.trace = trace = Trace(evaluation) if trace is None else trace.traced(evaluation)
-        return trace
-
-    def _note_calls(self, evaluation: Evaluation) -> None:
-        """What extenders have answered."""
-        self._trace_of(evaluation).calls = tuple(self._asked)
-        self._asked.clear()
-
     def _find(
-        self, evaluation: Evaluation, judge: Judge, search: Search, explain: bool
-    ) -> Conversation[tuple[str, int, int] | None]:
-        """The best node, how many were looked at, and how many would do; None if none will."""
+        self, evaluation: Evaluation, judge: Judge, search: Search, searched: Searched, *, explain: bool
+    ) -> Conversation[int | None]:
+        """Return the row of the best node, None if no node is feasible; fills in `searched`."""
+        extenders = self._extenders.current
         nominated = self._nominated_row(evaluation.pod, evaluation.within)
         if nominated is not None and (yield from self._is_still_good(evaluation, judge, nominated)):
-            if self.traces:
-                alone = np.array([nominated])
-                self.trace = Trace(evaluation, alone, 1, alone, took_nominated=True)
-            return self._cluster.nodes.names[nominated], 1, 1
+            searched.took_nominated(nominated)
+            return nominated
         narrowed = evaluation.narrowed_rows()
         if narrowed is not None:
             search = self._search_in(evaluation.profile, narrowed)
-        rows, searched = self._filter(evaluation, judge, search, explain)
-        self._next_start += searched
-        feasible, trace = len(rows), None
-        if self.traces and feasible < searched and not (feasible and judge.note_refused(search.order[:searched])):
-            trace = self._traced(evaluation, search.order, searched, rows)
-            if feasible:
-                self._tell_refused(trace, judge, search.order[:searched], rows)
-        if self._extenders is not None and feasible:
-            left = yield from self._extenders.filter(evaluation.pod, rows)
-            if self.traces:
-                trace = trace or self._traced(evaluation, search.order, searched, rows)
-                trace.left, trace.failed = left.rows, left.failed(self._cluster.nodes)
-            rows, feasible = left.rows, len(left.rows)
-            if not feasible:
-                evaluation.explain_extended(search.order[:searched], left.failed(self._cluster.nodes))
-        if not feasible:
+        rows, count = self._filter(evaluation, judge, search, explain=explain)
+        self._next_start += count
+        searched.order, searched.evaluated, searched.feasible = search.order, count, len(rows)
+        if extenders is not None and len(rows):
+            left = yield from extenders.filter(evaluation.pod, rows)
+            rows, searched.feasible = left.rows, len(left.rows)
+            if not len(rows):
+                evaluation.explain_extended(search.order[:count], left.failed(self._cluster.nodes))
+        if not len(rows):
             return None
-        row = rows.item(0)
-        if feasible > 1:
-            totals = judge.score(rows)
-            if self.traces:
-                layers = evaluation.layers
-                if trace is None and layers is not None and not evaluation.asked_more:
-                    seen = rows if feasible == searched else Searched(search.order, searched, feasible)
-                    self.trace = Alike(layers, len(layers.changes), seen)
-                elif trace is None and (alike := self._alike(evaluation, search.order, searched, feasible)) is not None:
-                    self.trace = alike
-                else:
-                    trace = trace or self._traced(evaluation, search.order, searched, rows)
-                    trace.is_scored, trace.scores = True, evaluation.told
-            if self._extenders is not None:
-                totals = totals + (yield from self._prioritized(evaluation, rows))
-            row = self._choose(rows[totals == totals.item(totals.argmax())])
-        elif self.traces and trace is None:
-            self._traced(evaluation, search.order, searched, rows)
-        return self._cluster.nodes.names[row], searched, feasible
-
-    def _alike(self, evaluation: Evaluation, order: IntArray, searched: int, feasible: int) -> Alike | None:
-        """What a pod leaves about which more was asked, if layers say all but scores."""
-        layers = self._common_layers(evaluation)
-        if layers is None:
-            return None
-        return Alike(layers, len(layers.changes), Searched(order, searched, feasible, evaluation.told_for_keeps()))
-
-    def _common_layers(self, evaluation: Evaluation) -> Layers | None:
-        """The journals that say, of a pod about which more was asked, all but its scores; None if they do not."""
-        layers, skipped = evaluation.layers, evaluation.skipped
-        if layers is None or evaluation.nominated is not None:
-            return None
-        # What is about nodes alone stays the same when some come or go, and for pods of any priority.
-        nodes = layers.nodes
-        common = (evaluation.pod.priority, nodes.layout, nodes.count)
-        known, of, found = self._last_layers or (None, common, layers)
-        if known is not layers or of != common or found.skipped != skipped:
-            found = replace(layers, layout=nodes.layout, skipped=frozenset(skipped), has_more=True)
-            self._last_layers = layers, common, found
-        return found
-
-    def _tell_refused(self, trace: Trace, judge: Judge, searched: IntArray, rows: IntArray) -> None:
-        refused: BoolArray = np.zeros(self._cluster.nodes.size, np.bool_)
-        refused[searched] = True
-        refused[rows] = False
-        try:
-            trace.refused = judge.explained(refused)
-        except PluginError as error:
-            # The search has not failed: it got on without the words.
-            trace.evaluation.profile.caller.failed(error)
-        if trace.layers is not None:
-            trace.change = len(trace.layers.changes)
+        if len(rows) == 1:
+            return rows.item(0)
+        totals = judge.score(rows)
+        if extenders is not None:
+            totals = totals + (yield from extenders.prioritize(evaluation.pod, rows))
+        return self._choose(rows[totals == totals.item(totals.argmax())])
 
     def _is_still_good(self, evaluation: Evaluation, judge: Judge, nominated: int) -> Conversation[bool]:
-        """Whether the nominated node will do."""
+        """Return whether the nominated node is feasible."""
         caller, status = evaluation.profile.caller, Code.ERROR
         start = caller.started()
         try:
@@ -331,37 +223,30 @@ class SchedulingCycles:
             status = Code.SUCCESS
         finally:
             caller.finished("Filter", status, start)
-        if self._extenders is None or not passes:
+        extenders = self._extenders.current
+        if extenders is None or not passes:
             return passes
         try:
-            return len((yield from self._extenders.filter(evaluation.pod, np.array([nominated]))).rows) > 0
+            return len((yield from extenders.filter(evaluation.pod, np.array([nominated]))).rows) > 0
         except ExtenderError as error:
             log.error("Evaluation failed on nominated node", err=error, pod=evaluation.pod.key)
             return False
 
-    def _filter(self, evaluation: Evaluation, judge: Judge, search: Search, explain: bool) -> tuple[IntArray, int]:
-        """As many rows that pass as are enough, and how many were looked at."""
+    def _filter(self, evaluation: Evaluation, judge: Judge, search: Search, *, explain: bool) -> tuple[IntArray, int]:
+        """Return as many feasible rows as are enough, and how many rows were looked at."""
         caller, status = evaluation.profile.caller, Code.ERROR
         start = caller.started()
         try:
             at_once = self._found_none and judge.remembers
-            rows, searched = first_passing(judge.passing, search, at_once)
+            rows, count = first_passing(judge.passing, search, at_once)
             self._found_none = not len(rows)
             if explain and self._found_none:
-                # What is remembered of equal pods is about all rows.
+                # What equal pods share covers all rows.
                 (judge if evaluation.within is None else evaluation).explain()
             status = Code.SUCCESS
         finally:
             caller.finished("Filter", status, start)
-        return rows, searched
-
-    def _prioritized(self, evaluation: Evaluation, rows: IntArray) -> Conversation[IntArray]:
-        """What extenders add to the scores."""
-        assert self._extenders is not None
-        extended = yield from self._extenders.prioritize(evaluation.pod, rows)
-        if self.traces:
-            self._trace_of(evaluation).extended = extended
-        return extended
+        return rows, count
 
     def _nominated_row(self, pod: PodInfo, within: IntArray | None) -> int | None:
         name = pod.pod.status.nominatedNodeName
@@ -370,13 +255,11 @@ class SchedulingCycles:
             return None
         return row
 
-    def _post_filter(self, evaluation: Evaluation) -> Conversation[Failed]:
+    def _post_filter(self, evaluation: Evaluation, searched: Searched) -> Conversation[Failed]:
         plugins = frozenset(evaluation.rejecting_plugins)
         if not evaluation.profile.post_filter:
-            return Failed(Code.UNSCHEDULABLE, evaluation.message(), plugins)
-        result = yield from run_post_filter(evaluation.profile, evaluation, self._extenders)
-        if self.traces:
-            self._trace_of(evaluation).post_filter = result
+            return Failed(Code.UNSCHEDULABLE, evaluation.message(), plugins, searched=searched)
+        result = yield from run_post_filter(evaluation.profile, evaluation, self._extenders.current)
         return Failed(
             Code.UNSCHEDULABLE,
             evaluation.message(result.message),
@@ -385,19 +268,19 @@ class SchedulingCycles:
             victims=result.victims,
             to_unnominate=result.to_unnominate,
             preempting_plugin=result.plugin,
+            searched=searched,
         )
 
-    # Taking it
+    # Take it
 
-    def _take(self, evaluation: Evaluation, node: str, evaluated: int, feasible: int) -> Outcome:
+    def _take(self, evaluation: Evaluation, node: str, searched: Searched) -> Outcome:
         profile = evaluation.profile
-        # The others' states may be large, and thousands of pods may be about to be bound.
+        # The states of other plugins may be large, and thousands of pods may be about to be bound.
         states = {name: state for name, state in evaluation.states.items() if name in profile.acting}
-        placed = Placed(evaluation.pod.placed_on(node), node, states, evaluated, feasible, trace=self.trace)
-        return self.take(profile, placed)
+        return self.take(profile, Placed(evaluation.pod.placed_on(node), node, states, searched))
 
     def take(self, profile: Profile, placed: Placed) -> Outcome:
-        """Assume a pod on its node, and run Reserve and Permit; if they refuse, nothing is taken."""
+        """Assume a pod on its node, and run Reserve and Permit; if a plugin refuses, everything is undone."""
         self._cluster.assume(placed.pod, placed.node)
         refused = self._reserve(profile, placed.states, placed.pod, placed.node)
         if refused is None:
@@ -406,7 +289,7 @@ class SchedulingCycles:
                 return outcome
             refused = outcome
         self.give_back(profile, placed)
-        return refusal(refused)
+        return refusal(refused, placed.searched)
 
     def _reserve(
         self, profile: Profile, states: dict[str, object], pod: PodInfo, node: str
@@ -428,7 +311,7 @@ class SchedulingCycles:
         return None
 
     def permit(self, profile: Profile, placed: Placed) -> Placed | Rejection | PluginError:
-        """Ask for permission for a pod that is assumed: the pod with what it still has to wait for, or a refusal."""
+        """Run Permit for an assumed pod; returns it with the plugins it has to wait for, or a refusal."""
         if not profile.permit:
             return placed
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
@@ -452,7 +335,7 @@ class SchedulingCycles:
         return replace(placed, waits=waits, waits_for=waits_for) if waits or placed.waits else placed
 
     def give_back(self, profile: Profile, placed: Placed) -> bool:
-        """Undo Reserve, last plugin first, and forget the pod; False if it had no place any more to be forgotten."""
+        """Undo Reserve, last plugin first, and forget the pod; False if the pod was no longer assumed."""
         caller, start, status = profile.caller, profile.caller.started(), Code.SUCCESS
         for hook in reversed(profile.reserve):
             assert hook.unreserve is not None
@@ -461,21 +344,8 @@ class SchedulingCycles:
             try:
                 caller.call(hook.unreserve, placed.states.get(hook.name), placed.pod, placed.node)
             except PluginError as error:
-                # Unreserve must not fail; a plugin that does must not keep the others from cleaning up.
+                # Unreserve must not fail; if it does, the other plugins still have to clean up.
                 status = Code.ERROR
                 caller.failed(error)
         caller.finished("Unreserve", status, start)
         return self._cluster.forget(placed.pod.uid)
-
-
-def refusal(refused: Rejection | PluginError) -> Failed:
-    """The outcome when the one node that was chosen could not be taken after all."""
-    if isinstance(refused, PluginError):
-        return Failed(Code.ERROR, str(refused), failing_plugin=refused.plugin)
-    counted = ", ".join(sorted(f"1 {reason}" for reason in refused.reasons))
-    message = f"0/1 nodes are available: {counted}." if counted else "0/1 nodes are available:"
-    if refused.code is Code.PENDING:
-        return Failed(refused.code, message, pending_plugins=frozenset((refused.plugin,)))
-    if refused.code is Code.ERROR:
-        return Failed(refused.code, refused.message)
-    return Failed(refused.code, message, frozenset((refused.plugin,)))

@@ -1,6 +1,7 @@
-"""Keeps the decisions about pod groups: a ring of so many bytes, and of every group that waits the last one.
+"""Keeps the decisions about pod groups: the newest ones, and of every group that does not fit the last one.
 
-There are few of them beside those about pods, so they are kept as they are told.
+There are few of them beside those about pods, so they are kept as JSON has them. What stopped a group in each placement
+is derived on demand, as the details about nodes are.
 """
 
 from collections import deque
@@ -10,9 +11,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kubestow.cycle.group_outcome import GroupOutcome
-from kubestow.decisions.group_telling import tell_group
-from kubestow.decisions.schema import GroupDecision
+from kubestow.decisions.group_results import group_decision
+from kubestow.decisions.record import Answers
+from kubestow.decisions.schema import SCHEDULED, GroupDecision
 from kubestow.framework.placements import TriedGroup
+from kubestow.framework.profile import Profile
 from kubestow.model.timestamps import format_micro_time
 
 _OWN_BYTES = 1_000
@@ -20,63 +23,79 @@ _POD_BYTES = 200
 _PLACEMENT_BYTES = 300
 
 
-class GroupRecord(msgspec.Struct, frozen=True):
+class GroupRecord(msgspec.Struct, frozen=True, eq=False):
     """One cycle of one group."""
 
     id: int
     time: float
-    size: int
-    """In bytes, about."""
+    revision: int
+    """Of the cluster, when the cycle started."""
+    tried: TriedGroup
+    by: Profile
+    answers: Answers
     decision: GroupDecision
+
+    @property
+    def nbytes(self) -> int:
+        decision = self.decision
+        words = sum(len(reason) for one in decision.placements for reason in one.reasons)
+        pods = len(decision.members) + len(decision.chosen) + len(decision.nominated) + len(decision.victims)
+        return _OWN_BYTES + _POD_BYTES * pods + _PLACEMENT_BYTES * len(decision.placements) + words
 
 
 GroupListener = Callable[[GroupRecord], None]
 
 
 class GroupRecords:
-    """What was decided about groups."""
+    """The decisions about groups, at most `limit` bytes."""
 
-    def __init__(self, now: Callable[[], float], limit: int, is_pending: Callable[[str], bool]) -> None:
-        """`is_pending` says whether pods of a group, by namespace/name, wait."""
+    def __init__(self, now: Callable[[], float], limit: int) -> None:
         self._now = now
-        self._is_pending = is_pending
         self._limit = limit
         self.bytes = 0
         self._ring: deque[GroupRecord] = deque()
-        self._kept: dict[str, GroupRecord] = {}
-        """The last records of groups that wait, older than those in the ring; by key."""
+        self._waiting: dict[str, GroupRecord] = {}
+        """The last records of groups that do not fit, older than those in the ring, by key."""
         self._last: dict[str, GroupRecord] = {}
         self._count = 0
         self.listeners: list[GroupListener] = []
-        """Are told of every record."""
+        """Called for every new record."""
 
     def __iter__(self) -> Iterator[GroupRecord]:
         """Newest first."""
         yield from reversed(self._ring)
-        yield from reversed(self._kept.values())
+        yield from reversed(self._waiting.values())
 
-    def decided(self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float) -> None:
-        """The cycle of a group is over; `scheduled` of its pods had a node before."""
+    def add(
+        self,
+        tried: TriedGroup,
+        profile: Profile,
+        outcome: GroupOutcome,
+        scheduled: int,
+        seconds: float,
+        answers: Answers,
+    ) -> None:
+        """Keep the outcome of a cycle; `scheduled` of the group's pods had a node before."""
         self._count += 1
         now = self._now()
         decision = replace(
-            tell_group(tried, outcome, scheduled),
+            group_decision(tried, outcome, scheduled),
             id=self._count,
             time=format_micro_time(now),
             seconds=round(seconds, 6),
-            profile=profile,
+            profile=profile.name,
         )
-        record = GroupRecord(self._count, now, _size(decision), decision)
-        before = self._kept.pop(tried.key, None)
+        record = GroupRecord(self._count, now, outcome.revision, tried, profile, answers, decision)
+        before = self._waiting.pop(tried.key, None)
         if before is not None:
-            self.bytes -= before.size
+            self.bytes -= before.nbytes
         self._ring.append(record)
         self._last[tried.key] = record
-        self.bytes += record.size
+        self.bytes += record.nbytes
         while self.bytes > self._limit and self._ring:
             self._drop(self._ring.popleft())
-        while self.bytes > self._limit and self._kept:
-            self.bytes -= self._kept.pop(next(iter(self._kept))).size
+        while self.bytes > self._limit and self._waiting:
+            self.bytes -= self._waiting.pop(next(iter(self._waiting))).nbytes
         for listener in self.listeners:
             listener(record)
 
@@ -84,13 +103,7 @@ class GroupRecords:
         key = record.decision.podGroup
         if self._last.get(key) is record:
             del self._last[key]
-            if self._is_pending(key):
-                self._kept[key] = record
+            if record.decision.outcome != SCHEDULED:
+                self._waiting[key] = record
                 return
-        self.bytes -= record.size
-
-
-def _size(decision: GroupDecision) -> int:
-    words = sum(len(reason) for one in decision.placements for reason in one.reasons)
-    pods = len(decision.members) + len(decision.chosen) + len(decision.nominated) + len(decision.victims)
-    return _OWN_BYTES + _POD_BYTES * pods + _PLACEMENT_BYTES * len(decision.placements) + words
+        self.bytes -= record.nbytes

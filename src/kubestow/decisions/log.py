@@ -9,11 +9,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from kubestow.decisions.archive import Archive
 from kubestow.decisions.groups import GroupRecord
 from kubestow.decisions.record import Record
-from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.schema import Decision, GroupDecision
-from kubestow.decisions.telling import tell
 from kubestow.reporting.logs import get_logger
 
 log = get_logger(__name__)
@@ -22,9 +21,10 @@ log = get_logger(__name__)
 class DecisionLog:
     """Writes to a file; `-` is standard output, which is not rotated."""
 
-    def __init__(self, recorder: Recorder, path: str, *, size: int, backups: int, nodes: bool) -> None:
+    def __init__(self, archive: Archive, path: str, *, size: int, backups: int, nodes: bool) -> None:
         """Raises OSError if the file cannot be written. A `size` of 0: no file is ever full."""
-        self._recorder = recorder
+        self._archive = archive
+        self._details = archive.details()
         self._path = None if path == "-" else Path(path)
         self._most = size
         self._backups = backups
@@ -32,8 +32,8 @@ class DecisionLog:
         self._is_failing = False
         self._file: BinaryIO = self._open()
         self._size = 0 if self._path is None else self._path.stat().st_size
-        recorder.listeners.append(self.record)
-        recorder.groups.listeners.append(self.record_group)
+        archive.recorder.listeners.append(self.record)
+        archive.recorder.groups.listeners.append(self.record_group)
 
     def _open(self) -> BinaryIO:
         return sys.stdout.buffer if self._path is None else self._path.open("ab", buffering=0)
@@ -42,11 +42,11 @@ class DecisionLog:
         """Write a line, if nothing more will become of the decision."""
         if not record.is_settled:
             return
-        self._write(tell(record, self._recorder, nodes=self._nodes))
+        self._write(self._archive.decision(record, nodes=self._nodes, details=self._details))
 
     def record_group(self, record: GroupRecord) -> None:
         """Write a line about a pod group."""
-        self._write(record.decision)
+        self._write(self._archive.group_decision(record, self._details) if self._nodes else record.decision)
 
     def _write(self, decision: Decision | GroupDecision) -> None:
         line = msgspec.json.encode(decision) + b"\n"

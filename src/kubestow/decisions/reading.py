@@ -4,17 +4,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from kubestow.cluster.history import ForgottenError
 from kubestow.decisions import schema
-from kubestow.decisions.groups import GroupRecord, GroupRecords
+from kubestow.decisions.archive import Archive
+from kubestow.decisions.details import Details
+from kubestow.decisions.groups import GroupRecord
 from kubestow.decisions.record import Record
-from kubestow.decisions.recorder import Recorder
-from kubestow.decisions.refused import RefusedNode
-from kubestow.decisions.telling import tell
 from kubestow.model.timestamps import parse_time
 
 MOST = 1_000
 MOST_WITH_NODES = 20
-"""The scheduler waits while they are told."""
+"""The scheduler waits while the details are derived."""
+LOOKED_THROUGH = 2_000
+"""Maximum number of the newest decisions that are looked through for a rejected node."""
 _OUTCOMES = (schema.SCHEDULED, schema.UNSCHEDULABLE, schema.ERROR)
 
 
@@ -39,8 +41,8 @@ class Query(NamedTuple):
     nodes: bool = False
     """Whether what is said of single nodes is wanted, too."""
 
-    def matches(self, record: Record, refused: RefusedNode | None = None) -> bool:
-        """Whoever asks about many records has `refused` remember what it has found out about the node."""
+    def matches(self, record: Record, details: Details) -> bool:
+        """Return whether a decision is looked for; `details` is used for `refusedNode` only."""
         return (
             (not self.namespace or record.namespace == self.namespace)
             and (not self.pod or self.pod in (record.name, record.uid))
@@ -49,12 +51,15 @@ class Query(NamedTuple):
             and (not self.plugin or self.refusedNode or self.plugin in record.plugins or self.plugin in record.waits)
             and self.since <= record.time <= self.until
             and (not self.before or record.id < self.before)
-            and (not self.refusedNode or self._is_refused(record, refused or RefusedNode(self.refusedNode)))
+            and (not self.refusedNode or self._is_refused(record, details))
         )
 
-    def _is_refused(self, record: Record, node: RefusedNode) -> bool:
-        by = node.by(record)
-        return by is not None and (not self.plugin or self.plugin in by)
+    def _is_refused(self, record: Record, details: Details) -> bool:
+        try:
+            rejection = details.rejection(record, self.refusedNode)
+        except ForgottenError:
+            return False
+        return rejection is not None and (not self.plugin or self.plugin in rejection.plugins)
 
 
 class GroupQuery(NamedTuple):
@@ -138,24 +143,36 @@ def _read(text: str, default: object) -> object:
     return text
 
 
-def find(recorder: Recorder, query: Query) -> Iterator[Record]:
-    """All that match, the newest first."""
-    refused = RefusedNode(query.refusedNode)
-    return (record for record in recorder if query.matches(record, refused))
+def find(archive: Archive, query: Query) -> Iterator[Record]:
+    """Return all that match, the newest first."""
+    details = archive.details()
+    records: Iterable[Record] = archive
+    if query.refusedNode:
+        records = islice(records, LOOKED_THROUGH)
+    return (record for record in records if query.matches(record, details))
 
 
-def told(found: Iterable[AnyFound], query: Query, tell: Callable[[AnyFound], schema.Decision]) -> schema.DecisionList:
-    """What was found, as many as are wanted."""
+def listed(
+    found: Iterable[AnyFound], query: Query, decision_of: Callable[[AnyFound], schema.Decision]
+) -> schema.DecisionList:
+    """Return what was found, as many as are wanted."""
     most = min(query.limit, MOST_WITH_NODES if query.nodes else MOST)
-    return schema.DecisionList(schema.VERSION, [tell(one) for one in islice(found, most)])
+    return schema.DecisionList(schema.VERSION, [decision_of(one) for one in islice(found, most)])
 
 
-def read(recorder: Recorder, query: Query) -> schema.DecisionList:
-    """What was decided, from the records."""
-    return told(find(recorder, query), query, lambda record: tell(record, recorder, nodes=query.nodes))
+def read(archive: Archive, query: Query) -> schema.DecisionList:
+    """Return the decisions that match a query."""
+    details = archive.details()
+    return listed(
+        find(archive, query), query, lambda record: archive.decision(record, nodes=query.nodes, details=details)
+    )
 
 
-def read_groups(records: GroupRecords, query: GroupQuery) -> schema.GroupDecisionList:
-    """The same about pod groups."""
-    found = (record.decision for record in records if query.matches(record))
-    return schema.GroupDecisionList(schema.VERSION, list(islice(found, min(query.limit, MOST))))
+def read_groups(archive: Archive, query: GroupQuery) -> schema.GroupDecisionList:
+    """Return the decisions about pod groups that match a query; in full if it is about a single group."""
+    found = islice((record for record in archive.recorder.groups if query.matches(record)), min(query.limit, MOST))
+    if not (query.namespace and query.podGroup):
+        return schema.GroupDecisionList(schema.VERSION, [record.decision for record in found])
+    details = archive.details()
+    few = [archive.group_decision(record, details) for record in islice(found, MOST_WITH_NODES)]
+    return schema.GroupDecisionList(schema.VERSION, few)

@@ -1,285 +1,151 @@
-"""One decision, as it is kept: numbers, names and references to arrays, some of which other records have, too."""
+"""One decision, as it is kept: only what cannot be derived from the history of the cluster."""
 
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from kubestow.cluster.arrays import IntArray
-from kubestow.cluster.nominations import NominatedThen
-from kubestow.cycle.journal import Layers
-from kubestow.cycle.trace import Searched, Trace, counts, traced
-from kubestow.decisions.refusals import Refusals
-from kubestow.decisions.schema import SCHEDULED
-from kubestow.framework.results import PostFilterResult, Rejection
+from kubestow.binding.binder import Step
+from kubestow.cluster.pods import PodInfo
+from kubestow.cycle.outcome import Failed, Searched
+from kubestow.decisions import extender_answers, plugin_answers
+from kubestow.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE
+from kubestow.framework.profile import Profile
 
 WAITING = "waiting"
 BINDING = "binding"
 BOUND = "bound"
 FAILED = "failed"
 
-NOBODY: frozenset[str] = frozenset()
-
-STEP_WIDTH = 5
-RECORD_BYTES = 660
-"""A record, with its places in tables, and the pod's names."""
-SEARCHED_BYTES = 160
-"""The steps of the binding; the rows are those of other records, too."""
-HISTORY_BYTES = 300
-FINDINGS_BYTES = 200
-_NAME_BYTES = 24
+RECORD_BYTES = 4_000
+"""A record with all that only it keeps alive: the pod as it was scheduled."""
 
 
-class Names:
-    """The names of all rows, for as long as no node comes or goes."""
+class Answers(NamedTuple):
+    """What was answered during the cycle by those who cannot be asked again."""
 
-    __slots__ = ("holders", "of_row")
-
-    def __init__(self, of_row: Sequence[str]) -> None:
-        self.of_row = of_row
-        self.holders = 0
+    extenders: extender_answers.Answers
+    plugins: plugin_answers.Answers
+    draws: tuple[int, ...]
+    """The random numbers that plugins drew."""
 
     @property
-    def size(self) -> int:
-        """In bytes, with the order in which rows are searched, which lasts about as long."""
-        return _NAME_BYTES * len(self.of_row)
+    def nbytes(self) -> int:
+        plugins = sum(answer.nbytes for answers in self.plugins.values() for answer in answers)
+        return extender_answers.size_of(self.extenders) + plugins
 
 
-class Shared(Protocol):
-    """What several records may have; it counts once."""
+class Record(Struct, gc=False, eq=False):
+    """One cycle of one pod, and what happened to the pod after it."""
 
-    holders: int
-
-    @property
-    def size(self) -> int: ...
-
-
-class Growing(Protocol):
-    """The same of what may still grow."""
-
-    counted: int
-    holders: int
-
-    @property
-    def bytes(self) -> int: ...
-
-
-class Details:
-    """What few records have; what is not there is as it is here."""
-
-    rejected: Rejection | None = None
-    narrowed_to: frozenset[str] | None = None
-    narrowed_by: Sequence[str] = ()
-    nominated: NominatedThen | None = None
-    group: str = ""
-    """The pod group that the pod was tried with."""
-    placement: tuple[str, int] | None = None
-    """Where the group was tried, and how many nodes that is; None: everywhere."""
-
-
-NO_DETAILS = Details()
-
-
-class Findings(Struct, gc=False):
-    """What a cycle has found out. Pods that are placed alike, one after the other, have the same."""
-
-    profile: str
-    priority: int
-    own_bytes: int
-    """What it takes by itself."""
-    outcome: str = SCHEDULED
-    message: str = ""
-    plugins: frozenset[str] = NOBODY
-    """Who rejected the pod."""
-    nominated_node: str = ""
-    node_count: int = 0
-    names: Names | None = None
-    """None: what is about nodes had to go."""
-    skipped: Collection[str] = ()
-    layers: Layers | None = None
-    trace: Trace | None = None
-    """None where layers say everything."""
-    evaluated: int = 0
-    feasible: int = 0
-    waits: Mapping[str, float] | None = None
-    """The plugins whose permission was missing, and for how many seconds at most they let it wait."""
-    details: Details = NO_DETAILS
-    refusals: Refusals | None = None
-    post_filter: PostFilterResult | None = None
-    holders: int = 0
-    """How many records have it."""
-
-    def bare(self, evaluated: int, feasible: int) -> "Findings":
-        """The same of a record with these counts, without all that is about nodes."""
-        return Findings(
-            self.profile,
-            self.priority,
-            FINDINGS_BYTES,
-            self.outcome,
-            self.message,
-            self.plugins,
-            self.nominated_node,
-            self.node_count,
-            skipped=self.skipped,
-            evaluated=evaluated,
-            feasible=feasible,
-            waits=self.waits,
-        )
-
-
-class BindingFailure(NamedTuple):
-    """How the binding of a pod that had found a node came to nothing."""
-
-    outcome: str
-    message: str
-    plugins: frozenset[str]
-
-
-class Record(Struct, gc=False):
-    """One cycle of one pod, and what became of it. It is made for every pod, in the order of its fields."""
-
-    found: Findings
     id: int
-    time: float
-    seconds: float
-    namespace: str
-    name: str
-    uid: str
+    info: PodInfo
+    """The pod as it was scheduled."""
+    by: Profile
+    """The profile that decided."""
     attempts: int
     queued_since: float
     initial_attempt: float | None
-    history: "array[float] | None"
-    """The pod's moves in the queue; shared by all records of the pod, as far as it was then: `moves` of them."""
+    time: float
+    seconds: float
+    searched: Searched | None
     node: str
-    """The chosen one."""
-    searched: IntArray | Searched | None = None
-    """The rows; if it is nothing but rows, all of them passed, and the layers say everything. None: the findings do."""
-    change: int = 0
-    """How many changes there were in the topmost of the layers."""
+    """The chosen one; empty if there is none."""
+    failed: Failed | None
+    """Why there is no chosen node."""
+    permits: Mapping[str, float]
+    """The plugins whose permission was missing, and for how many seconds at most they let the pod wait."""
+    history: "array[float] | None" = None
+    """The pod's moves in the queue, shared by all records of the pod; see `Recorder.moved`."""
     moves: int = 1
-    steps: tuple[Any, ...] = ()
-    """Of the binding, each in `STEP_WIDTH` places, as the binder tells them."""
-    failure: BindingFailure | None = None
+    """The number of moves up to this decision."""
+    answers: Answers | None = None
+    steps: tuple[Step, ...] = ()
+    """Of the binding."""
+    binding_failed: Failed | None = None
+    """Why the pod was not bound to the chosen node."""
 
     @property
-    def binding(self) -> str:
-        """What becomes of it, which goes on when the record is made; empty: no node was found."""
-        if not self.node:
-            return ""
-        if self.failure is not None:
-            return FAILED
-        if self.is_bound:
-            return BOUND
-        return WAITING if self.found.waits and not self.steps else BINDING
+    def uid(self) -> str:
+        return self.info.uid
 
     @property
-    def is_bound(self) -> bool:
-        return self.failure is None and bool(self.steps and self.steps[-1])
+    def namespace(self) -> str:
+        return self.info.namespace
 
     @property
-    def is_settled(self) -> bool:
-        """Whether nothing more will become of it."""
-        return self.binding not in (WAITING, BINDING)
+    def name(self) -> str:
+        return self.info.name
 
     @property
     def pod(self) -> str:
         """namespace/name"""
-        return f"{self.namespace}/{self.name}"
+        return self.info.key
 
     @property
     def profile(self) -> str:
-        return self.found.profile
+        return self.by.name
+
+    @property
+    def binding(self) -> str:
+        """The state of the binding; empty if no node was found."""
+        if not self.node:
+            return ""
+        if self.binding_failed is not None:
+            return FAILED
+        if self.is_bound:
+            return BOUND
+        return WAITING if self.permits and not self.steps else BINDING
+
+    @property
+    def is_bound(self) -> bool:
+        return self.binding_failed is None and bool(self.steps) and self.steps[-1].is_bound
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing more will happen to the pod because of this decision."""
+        return self.binding not in (WAITING, BINDING)
+
+    @property
+    def _failure(self) -> Failed | None:
+        return self.binding_failed or self.failed
 
     @property
     def outcome(self) -> str:
-        return (self.failure or self.found).outcome
+        failure = self._failure
+        if failure is None:
+            return SCHEDULED
+        return UNSCHEDULABLE if failure.is_rejection else ERROR
 
     @property
     def message(self) -> str:
-        return (self.failure or self.found).message
+        return "" if self._failure is None else self._failure.message
 
     @property
     def plugins(self) -> frozenset[str]:
-        """Who rejected the pod."""
-        return (self.failure or self.found).plugins
+        """The plugins that rejected the pod."""
+        failure = self._failure
+        return frozenset() if failure is None else failure.plugins | failure.pending_plugins
 
     @property
     def nominated_node(self) -> str:
-        return self.found.nominated_node
+        return "" if self.failed is None else self.failed.nominated_node or ""
 
     @property
     def waits(self) -> Mapping[str, float]:
-        """The plugins whose permission was missing, and for how many seconds at most they let it wait."""
-        return self.found.waits or {}
+        return self.permits
 
     @property
     def evaluated(self) -> int:
         """How many nodes were looked at."""
-        return self.found.evaluated if self.searched is None else counts(self.searched)[0]
+        return 0 if self.searched is None else self.searched.evaluated
 
     @property
     def feasible(self) -> int:
-        return self.found.feasible if self.searched is None else counts(self.searched)[1]
+        return 0 if self.searched is None else self.searched.feasible
 
     @property
-    def trace(self) -> Trace | None:
-        searched = self.searched
-        return self.found.trace if searched is None else traced(searched, self.found.layers, self.change)
-
-    @property
-    def own_bytes(self) -> int:
-        """What it takes by itself."""
-        history = 0 if self.history is None else HISTORY_BYTES
-        scores = self.searched.nbytes if isinstance(self.searched, Searched) else 0
-        return RECORD_BYTES + history + scores + (0 if self.searched is None else SEARCHED_BYTES)
-
-
-def hold(found: Findings, count: int) -> int:
-    """So many new records have these findings; returns the bytes of what no other has."""
-    size = 0
-    if not found.holders:
-        size += found.own_bytes
-        for part in _shared(found):
-            size += 0 if part.holders else part.size
-            part.holders += 1
-        for growing in _growing(found):
-            growing.holders += 1
-    found.holders += count
-    for growing in _growing(found):
-        counted, growing.counted = growing.counted, growing.bytes
-        size += growing.counted - counted
-    return size
-
-
-def let_go(found: Findings) -> int:
-    """A record has them no longer; returns the bytes of what no other has."""
-    found.holders -= 1
-    if found.holders:
-        return 0
-    size = found.own_bytes
-    for part in _shared(found):
-        part.holders -= 1
-        size += 0 if part.holders else part.size
-    for growing in _growing(found):
-        growing.holders -= 1
-        if not growing.holders:
-            size += growing.counted
-            growing.counted = 0
-    return size
-
-
-def _shared(found: Findings) -> Iterator[Shared]:
-    if found.names is not None:
-        yield found.names
-    if found.refusals is not None:
-        yield found.refusals
-
-
-def _growing(found: Findings) -> Iterator[Growing]:
-    if found.layers is not None:
-        for chapter, _, _ in found.layers.below:
-            yield chapter
-        yield found.layers.chapter
-    if found.details.nominated is not None:
-        yield found.details.nominated.log
+    def nbytes(self) -> int:
+        """About how many bytes it takes beside RECORD_BYTES."""
+        return 0 if self.answers is None else self.answers.nbytes

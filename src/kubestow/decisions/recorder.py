@@ -1,416 +1,274 @@
-"""Makes a record of every decision, and hands it to those that are kept.
+"""Keeps every decision, in little room: the observer of a scheduler that notes what it decides.
 
-A record costs little because it keeps what the cycle has found out anyway, and pods that were placed alike, one after
-the other, have the same findings. Their records are kept dozens at a time, or all there are when somebody wants to
-read. The placed pod carries its record, which takes down what becomes of the binding, so nothing has to be looked up.
+A record has no details about nodes. These are derived on demand from the history of the cluster (see `archive`), which
+shares one limit in bytes with the records: the oldest records go together with the changes before them. Of a pod that
+waits, the last record is kept longer, without details.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 from kubestow.binding.binder import Attempt, Step
-from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.events import UNSCHEDULED_POD_ADD
-from kubestow.cluster.nodes import NodeTable
-from kubestow.cycle.evaluation import Evaluation
+from kubestow.cluster.history import CHANGE_BYTES, History
 from kubestow.cycle.group_outcome import GroupOutcome
-from kubestow.cycle.journal import Layers
-from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.trace import Alike, Searched, Trace, counts
+from kubestow.cycle.outcome import Outcome, Placed
+from kubestow.decisions.extender_answers import AnswerTape
 from kubestow.decisions.groups import GroupRecords
-from kubestow.decisions.keeping import Kept
-from kubestow.decisions.record import (
-    FINDINGS_BYTES,
-    HISTORY_BYTES,
-    NO_DETAILS,
-    RECORD_BYTES,
-    SEARCHED_BYTES,
-    STEP_WIDTH,
-    BindingFailure,
-    Details,
-    Findings,
-    Names,
-    Record,
-)
-from kubestow.decisions.refusals import RefusalsKnown
-from kubestow.decisions.schema import ERROR, UNSCHEDULABLE
-from kubestow.framework.placements import Placement, TriedGroup
-from kubestow.framework.results import PluginError, PostFilterResult
-from kubestow.framework.verdicts import Told, Verdicts
+from kubestow.decisions.plugin_answers import RecordingGuard
+from kubestow.decisions.record import RECORD_BYTES, Answers, Record
+from kubestow.framework.placements import TriedGroup
+from kubestow.framework.profile import Profile
 from kubestow.model.clock import Clock
+from kubestow.model.rng import Rng
 from kubestow.queue.queued_pod import QueuedPod
-from kubestow.scheduler import PlacedAlike
 
 DEFAULT_BYTES = 128 * 1024 * 1024
-_TRACE_BYTES = 600
-_DETAILS_BYTES = 400
-_POD_BYTES = 3_000
-_MOST_MOVES = 8
-_FIRST_MOVE = 0
 FIRST_EVENT = UNSCHEDULED_POD_ADD.label
-_MOST_WORDS = 1_024
+_FIRST_MOVE = 0
+_MOVES_LIMIT = 8
+"""Of one pod; older ones are forgotten."""
+_PODS_WITH_MOVES = 50_000
+_MOVES_BYTES = 300
+_CHECK_EVERY = 256
+"""Maximum number of decisions between two checks of how many bytes everything takes."""
+_CHANGES_CHECK = 4_096
+"""The same for changes of the cluster, which may come without decisions."""
+_CHECKED_SHARE = 16
+"""What comes between two checks takes at most 1 part in this many of the limit, about."""
+_DROPPED_SHARE = 16
+"""The part of everything that is dropped at a time is 1 in this many."""
 _GROUPS_SHARE = 8
-"""Decisions about groups may take up to one part in so many of the room."""
-_KEPT_AT_ONCE = 64
+"""Decisions about groups may take 1 part in this many of the room."""
 _CLOCK_SET = 0.001
-"""By how many seconds clock and stopwatch differ from before only if somebody has set the clock."""
+"""Clock and stopwatch drift by more seconds than this only if the clock was set."""
+
+_NO_PERMITS: Mapping[str, float] = {}
 
 Listener = Callable[[Record], None]
 
 
+class DrawTape:
+    """Draws random numbers for plugins and notes them, until they are taken."""
+
+    def __init__(self, rng: Rng) -> None:
+        self._rng = rng
+        self.noted: tuple[int, ...] = ()
+
+    def randrange(self, stop: int, /) -> int:
+        drawn = self._rng.randrange(stop)
+        self.noted += (drawn,)
+        return drawn
+
+    def take(self) -> tuple[int, ...]:
+        """Return the numbers since the last call."""
+        draws, self.noted = self.noted, ()
+        return draws
+
+
 class Recorder:
-    """An observer that keeps what it is told."""
+    """An observer that keeps every decision."""
 
-    is_group_pending: Callable[[str], bool] = staticmethod(lambda _key: False)
-    stopwatch: Callable[[], float] = staticmethod(lambda: 0.0)
-    journal_bytes: Callable[[], int] = staticmethod(lambda: 0)
-
-    def __init__(self, clock: Clock, limit: int = DEFAULT_BYTES) -> None:
-        self._now = clock.now
-        self._room = limit
-        self._kept = Kept()
-        self._found = Findings("", 0, 0)
-        """Of the last pod that was placed like others."""
-        self._alike: list[Record] = []
-        """Records with these findings that are not kept yet."""
-        self._histories = 0
-        """How many of them have a history."""
-        self._count = 0
-        """How many records there were."""
-        self._offset = 0.0
-        self._names = Names(())
-        self._layout = -1
-        self._refusals = RefusalsKnown()
-        self._words: dict[str, str] = {}
-        self._results: dict[PostFilterResult, PostFilterResult] = {}
-        self._sets: dict[frozenset[str], frozenset[str]] = {}
-        self.move_names = [("active", FIRST_EVENT, "")]
-        """What the numbers in histories mean: queue, event, plugin."""
-        self._move_numbers = {self.move_names[_FIRST_MOVE]: _FIRST_MOVE}
-        self.groups = GroupRecords(clock.now, limit // _GROUPS_SHARE, lambda key: self.is_group_pending(key))
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        stopwatch: Callable[[], float],
+        rng: Rng,
+        limit: int = DEFAULT_BYTES,
+    ) -> None:
+        """`rng` is what plugins are to draw from, through `self.rng`; `limit` is in bytes."""
+        self.history = History(self._make_room, max(1, min(_CHANGES_CHECK, limit // (_CHECKED_SHARE * CHANGE_BYTES))))
+        self.limit = limit
+        self._check_every = max(1, min(_CHECK_EVERY, limit // (_CHECKED_SHARE * RECORD_BYTES)))
+        self.extenders = AnswerTape()
+        self.plugins = RecordingGuard()
+        self.rng = DrawTape(rng)
+        self.groups = GroupRecords(clock.now, limit // _GROUPS_SHARE)
         self.listeners: list[Listener] = []
-        """Are told of every record that is new, or has changed since."""
-
-    @property
-    def is_pending(self) -> Callable[[str], bool]:
-        return self._kept.is_pending
-
-    @is_pending.setter
-    def is_pending(self, told: Callable[[str], bool]) -> None:
-        self._kept.is_pending = told
-
-    def kept(self) -> Kept:
-        """All records."""
-        if self._alike:
-            self._keep_alike()
-        return self._kept
+        """Called for every record that is new, or has changed since."""
+        self.move_names = [("active", FIRST_EVENT, "")]
+        """The meaning of the numbers in histories of moves: queue, event, plugin."""
+        self._now = clock.now
+        self._stopwatch = stopwatch
+        self._offset = 0.0
+        self._count = 0
+        self._ring: deque[Record] = deque()
+        self._extra_bytes = 0
+        """What the records in the ring take beside RECORD_BYTES each."""
+        self._waiting: dict[str, Record] = {}
+        """The last records of pods that fit nowhere, older than those in the ring, by UID."""
+        self._last: dict[str, Record] = {}
+        """The newest record of each pod, by UID, apart from the newest records in the ring; see `last`."""
+        self._listed = 0
+        """How many records of the ring are in that table."""
+        self._binding: dict[str, Record] = {}
+        """The records of pods that are being bound, by UID."""
+        self._answers_of_group: tuple[TriedGroup, Answers] | None = None
+        """The answers during the cycle of the last group, which its pods share."""
+        self._moves: dict[str, array[float]] = {}
+        self._move_numbers = {self.move_names[_FIRST_MOVE]: _FIRST_MOVE}
 
     def __iter__(self) -> Iterator[Record]:
         """Newest first."""
-        return iter(self.kept())
+        yield from reversed(self._ring)
+        yield from reversed(self._waiting.values())
+
+    def __len__(self) -> int:
+        return len(self._ring) + len(self._waiting)
 
     def last(self, uid: str) -> Record | None:
-        """The newest about a pod."""
-        return self.kept().last(uid)
+        """Return the newest record of a pod."""
+        missing = len(self._ring) - self._listed
+        if missing:
+            newest = list(islice(reversed(self._ring), missing))
+            self._last.update((record.uid, record) for record in reversed(newest))
+            self._listed = len(self._ring)
+        return self._last.get(uid)
+
+    def moves_of(self, uid: str) -> "array[float] | None":
+        """Return the moves of a pod in the queue, as `moved` keeps them."""
+        return self._moves.get(uid)
 
     def clock_offset(self) -> float:
-        """What is to be added to the stopwatch to have the time: the same as long as nobody sets the clock."""
-        offset = self._now() - self.stopwatch()
+        """Return what to add to the stopwatch to get the time; stays the same until the clock is set."""
+        offset = self._now() - self._stopwatch()
         if abs(offset - self._offset) > _CLOCK_SET:
             self._offset = offset
         return self._offset
 
-    # What it is told
+    # Observer
 
     def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
-        history = queued.history
+        """Note a move: times and numbers of `move_names` in turn, after the number of moves that were forgotten."""
         if queued.gate is not None and queue == "unschedulable":
             queue, plugin = "gated", queued.gate.plugin
-        key = (queue, event, plugin)
-        number = self._move_numbers.get(key)
+        name = (queue, event, plugin)
+        number = self._move_numbers.get(name)
         if number is None:
-            number = self._move_numbers[key] = len(self.move_names)
-            self.move_names.append(key)
-        if history is None:
+            number = self._move_numbers[name] = len(self.move_names)
+            self.move_names.append(name)
+        moves = self._moves.get(queued.uid)
+        if moves is None:
+            if len(self._moves) >= _PODS_WITH_MOVES:
+                del self._moves[next(iter(self._moves))]
             first = queued.initial_attempt_timestamp
-            history = queued.history = array("d", (0,) if first is None else (0, first, _FIRST_MOVE))
-        history.append(self._now())
-        history.append(number)
-        if len(history) > 2 * _MOST_MOVES + 1:
-            # The first number is how many moves are forgotten.
-            history[0] += 1
-            del history[1:3]
+            moves = self._moves[queued.uid] = array("d", (0,) if first is None else (0, first, _FIRST_MOVE))
+        moves.append(self._now())
+        moves.append(number)
+        if len(moves) > 2 * _MOVES_LIMIT + 1:
+            moves[0] += 1
+            del moves[1:3]
 
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | Alike | None) -> None:
-        if isinstance(outcome, Placed):
-            trace = outcome.trace
-            if isinstance(trace, Alike) and not outcome.waits:
-                self.placed_alike([(attempt.queued, outcome, seconds)])
-                return
-        self._tell(self._own_record(attempt, outcome, seconds, trace))
-
-    def placed_alike(self, turn: Sequence[PlacedAlike]) -> None:
-        # All in one loop, and every field given where the record is made: pods come by here by the thousand.
-        found, alike, now = self._found, self._alike, self._now()
-        for number, (queued, placed, seconds) in enumerate(turn, self._count + 1):
-            traced: Any = placed.trace
-            if traced.layers is not found.layers:
-                found = self._findings_alike(queued, traced.layers)
-                alike = self._alike
-            info, history = placed.pod, queued.history
-            placed.record = record = Record(
-                found,
-                number,
-                now,
-                seconds,
-                info.namespace,
-                info.pod.metadata.name,
-                info.uid,
-                queued.attempts,
-                queued.timestamp,
-                queued.initial_attempt_timestamp,
-                history,
-                placed.node,
-                traced.searched,
-                traced.change,
-            )
-            if history is not None:
-                record.moves = _moves(history)
-                self._histories += 1
-            alike.append(record)
-        self._count += len(turn)
-        if len(alike) >= _KEPT_AT_ONCE:
-            self._keep_alike()
-        if self.listeners:
-            for _, placed, _ in turn:
-                self._tell(placed.record)
-
-    def group_decided(
-        self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
-    ) -> None:
-        self.groups.decided(tried, profile, outcome, scheduled, seconds)
-
-    def step(self, placed: Placed, step: Step) -> None:
-        placed.record.steps += step
-        if self.listeners and step[-1] and sum(placed.record.steps[STEP_WIDTH - 1 :: STEP_WIDTH]) == 1:
-            # It was not bound before.
-            self._tell(placed.record)
-
-    def binding_failed(self, placed: Placed, failed: Failed) -> None:
-        record: Record = placed.record
-        plugins = self._shared_set(failed.plugins | failed.pending_plugins)
-        record.failure = BindingFailure(_outcome(failed), failed.message, plugins)
-        self._tell(record)
-
-    def _tell(self, record: Record) -> None:
-        for listener in self.listeners:
-            listener(record)
-
-    # Pods that were placed alike
-
-    def _findings_alike(self, queued: QueuedPod, layers: Layers) -> Findings:
-        """Those of pods with these layers, from now on."""
-        if layers.nodes.layout != self._layout:
-            self._follow(layers.nodes)
-        if self._alike:
-            self._keep_alike()
-        self._found = found = Findings(
-            queued.profile,
-            queued.info.priority,
-            FINDINGS_BYTES,
-            node_count=layers.nodes.count,
-            names=self._names,
-            skipped=layers.skipped,
-            layers=layers,
-        )
-        if layers.group:
-            _note_group(found, layers.group, layers.placement)
-        return found
-
-    def _follow(self, table: NodeTable) -> None:
-        """Nodes have come or gone since the last decision."""
-        if self._alike:
-            self._keep_alike()
-        self._layout, self._names = table.layout, Names(tuple(table.names))
-        self._found = Findings("", 0, 0)
-
-    def _keep_alike(self) -> None:
-        records, self._alike = self._alike, []
-        own_bytes = (RECORD_BYTES + SEARCHED_BYTES) * len(records) + HISTORY_BYTES * self._histories
-        layers = records[-1].found.layers
-        if layers is not None and layers.has_more:
-            own_bytes += sum([one.searched.nbytes for one in records if isinstance(one.searched, Searched)])
-        self._histories = 0
-        self._keep(records, own_bytes)
-
-    def _keep(self, records: list[Record], own_bytes: int) -> None:
-        self._kept.add(records, own_bytes, self._room - self.groups.bytes - self.journal_bytes())
-
-    # All others
-
-    def _own_record(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | Alike | None) -> Record:
-        if self._alike:
-            self._keep_alike()
-        self._count += 1
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         queued = attempt.queued
-        meta, history = queued.pod.metadata, queued.history
-        found = Findings(attempt.profile.name, queued.info.priority, FINDINGS_BYTES)
+        self._count += 1
+        node, failed, permits = "", None, _NO_PERMITS
+        if isinstance(outcome, Placed):
+            node, permits = outcome.node, outcome.waits
+        else:
+            failed = outcome
         record = Record(
-            found,
             self._count,
-            self._now(),
-            seconds,
-            meta.namespace,
-            meta.name,
-            meta.uid,
+            attempt.info,
+            attempt.profile,
             queued.attempts,
             queued.timestamp,
             queued.initial_attempt_timestamp,
-            history,
-            "",
+            self._now(),
+            seconds,
+            outcome.searched,
+            node,
+            failed,
+            permits,
         )
-        if history is not None:
-            record.moves = _moves(history)
-        if isinstance(outcome, Placed):
-            outcome.record, record.node = record, outcome.node
-            found.evaluated, found.feasible = outcome.evaluated, outcome.feasible
-            found.waits = outcome.waits or None
-        else:
-            found.outcome, found.message = _outcome(outcome), self._shared_words(outcome.message)
-            found.plugins = self._shared_set(outcome.plugins | outcome.pending_plugins)
-            found.nominated_node = outcome.nominated_node or ""
-        if isinstance(trace, Alike):
-            self._note_alike(found, trace, is_placed=isinstance(outcome, Placed))
-        elif trace is not None:
-            self._note_trace(found, trace, is_placed=isinstance(outcome, Placed))
-        self._keep([record], record.own_bytes)
-        return record
+        if queued.uid in self._moves:
+            record.history = moves = self._moves[queued.uid]
+            record.moves = int(moves[0]) + len(moves) // 2
+        if self.extenders.noted or self.plugins.noted or self.rng.noted:
+            record.answers = self._take_answers()
+            self._extra_bytes += record.nbytes
+        elif self._answers_of_group is not None:
+            group, answers = self._answers_of_group
+            if outcome.searched is not None and outcome.searched.group is group:
+                record.answers = answers
+                self._extra_bytes += record.nbytes
+        self._ring.append(record)
+        if node:
+            self._binding[queued.uid] = record
+        if self._waiting:
+            self._waiting.pop(queued.uid, None)
+        if not self._count % self._check_every:
+            self._make_room()
+        for listener in self.listeners:
+            listener(record)
 
-    def _note_nodes(self, found: Findings, table: NodeTable) -> None:
-        if table.layout != self._layout:
-            self._follow(table)
-        found.names, found.node_count = self._names, table.count
+    def _take_answers(self) -> Answers:
+        return Answers(self.extenders.take(), self.plugins.take(), self.rng.take())
 
-    def _note_alike(self, found: Findings, alike: Alike, *, is_placed: bool) -> None:
-        self._note_nodes(found, alike.layers.nodes)
-        trace = found.trace = alike.traced()
-        found.layers, found.skipped = alike.layers, alike.layers.skipped
-        if trace.group:
-            _note_group(found, trace.group, trace.placement)
-        if not is_placed:
-            # It had found a node, and had to give it back.
-            found.evaluated, found.feasible = counts(alike.searched)
-        found.own_bytes += _TRACE_BYTES + (alike.searched.nbytes if isinstance(alike.searched, Searched) else 0)
-
-    def _note_trace(self, found: Findings, trace: Trace, *, is_placed: bool) -> None:
-        evaluation: Evaluation = trace.evaluation
-        self._note_nodes(found, evaluation.cluster.nodes)
-        # Pods that share have the same set already.
-        has_layers = trace.layers is not None
-        found.skipped = evaluation.skipped if has_layers else self._shared_set(frozenset(evaluation.skipped))
-        if evaluation.rejected is not None or evaluation.narrowed_by:
-            self._note_details(found, evaluation)
-        if trace.post_filter is not None:
-            self._note_post_filter(found, trace.post_filter)
-        if evaluation.nominated is not None and trace.order is not None:
-            _own_details(found).nominated = evaluation.nominated.then(trace.order[: trace.searched])
-        rows = trace.rows
-        has_passed = rows is not None and len(rows) > 0
-        verdicts = trace.refused or (None if has_passed else evaluation.verdicts)
-        if verdicts is not None:
-            self._note_refusals(found, evaluation, verdicts, is_placed=is_placed)
-        if trace.group:
-            _note_group(found, trace.group, trace.placement)
-            if rows is not None and not is_placed:
-                # It had found a node, and had to give it back.
-                found.evaluated, found.feasible = trace.searched, len(rows)
-        if rows is not None and has_passed:
-            if not is_placed:
-                # It had found a node, and was refused there.
-                found.evaluated, found.feasible = trace.searched, len(rows if trace.left is None else trace.left)
-            found.own_bytes += _TRACE_BYTES
-            if evaluation.scores or trace.scores or len(rows) < trace.searched or trace.left is not None:
-                _note_rows(found, evaluation, trace, rows)
-        elif trace.calls:
-            trace.order = None
-            found.own_bytes += _TRACE_BYTES
-        else:
-            return
-        trace.evaluation = trace.refused = trace.post_filter = None
-        found.trace, found.layers = trace, trace.layers
-
-    def _note_refusals(
-        self, found: Findings, evaluation: Evaluation, verdicts: Verdicts | Told, *, is_placed: bool
+    def group_decided(
+        self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
-        try:
-            found.refusals = self._refusals.of(verdicts)
-        except PluginError as error:
-            evaluation.profile.caller.failed(error)
-            return
-        if not is_placed:
-            found.evaluated = len(found.refusals)
+        answers = self._take_answers()
+        self._answers_of_group = (tried, answers)
+        self.groups.add(tried, profile, outcome, scheduled, seconds, answers)
 
-    def _note_details(self, found: Findings, evaluation: Evaluation) -> None:
-        details = _own_details(found)
-        details.rejected = evaluation.rejected
-        details.narrowed_to, details.narrowed_by = evaluation.narrowed_to, tuple(evaluation.narrowed_by)
-        found.own_bytes += 100 * len(details.narrowed_to or ())
-
-    def _note_post_filter(self, found: Findings, result: PostFilterResult) -> None:
-        if result.victims or result.weighed is not None:
-            found.own_bytes += _DETAILS_BYTES + _POD_BYTES * (len(result.victims) + len(result.to_unnominate))
-            found.own_bytes += sum(part.nbytes for part in result.weighed or ())
+    def step(self, placed: Placed, step: Step) -> None:
+        uid = placed.pod.uid
+        record = self._binding[uid]
+        was_settled = bool(self.listeners) and record.is_settled
+        if step.failed is None:
+            record.steps += (step,)
         else:
-            # Most often nothing helps, for many pods in the same words.
-            if len(self._results) > _MOST_WORDS:
-                self._results.clear()
-            result = self._results.setdefault(result, result)
-        found.post_filter = result
+            record.binding_failed = step.failed
+        if step.is_bound:
+            self._moves.pop(uid, None)
+        if step.failed is not None or (step.is_bound and (step.name == "PostBind" or not record.by.post_bind)):
+            del self._binding[uid]
+        if self.listeners and record.is_settled and not was_settled:
+            for listener in self.listeners:
+                listener(record)
 
-    def _shared_words(self, words: str) -> str:
-        if len(self._words) > _MOST_WORDS:
-            self._words.clear()
-        return self._words.setdefault(words, words)
+    # Room
 
-    def _shared_set(self, names: frozenset[str]) -> frozenset[str]:
-        return self._sets.setdefault(names, names)
+    @property
+    def bytes(self) -> int:
+        """About how many bytes everything takes that is kept about decisions."""
+        records = RECORD_BYTES * len(self) + self._extra_bytes + _MOVES_BYTES * len(self._moves)
+        return self.history.bytes + records + self.groups.bytes
 
+    def _make_room(self) -> None:
+        self.history.settle()
+        while self.bytes > self.limit and (self._ring or self.history.revision > self.history.first):
+            self._drop_oldest()
+        while self.bytes > self.limit and self._waiting:
+            del self._waiting[next(iter(self._waiting))]
 
-def _own_details(found: Findings) -> Details:
-    if found.details is NO_DETAILS:
-        found.details = Details()
-        found.own_bytes += _DETAILS_BYTES
-    return found.details
+    def _drop_oldest(self) -> None:
+        """Drop the oldest records, and the changes that only they need."""
+        first, changes = self.history.first, self.history.revision - self.history.first
+        until = first + -(-changes // _DROPPED_SHARE)
+        count = -(-len(self._ring) // _DROPPED_SHARE)
+        while self._ring and (count > 0 or self._revision_of(self._ring[0]) < until):
+            self._drop(self._ring[0])
+            count -= 1
+        if self._ring:
+            until = max(until, self._revision_of(self._ring[0]))
+        self.history.drop_before(until)
 
+    def _revision_of(self, record: Record) -> int:
+        return self.history.revision if record.searched is None else record.searched.revision
 
-def _note_rows(found: Findings, evaluation: Evaluation, trace: Trace, rows: IntArray) -> None:
-    trace.scores = evaluation.told_for_keeps()
-    for scored in trace.scores:
-        for part in (scored.raw, scored.weighted):
-            found.own_bytes += 0 if part is None else part.nbytes
-    if trace.left is not None:
-        found.own_bytes += 2 * trace.left.nbytes
-    if len(rows) < trace.searched:
-        found.own_bytes += rows.nbytes
-
-
-def _outcome(failed: Failed) -> str:
-    return UNSCHEDULABLE if failed.is_rejection else ERROR
-
-
-def _moves(history: "array[float]") -> int:
-    """How many there were: the first number is how many are forgotten."""
-    return int(history[0]) + len(history) // 2
-
-
-def _note_group(found: Findings, group: str, placement: Placement | None) -> None:
-    details = _own_details(found)
-    details.group = group
-    if placement is None:
-        return
-    rows = placement.rows
-    # They may be part of an array that lives as long as they do.
-    found.own_bytes += rows.nbytes if rows.base is None else rows.base.nbytes
-    if placement.name:
-        details.placement = (placement.name, len(rows))
+    def _drop(self, record: Record) -> None:
+        is_wanted = record.failed is not None and self.last(record.uid) is record
+        self._ring.popleft()
+        self._extra_bytes -= record.nbytes
+        if self._listed:
+            self._listed -= 1
+            if not is_wanted and self._last.get(record.uid) is record:
+                del self._last[record.uid]
+        if is_wanted:
+            record.answers = None
+            self._waiting[record.uid] = record

@@ -8,23 +8,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kubestow.cluster.arrays import IntArray
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.group_outcome import GroupOutcome
-from kubestow.cycle.outcome import Placed
-from kubestow.cycle.pod_group import GroupCycles
-from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.decisions import schema
-from kubestow.decisions.group_telling import tell_group
+from kubestow.decisions.group_results import group_decision, try_group
 from kubestow.decisions.schema import GroupDecision
 from kubestow.explaining.world import ExplainError, World
-from kubestow.extenders.extender import Asking
 from kubestow.framework.placements import TriedGroup
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import PodGroup, group_key
 from kubestow.model.standing import pod_priority
-
-_ALL_NODES = 100
 
 
 class GroupRun:
@@ -67,7 +60,7 @@ class GroupRun:
 
     def decision(self) -> GroupDecision:
         """All of it, as JSON has it."""
-        decision = tell_group(_to_try(self.group, self.pods), self.outcome, self.scheduled)
+        decision = group_decision(_to_try(self.group, self.pods), self.outcome, self.scheduled)
         if not self.lacks:
             return decision
         words = f"the gang waits for {self.lacks} more pods to be created"
@@ -76,19 +69,12 @@ class GroupRun:
 
 
 def tried(world: World, group: PodGroup, pods: Sequence[Pod], only: str = "") -> GroupOutcome:
-    """What the cycle of the group comes to, in one placement only if one is named.
+    """Return the outcome of the group's cycle, in one placement only if one is named.
 
-    Raises ExplainError if nobody schedules its pods.
+    Raises ExplainError if no profile schedules its pods. Extenders are not asked.
     """
     profile = world.profile_of(pods[0])
-    cycles = SchedulingCycles(world.cluster, world.nominator, _first, _ALL_NODES)
-    groups = GroupCycles(world.cluster, cycles, world.nominator, world.features, _First(), explains=True, only=only)
-    outcome = groups.run(profile, _to_try(group, pods))
-    assert not isinstance(outcome, Asking), "extenders are not asked in a dry run"
-    for one in reversed(outcome.outcomes):
-        if isinstance(one, Placed):
-            cycles.give_back(profile, one)
-    return outcome
+    return try_group(profile, world.cluster, world.nominator, world.features, _to_try(group, pods), only=only)
 
 
 def take_group(run: GroupRun) -> None:
@@ -102,14 +88,3 @@ def take_group(run: GroupRun) -> None:
 
 def _to_try(group: PodGroup, pods: Sequence[Pod]) -> TriedGroup:
     return TriedGroup(group.metadata.namespace, group.metadata.name, group, [PodInfo(pod) for pod in pods])
-
-
-class _First:
-    """Chance that always takes the first."""
-
-    def randrange(self, _stop: int, /) -> int:
-        return 0
-
-
-def _first(best: IntArray) -> int:
-    return int(best[0])

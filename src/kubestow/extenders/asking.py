@@ -92,10 +92,14 @@ class Asked(NamedTuple):
 class Extenders:
     """All extenders, in the order in which they are asked."""
 
-    asked: Callable[[Asked], None] | None = None
-    """Is told of each that has answered."""
-
-    def __init__(self, configured: Sequence[configuration.Extender], table: NodeTable) -> None:
+    def __init__(
+        self,
+        configured: Sequence[configuration.Extender],
+        table: NodeTable,
+        asked: Callable[[Asked], None] | None = None,
+    ) -> None:
+        """`asked` is called for each extender that has answered."""
+        self._on_asked = asked
         made = [Extender(number, config) for number, config in enumerate(configured)]
         self._extenders = sorted(made, key=lambda extender: extender.config.ignorable)
         self._table = table
@@ -136,8 +140,8 @@ class Extenders:
         return Filtered(rows, selections)
 
     def _tell(self, call: Call, sent: int, kept: int, error: ExtenderError | None = None) -> None:
-        if self.asked is not None:
-            self.asked(Asked(call.extender.url, call.verb, sent, kept, "" if error is None else str(error)))
+        if self._on_asked is not None:
+            self._on_asked(Asked(call.extender.url, call.verb, sent, kept, "" if error is None else str(error)))
 
     # Prioritize
 

@@ -1,7 +1,9 @@
 """What each method of a plugin must answer.
 
-The caller checks every answer against this table; an answer of another type, shape, dtype or range is the failure of
-the plugin that gave it. `None` is checked without a call: a method either may answer it or must not.
+The caller checks every answer of out-of-tree plugins against this table; an answer of another type, shape, dtype or
+range is the failure of the plugin that gave it. `None` is checked without a call: a method either may answer it or must
+not. The answers of the scheduler's own plugins are checked in the same way in tests (`Hook.checks_trusted`), and not in
+production, where the check would cost more than some of these plugins do.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence

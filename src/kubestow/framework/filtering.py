@@ -12,7 +12,7 @@ from kubestow.framework.caller import Caller, worded
 from kubestow.framework.hook import Hook
 from kubestow.framework.profile import Profile
 from kubestow.framework.results import FilterError, Rejection, Rejections
-from kubestow.framework.verdicts import Told, Verdicts, groups
+from kubestow.framework.verdicts import Verdicts
 
 _COMPRESS_BELOW = 0.5
 """When fewer than this part of the rows still pass, later filters look at those rows only."""
@@ -93,25 +93,6 @@ def _together(refusals: Sequence[Rejection]) -> Rejection:
         refusals[0].plugin,
         tuple(refusal.plugin for refusal in refusals[1:]),
     )
-
-
-def told_by(
-    hooks: Sequence[Hook], caller: Caller, states: dict[str, Any], pod: PodInfo, view: NodeView, rows: IntArray
-) -> Told:
-    """Why rows are refused, each by the first of some filters that refuses it."""
-    distinct: list[tuple[Rejection, IntArray]] = []
-    positions = first_rows(len(rows))
-    for hook in hooks:
-        if not len(positions):
-            break
-        some = rows if len(positions) == len(rows) else rows[positions]
-        answer = caller.call(hook, states.get(hook.name), pod, view, some, rows=len(some))
-        if answer is not None:
-            for kind, alike in groups(answer.kinds):
-                if kind:
-                    distinct.append((worded(hook.name, answer, kind), positions[alike]))
-            positions = positions[answer.kinds == 0]
-    return Told(rows, distinct)
 
 
 def refuse(

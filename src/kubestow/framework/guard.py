@@ -110,8 +110,12 @@ class Guard:
         self._pod: PodInfo | None = None
         self._copy: PodInfo | None = None
 
-    def around(self, function: Callable[..., Any], method: str, *, columns: bool) -> Callable[..., Any]:
-        """The function, handed what it cannot do harm with; one that shows no `columns` on needs no protected ones."""
+    asks_row_by_row = True
+    """Whether a filter may be asked about single rows, or for a mask without reasons."""
+
+    def around(self, function: Callable[..., Any], plugin: str, method: str, *, columns: bool) -> Callable[..., Any]:
+        """Return the function, which is handed what it cannot change; `columns`: also columns that are read-only."""
+        del plugin
         # Normalizing in place is how it is often written; these scores are nobody else's.
         hand = self._hand_scores if method == "normalize" else self._hand if columns else self._hand_pod
 

@@ -1,7 +1,7 @@
 """A method of a plugin, ready to be called at its extension point."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from kubestow.framework.contract import CONTRACT
 from kubestow.framework.guard import Guard
@@ -9,6 +9,9 @@ from kubestow.framework.guard import Guard
 
 class Hook:
     """What a caller calls. Methods that go with the one of an extension point hang on it as hooks of their own."""
+
+    checks_trusted: ClassVar[bool] = False
+    """Whether the answers of the scheduler's own plugins are checked, too. Tests set it before profiles are built."""
 
     __slots__ = (
         "check",
@@ -46,11 +49,10 @@ class Hook:
         self.method = method
         called = getattr(plugin, method) if function is None else function
         self.function: Callable[..., Any] = (
-            called if guard is None else guard.around(called, method, columns=function is None)
+            called if guard is None else guard.around(called, self.name, method, columns=function is None)
         )
         self.is_trusted = guard is None
-        # The scheduler's own plugins are tested to answer as they must.
-        self.check = None if guard is None else contract.check
+        self.check = contract.check if guard is not None or Hook.checks_trusted else None
         self.must_answer = contract.must_answer
         self.is_timed = contract.is_timed
         self.costly_rows: bool = getattr(plugin, "costly_rows", False)
@@ -64,8 +66,9 @@ class Hook:
             names = [name for name in methods if name in contract.beside and hasattr(plugin, name)]
             return Hook(plugin, names[0], None, guard) if names else None
 
-        self.passing_rows = beside("passing_rows")
-        self.row = beside("row_rejection", "row_score")
+        by_row = guard is None or guard.asks_row_by_row
+        self.passing_rows = beside("passing_rows") if by_row else None
+        self.row = beside("row_rejection", "row_score") if by_row else None
         self.join = beside("join_states", "join_score_states")
         self.with_changes = beside("with_changes")
         self.counted_rows = beside("counted_rows")

@@ -44,7 +44,10 @@ class Profile:
         registry: Registry,
         handle: Handle,
         stopwatch: Callable[[], float],
+        guard: Guard | None = None,
     ) -> None:
+        """`guard` stands around the plugins that are not the scheduler's own and are not pure."""
+        self._config, self._registry = config, registry
         self.name = config.schedulerName
         self.percentage_of_nodes_to_score = config.percentageOfNodesToScore
         self.checks_all_filters = config.alwaysCheckAllPredicates
@@ -53,8 +56,11 @@ class Profile:
         self.plugins = _make_plugins(config, registry, handle)
         points = _resolve(config, self.plugins)
 
-        guard = Guard()
-        guards = {name: None if registry.trusts(name) else guard for name in self.plugins}
+        plain_guard = Guard()
+        guards = {
+            name: None if registry.trusts(name) else plain_guard if guard is None or is_pure(plugin) else guard
+            for name, plugin in self.plugins.items()
+        }
 
         def hooks(point: str) -> tuple[Hook, ...]:
             return tuple(_hook(self.plugins[entry.name], point, guards[entry.name]) for entry in points[point])
@@ -125,6 +131,10 @@ class Profile:
             return wish
         return replace(wish, hint=partial(self.caller.call, Hook(plugin, "hint", wish.hint, guard)))
 
+    def made_for(self, handle: Handle, guard: Guard) -> "Profile":
+        """Return the same profile with plugins of its own, made for another handle."""
+        return Profile(self._config, self._registry, handle, lambda: 0.0, guard)
+
     def points(self) -> Mapping[str, tuple[Hook, ...]]:
         """Every point, as metrics name it, with its plugins in order."""
         return {_title(point): getattr(self, _snake(point)) for point in POINTS}
@@ -146,6 +156,14 @@ class Profile:
         for hooks in self.points().values():
             for hook in hooks:
                 hook.reset()
+
+
+def is_pure(plugin: Any) -> bool:
+    """Return whether a plugin's answers about nodes depend on nothing but the pod, the cluster and its arguments.
+
+    A plugin says so with `pure = True`, or by signing pods, which lets equal pods share its answers.
+    """
+    return bool(getattr(plugin, "pure", hasattr(plugin, "sign")))
 
 
 def _snake(point: str) -> str:

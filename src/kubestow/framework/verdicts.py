@@ -27,13 +27,6 @@ class Told:
         """Every distinct refusal, with the positions it was given for."""
         return self._distinct
 
-    def among(self, rows: IntArray) -> "Told":
-        """The same about some rows only."""
-        wanted = np.isin(self.rows, rows)
-        numbers = np.cumsum(wanted) - 1
-        distinct = [(rejection, numbers[positions[wanted[positions]]]) for rejection, positions in self._distinct]
-        return Told(self.rows[wanted], [(rejection, positions) for rejection, positions in distinct if len(positions)])
-
     @lazy
     def reasons(self) -> Counter[str]:
         """How many rows each reason was given for."""

@@ -1,107 +1,22 @@
-"""A handle for trying plugins outside a running scheduler."""
+"""Stand-ins for trying plugins and cycles outside a running scheduler."""
 
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from typing import Any, overload
 
-from kubestow.cluster.nodes import NodeTable
-from kubestow.cluster.nominated import NominatedPods
-from kubestow.cluster.pods import PodInfo
 from kubestow.cluster.state import Cluster
 from kubestow.config.features import Features
 from kubestow.cycle.outcome import Outcome
 from kubestow.extenders.extender import Asking
-from kubestow.framework.handle import ApiPort, Handle
+from kubestow.framework.detached import ListRecorder, NoApi, NoNominations, NoWaitingPods, StillClock, detached_handle
+from kubestow.framework.handle import Handle
 from kubestow.framework.results import PostFilterResult
-from kubestow.model.pod import Pod
-from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 
-
-class StillClock:
-    """A clock that shows whatever it was set to."""
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        self.seconds = seconds
-
-    def now(self) -> float:
-        return self.seconds
-
-
-class NoNominations:
-    """Nobody is nominated anywhere."""
-
-    nodes: Collection[str] = ()
-
-    def nominated_on(self, node: str) -> Iterable[PodInfo]:
-        del node
-        return ()
-
-    def nominated_rows(self, table: NodeTable) -> NominatedPods:
-        return NominatedPods(table)
-
-
-class NoWaitingPods:
-    """Nobody waits."""
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
-
-    def get(self, uid: str) -> None:
-        del uid
-
-
-class ListRecorder:
-    """Keeps the events that were recorded, as (pod, reason, note)."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, str]] = []
-
-    def event(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
-        del kind, action, related
-        self.events.append((pod.key, reason, note))
-
-
-class NoApi:
-    """Refuses every call: nothing is written from here."""
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        async def refuse(*_args: Any, **_kwargs: Any) -> Any:
-            raise RuntimeError(f"{name}: there is no API server behind this handle")
-
-        return refuse
-
-
-async def _never(_condition: Callable[[], bool], _seconds: float) -> bool:
-    return False
-
-
-def _undone(pod: Pod, call: Callable[[], Awaitable[Any]], done: Callable[[], None] | None = None) -> None:
-    del pod, call
-    if done is not None:
-        done()
+__all__ = ["ListRecorder", "NoApi", "NoNominations", "NoWaitingPods", "StillClock", "offline_handle", "settled"]
 
 
 def offline_handle(cluster: Cluster, features: Features | None = None, **parts: Any) -> Handle:
-    """A handle on a cluster, with nothing behind it; `parts` replaces any of its attributes."""
-    api: ApiPort = NoApi()  # type: ignore[assignment]
-    handle = Handle(
-        cluster=cluster,
-        features=features or Features(),
-        clock=StillClock(),
-        rng=random.Random(0),
-        nominator=NoNominations(),
-        api=api,
-        recorder=ListRecorder(),
-        waiting_pods=NoWaitingPods(),
-        metrics=SchedulerMetrics(),
-        activate=lambda _pods: None,
-        wait_until=_never,
-        write_aside=_undone,
-        is_preempting=lambda _uid: False,
-    )
-    for name, part in parts.items():
-        setattr(handle, name, part)
-    return handle
+    """Return a handle on a cluster, with nothing behind it; `parts` replaces any of its attributes."""
+    return detached_handle(cluster, features, **{"rng": random.Random(0), **parts})
 
 
 @overload
@@ -113,6 +28,6 @@ def settled(result: PostFilterResult | Asking[PostFilterResult]) -> PostFilterRe
 
 
 def settled(result: Any) -> Any:
-    """What a cycle, or a part of it, came to that had no extenders to ask."""
+    """Return the result of a cycle, or a part of it, that had no extenders to ask."""
     assert not isinstance(result, Asking)
     return result

@@ -23,7 +23,6 @@ from kubestow import config
 from kubestow.config.configuration import Plugin, SchedulerConfiguration
 from kubestow.config.expansion import enabled_names
 from kubestow.config.plugin_points import IN_TREE
-from kubestow.decisions.recorder import Recorder
 from kubestow.extenders.extender import Ask, ask_nobody
 from kubestow.framework.registry import points_of
 from kubestow.model.clock import Clock
@@ -33,6 +32,7 @@ from kubestow.offline.observers import DecisionLog
 from kubestow.offline.virtual_loop import StuckError, VirtualLoop
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.wiring.core import Outside, build_core
+from kubestow.wiring.recording import Recording
 from kubestow.wiring.registry import in_tree_registry
 
 _POLL_SECONDS = 0.001
@@ -80,20 +80,25 @@ class SchedulerHarness:
         registry = in_tree_registry()
         for plugin in plugins:
             registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
-        self.decisions = Recorder(self.clock, record_bytes) if record_bytes else None
-        """What was decided, and why."""
         outside = Outside(
-            self.clock,
-            self.loop.time,
-            random.Random(seed),
-            self.cluster,
-            self.events,
-            self.metrics,
-            self.attempts.decided,
-            ask,
-            self.decisions,
+            clock=self.clock,
+            stopwatch=self.loop.time,
+            rng=random.Random(seed),
+            api=self.cluster,
+            recorder=self.events,
+            metrics=self.metrics,
+            ask=ask,
+            observer=self.attempts,
         )
-        self.core = build_core(configured(configuration, plugins, features), features, registry, outside)
+        recording = Recording(outside, record_bytes) if record_bytes else None
+        self.core = build_core(
+            configured(configuration, plugins, features),
+            features,
+            registry,
+            outside if recording is None else recording.outside,
+        )
+        self.decisions = None if recording is None else recording.archive(self.core)
+        """The decisions that are kept."""
         self.cluster.feed.listen(self.core.intake)
         self._running = self.loop.create_task(self.core.scheduler.run())
         self._uncaught: list[Exception] = []

@@ -1,21 +1,21 @@
 """Keeps every decision."""
 
-from kubestow.cycle.outcome import Failed, Placed
-from kubestow.model.pod import Pod
+from kubestow.binding.binder import Attempt
+from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.observer import NoObserver
 
 
-class DecisionLog:
-    """Keeps what each attempt at scheduling a pod came to."""
+class DecisionLog(NoObserver):
+    """Keeps the outcome of each attempt at scheduling a pod."""
 
     def __init__(self) -> None:
         self.decisions: list[tuple[str, Placed | Failed]] = []
         """(pod, outcome), in order."""
 
-    def decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None:
-        """An attempt has ended."""
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         del seconds
-        self.decisions.append((pod.key, outcome))
+        self.decisions.append((attempt.queued.pod.key, outcome))
 
     def about(self, pod: str, namespace: str = "default") -> list[Placed | Failed]:
-        """The outcomes of one pod's attempts."""
+        """Return the outcomes of one pod's attempts."""
         return [outcome for key, outcome in self.decisions if key == f"{namespace}/{pod}"]

@@ -1,7 +1,6 @@
 """A pod in the queue, with what the queue remembers of its attempts."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
@@ -39,8 +38,6 @@ class QueuedPod(msgspec.Struct, eq=False):
     was_flushed: bool = False
     """It became active because it had waited too long, not because something happened that might help it."""
     flush_timestamp: float = float("-inf")
-    history: Any = None
-    """What whoever is told of its moves has to remember."""
     _info: PodInfo | None = None
     uid: str = ""
     profile: str = ""
@@ -82,8 +79,10 @@ class QueuedPod(msgspec.Struct, eq=False):
 
 
 Moved = Callable[[QueuedPod, str, str, str], None]
-"""Is told of a pod that came to a queue, other than a new one that may be tried at once: the queue, the event, and the
-plugin whose hint said that it may help."""
+"""Callback for each pod that comes to a queue: `(queued, queue, event, plugin)`.
+
+The plugin is the one whose hint said that the event may help. Not called for new pods that become active at once.
+"""
 
 
 def priority_order(pod: Pod, waiting_since: float) -> tuple[int, float]:

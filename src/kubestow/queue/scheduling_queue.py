@@ -53,6 +53,7 @@ UNSCHEDULABLE = "unschedulable"
 class SchedulingQueue:
     def __init__(
         self,
+        *,
         clock: Clock,
         rules: Mapping[str, QueueRules],
         settings: QueueSettings = QueueSettings(),  # noqa: B008 - frozen
@@ -60,11 +61,12 @@ class SchedulingQueue:
         order: Callable[[Pod, float], Any] = priority_order,
         nominator: Nominator | None = None,
         arrived: Callable[[], None] = lambda: None,
+        moved: Moved | None = None,
     ) -> None:
-        """`arrived` is called whenever a pod has come to a place, by whatever way."""
+        """`arrived` is called whenever a pod has come to any part of the queue; `moved` as described at `Moved`."""
         self.nominator = Nominator() if nominator is None else nominator
         self._arrived = arrived
-        self.moved: Moved | None = None
+        self._on_move = moved
         self._clock = clock
         self._settings = settings
         self._metrics = metrics or SchedulerMetrics()
@@ -411,7 +413,7 @@ class SchedulingQueue:
         if queued.uid not in self._pool.entries:
             self._came(UNSCHEDULABLE, queued, cause)
             if cause is _FIRST:
-                self._tell_moved(UNSCHEDULABLE, queued, cause)
+                self._report_move(UNSCHEDULABLE, queued, cause)
         self._judge.hinted_by = ""
         self._pool.put(queued)
         self._arrived()
@@ -419,15 +421,14 @@ class SchedulingQueue:
     def _came(self, queue: str, queued: QueuedPod, cause: str) -> None:
         self._metrics.queue_incoming_pods.inc(cause, queue)
         if cause is not _FIRST:
-            self._tell_moved(queue, queued, cause)
+            self._report_move(queue, queued, cause)
         if log.tells(5):
             log.info("Pod moved to an internal scheduling queue", v=5, pod=queued.pod.key, event=cause, queue=queue)
 
-    def _tell_moved(self, queue: str, queued: QueuedPod, cause: str) -> None:
-        """Nobody is told of pods that become active as soon as they come: almost all do."""
-        if self.moved is not None:
+    def _report_move(self, queue: str, queued: QueuedPod, cause: str) -> None:
+        if self._on_move is not None:
             by, self._judge.hinted_by = self._judge.hinted_by, ""
-            self.moved(queued, queue, cause, by)
+            self._on_move(queued, queue, cause, by)
 
     def _is_held_back(self, queued: QueuedPod) -> bool:
         held_back_by = queued.gate.plugin if queued.gate else None

@@ -8,9 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from kubestow.decisions.annotations import CUT, MOST_BYTES, PREFIX, Plugins, annotations, size_of
+from kubestow.decisions.archive import Archive
 from kubestow.decisions.record import Record
-from kubestow.decisions.recorder import Recorder
-from kubestow.decisions.telling import tell
 from kubestow.framework.profile import Profile
 from kubestow.model.failures import CallError
 from kubestow.model.pod import Pod
@@ -25,23 +24,24 @@ Annotate = Callable[[Pod, Mapping[str, str | None]], Awaitable[None]]
 
 
 class Annotator:
-    """Follows a recorder."""
+    """Follows the decisions of a scheduler."""
 
     def __init__(
         self,
-        recorder: Recorder,
+        archive: Archive,
         profiles: Mapping[str, Profile],
         pod_of: Callable[[str], Pod | None],
         annotate: Annotate,
     ) -> None:
         """`pod_of` has the latest version of a pod, by uid."""
-        self._recorder = recorder
+        self._archive = archive
+        self._details = archive.details()
         self._profiles = profiles
         self._pod_of = pod_of
         self._annotate = annotate
         self._due: dict[str, Record] = {}
         self._arrived = asyncio.Event()
-        recorder.listeners.append(self._decided)
+        archive.recorder.listeners.append(self._decided)
 
     def _decided(self, record: Record) -> None:
         if record.is_settled:
@@ -76,7 +76,7 @@ class Annotator:
         present = pod.metadata.annotations
         ours = {key: value for key, value in present.items() if key.startswith(PREFIX) or key == CUT}
         room = MOST_BYTES - size_of({key: value for key, value in present.items() if key not in ours})
-        wanted = annotations(tell(record, self._recorder), Plugins.of(profile), room)
+        wanted = annotations(self._archive.decision(record, details=self._details), Plugins.of(profile), room)
         if size_of(wanted) > room:
             reason = "its other annotations leave too little room"
             log.warning("A decision was not written to its pod", reason=reason, bytesLeft=room, pod=pod.key)

@@ -11,7 +11,7 @@ most of them, the profiles that were proven last come back.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -25,6 +25,7 @@ from kubestow.config.expansion import enabled_names
 from kubestow.cycle.outcome import Failed
 from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.extenders.client import ExtenderClient
+from kubestow.extenders.configured import ConfiguredExtenders
 from kubestow.extenders.whole_kinds import whole_kinds
 from kubestow.framework.handle import Handle
 from kubestow.framework.profile import Profile
@@ -80,7 +81,7 @@ class Running(Protocol):
     @property
     def build(self) -> Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]: ...
     @property
-    def use_extenders(self) -> Callable[[Sequence[configuration.Extender]], None]: ...
+    def extenders(self) -> ConfiguredExtenders: ...
     @property
     def cycles(self) -> SchedulingCycles: ...
     @property
@@ -201,7 +202,7 @@ class Reloader:
         core, profiles, settings = self._core, version.profiles, version.setup.configuration
         others = settings.extenders != self.setup.configuration.extenders
         if others:
-            core.use_extenders(settings.extenders)
+            core.extenders.configure(settings.extenders, core.cluster.nodes)
             if self._extenders is not None:
                 self._extenders.keep(settings.extenders)
         names = dict.fromkeys((*core.profiles, *profiles))
@@ -233,11 +234,11 @@ class Reloader:
         if all(id(profile) in proven for profile in self._current.profiles.values()):
             self._end_trial()
         else:
-            self._core.scheduler.attempt_ended = self._attempt_ended
+            self._core.scheduler.attempts.follow(self._attempt_ended)
 
     def _end_trial(self) -> None:
         self._proven = self._current
-        self._core.scheduler.attempt_ended = None
+        self._core.scheduler.attempts.follow(None)
 
     def _attempt_ended(self, profile: Profile, failed: Failed | None) -> None:
         name = profile.name
@@ -247,7 +248,7 @@ class Reloader:
         if failed is not None and failed.failing_plugin:
             self._failures += 1
             if self._attempts >= SHORTEST_TRIAL and 2 * self._failures > self._attempts:
-                self._core.scheduler.attempt_ended = None
+                self._core.scheduler.attempts.follow(None)
                 words = f"plugins failed in {self._failures} of the first {self._attempts} attempts: {failed.message}"
                 # Not in the middle of a cycle.
                 asyncio.get_running_loop().call_soon(self._roll_back, self._current, words)

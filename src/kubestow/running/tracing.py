@@ -6,7 +6,7 @@
         PreBind, Bind     each step, by plugin
           POST …/binding  each request, which carries the context on to the API server (traceparent)
 
-It is an observer like the recorder of decisions, before which it stands, and listens to two instruments that are fed
+It is an observer like the recorder of decisions, and listens to two instruments that are fed
 anyway. Nothing here is imported, and nothing listens, unless tracing is on; what is not sampled costs a random number.
 """
 
@@ -24,20 +24,19 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from kubestow.binding.binder import Attempt, Step
+from kubestow.binding.binder import FAILED, Attempt, Step
 from kubestow.client.api import JSON, ApiClient
 from kubestow.client.connection import Response
 from kubestow.cycle.group_outcome import GroupOutcome
-from kubestow.cycle.outcome import Failed, Outcome, Placed
-from kubestow.cycle.trace import Alike, Trace
+from kubestow.cycle.outcome import Outcome, Placed
 from kubestow.framework.placements import TriedGroup
+from kubestow.framework.profile import Profile
 from kubestow.model.failures import CallError
-from kubestow.queue.queued_pod import QueuedPod
+from kubestow.observer import NoObserver
 from kubestow.reporting.build import KUBERNETES
 from kubestow.reporting.metrics.instruments import Histogram
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
 from kubestow.running.tracing_options import TracingOptions
-from kubestow.scheduler import Observer
 
 _CLOSING_SECONDS = 5.0
 _BINDING_POINTS = frozenset(("PreBind", "Bind", "PostBind"))
@@ -58,80 +57,28 @@ class _Noted(NamedTuple):
     seconds: float
 
 
-class Tracing:
-    """Makes spans of what it is told, and passes it on."""
+class Tracing(NoObserver):
+    """An observer that makes spans."""
 
-    placed_alike = None
-    """The task that binds a pod inherits what is made when the pod is decided."""
-
-    def __init__(self, options: TracingOptions, recorder: Observer | None, metrics: SchedulerMetrics) -> None:
+    def __init__(
+        self, options: TracingOptions, metrics: SchedulerMetrics, stopwatch: Callable[[], float] = time.perf_counter
+    ) -> None:
         resource = Resource.create({"service.name": "kube-scheduler", "service.version": KUBERNETES})
         self._provider = TracerProvider(resource=resource)
         exporter = OTLPSpanExporter(endpoint=options.endpoint, insecure=True)
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("kubestow")
         self._ratio = options.per_million / _MILLION
-        self._recorder = recorder
         self._random = random.Random().random
-        self._stopwatch: Callable[[], float] = time.perf_counter
-        self._is_pending: Callable[[str], bool] = _never
-        self._is_group_pending: Callable[[str], bool] = _never
-        self._journal_bytes: Callable[[], int] = lambda: 0
-        self._offset = 0.0
+        self._stopwatch = stopwatch
+        self._offset = time.time() - stopwatch()
         self._noted: list[_Noted] = []
         self._bindings: dict[str, Any] = {}
         _listen(metrics.extension_point_seconds, self._point_ended)
         if options.plugins:
             _listen(metrics.plugin_execution_seconds, self._plugin_ended)
 
-    @property
-    def is_pending(self) -> Callable[[str], bool]:
-        return self._is_pending
-
-    @is_pending.setter
-    def is_pending(self, told: Callable[[str], bool]) -> None:
-        self._is_pending = told
-        if self._recorder is not None:
-            self._recorder.is_pending = told
-
-    @property
-    def is_group_pending(self) -> Callable[[str], bool]:
-        return self._is_group_pending
-
-    @is_group_pending.setter
-    def is_group_pending(self, told: Callable[[str], bool]) -> None:
-        self._is_group_pending = told
-        if self._recorder is not None:
-            self._recorder.is_group_pending = told
-
-    @property
-    def journal_bytes(self) -> Callable[[], int]:
-        return self._journal_bytes
-
-    @journal_bytes.setter
-    def journal_bytes(self, told: Callable[[], int]) -> None:
-        self._journal_bytes = told
-        if self._recorder is not None:
-            self._recorder.journal_bytes = told
-
-    @property
-    def stopwatch(self) -> Callable[[], float]:
-        return self._stopwatch
-
-    @stopwatch.setter
-    def stopwatch(self, told: Callable[[], float]) -> None:
-        self._stopwatch = told
-        self._offset = time.time() - told()
-        if self._recorder is not None:
-            self._recorder.stopwatch = told
-
-    def moved(self, queued: QueuedPod, queue: str, event: str, plugin: str) -> None:
-        if self._recorder is not None:
-            self._recorder.moved(queued, queue, event, plugin)
-
-    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float, trace: Trace | Alike | None) -> None:
-        if self._recorder is not None:
-            self._recorder.decided(attempt, outcome, seconds, trace)
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         noted, self._noted = self._noted, []
         if self._random() >= self._ratio:
             _current.set(None)
@@ -157,45 +104,35 @@ class Tracing:
         cycle.end(self._nanoseconds(end))
         if placed:
             self._bindings[attempt.queued.uid] = self._span("bindingCycle", cycle, end, about)
-        # The task that binds is begun right after this, and inherits it.
+        # The task that binds is created right after this, and inherits it.
         _current.set(self._bindings.get(attempt.queued.uid, cycle))
 
     def group_decided(
-        self, tried: TriedGroup, profile: str, outcome: GroupOutcome, scheduled: int, seconds: float
+        self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
     ) -> None:
-        if self._recorder is not None:
-            self._recorder.group_decided(tried, profile, outcome, scheduled, seconds)
+        del outcome, scheduled
         self._noted.clear()
         if self._random() < self._ratio:
             end = self._stopwatch()
-            about = {"k8s.namespace.name": tried.namespace, "podGroup": tried.name, "profile": profile}
+            about = {"k8s.namespace.name": tried.namespace, "podGroup": tried.name, "profile": profile.name}
             span = self._span("podGroupCycle", None, end - seconds, about | {"pods": len(tried.pods)})
             span.end(self._nanoseconds(end))
 
     def step(self, placed: Placed, step: Step) -> None:
-        if self._recorder is not None:
-            self._recorder.step(placed, step)
         binding = self._bindings.get(placed.pod.uid)
-        if binding is not None:
-            name, plugin, start, end, is_bound = step
-            self._span(f"{name} {plugin}".rstrip(), binding, start, {}).end(self._nanoseconds(end))
-            if is_bound:
-                self._end(placed, binding)
-
-    def binding_failed(self, placed: Placed, failed: Failed) -> None:
-        if self._recorder is not None:
-            self._recorder.binding_failed(placed, failed)
-        binding = self._bindings.get(placed.pod.uid)
-        if binding is not None:
-            binding.set_status(Status(StatusCode.ERROR, failed.message))
-            self._end(placed, binding)
-
-    def _end(self, placed: Placed, binding: Any) -> None:
-        del self._bindings[placed.pod.uid]
-        binding.end()
+        if binding is None:
+            return
+        if step.name != FAILED:
+            span = self._span(f"{step.name} {step.plugin}".rstrip(), binding, step.started, {})
+            span.end(self._nanoseconds(step.ended))
+        if step.failed is not None:
+            binding.set_status(Status(StatusCode.ERROR, step.failed.message))
+        if step.is_bound or step.failed is not None:
+            del self._bindings[placed.pod.uid]
+            binding.end()
 
     def traced(self, channel: Any, **settings: Any) -> "TracedClient":
-        """A client whose requests are spans."""
+        """Return a client whose requests are spans."""
         client = TracedClient(channel, **settings)
         client.tracer = self._tracer
         return client
@@ -273,10 +210,6 @@ class TracedClient(ApiClient):
             context = span.get_span_context()
             auth += f"traceparent: 00-{context.trace_id:032x}-{context.span_id:016x}-01\r\n".encode()
         return super()._message(method, path, auth, body, content_type)
-
-
-def _never(_: str) -> bool:
-    return False
 
 
 def _listen(instrument: Histogram, ended: Callable[..., None]) -> None:

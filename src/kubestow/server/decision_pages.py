@@ -5,12 +5,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from kubestow.decisions.archive import Archive
 from kubestow.decisions.groups import GroupRecord
 from kubestow.decisions.reading import GroupQuery, Query, parse_group_query, parse_query, read, read_groups
 from kubestow.decisions.record import Record
-from kubestow.decisions.recorder import Recorder
 from kubestow.decisions.schema import Decision, DecisionList, GroupDecision, GroupDecisionList
-from kubestow.decisions.telling import tell
 from kubestow.http.connection import Connection
 from kubestow.http.errors import ApiError, bad_request
 from kubestow.http.messages import Request, Response, chunk
@@ -29,12 +28,14 @@ AnyRecord = TypeVar("AnyRecord", bound=Record | GroupRecord)
 
 
 class DecisionPages:
-    """The pages about a recorder."""
+    """The pages about an archive of decisions."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        recorder, details = archive.recorder, archive.details()
+        self._details = details
         # Without what is said of nodes: of thousands of decisions a second, that would be too much to say.
-        self._pods = _Followers[Record](recorder.listeners, lambda record: tell(record, recorder, nodes=False))
+        self._pods = _Followers[Record](recorder.listeners, lambda record: archive.decision(record, nodes=False))
         self._groups = _Followers[GroupRecord](recorder.groups.listeners, lambda record: record.decision)
 
     def answer(self, request: Request) -> Response | Stream:
@@ -56,8 +57,8 @@ class DecisionPages:
                 group = GroupQuery(parts[1], parts[2], limit=1)
             if is_watch:
                 return self._groups.follow(groups.matches)
-            records = self._recorder.groups
-            return _found(read_groups(records, groups), lambda: read_groups(records, group), "a pod group", parts[1:])
+            archive = self._archive
+            return _found(read_groups(archive, groups), lambda: read_groups(archive, group), "a pod group", parts[1:])
         if len(parts) not in (0, 2):
             known = f"{DECISIONS}/NAMESPACE/POD or {DECISIONS}/{GROUPS}/NAMESPACE/NAME"
             raise ApiError(404, "NotFound", f"there is no page {request.path}; it is {known}")
@@ -66,8 +67,8 @@ class DecisionPages:
             pods = pods._replace(namespace=parts[0], pod=parts[1])
             pod = Query(parts[0], parts[1], limit=1)
         if is_watch:
-            return self._pods.follow(pods.matches)
-        return _found(read(self._recorder, pods), lambda: read(self._recorder, pod), "a pod", parts)
+            return self._pods.follow(lambda record: pods.matches(record, self._details))
+        return _found(read(self._archive, pods), lambda: read(self._archive, pod), "a pod", parts)
 
 
 def _found(found: Listed, known: Callable[[], Listed], what: str, name: list[str]) -> Response:

@@ -10,31 +10,31 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.decisions.archive import Archive
 from kubestow.decisions.record import Record
-from kubestow.decisions.recorder import Recorder
-from kubestow.decisions.telling import tell
 from kubestow.model.meta import controller_of
 from kubestow.model.pod import Pod
 
-RECORD_BYTES = 16 * 1024 * 1024
+RECORD_BYTES = 128 * 1024 * 1024
 """Room for decisions that wait to be written: those whose pods are being bound."""
 NODES = 10
 """How many nodes a line tells of, if nobody asks for more: it grows by half a kilobyte with each."""
 
 
 class DecisionLines:
-    """Writes what a recorder hears of."""
+    """Writes the decisions of a scheduler."""
 
     def __init__(
-        self, recorder: Recorder, write: Callable[[bytes], Any], nodes: int, pod_of: Callable[[str], Pod | None]
+        self, archive: Archive, write: Callable[[bytes], Any], nodes: int, pod_of: Callable[[str], Pod | None]
     ) -> None:
         """`pod_of` has the pods that there are, by namespace/name."""
-        self._recorder = recorder
+        self._archive = archive
+        self._details = archive.details()
         self._pod_of = pod_of
         self._write = write
         self._nodes = nodes
         self._encode = msgspec.json.Encoder().encode
-        recorder.listeners.append(self._heard)
+        archive.recorder.listeners.append(self._heard)
 
     def _heard(self, record: Record) -> None:
         if record.is_settled:
@@ -42,12 +42,14 @@ class DecisionLines:
 
     def finish(self) -> None:
         """The run is over: write what is still being bound."""
-        for record in sorted(self._recorder, key=lambda one: one.id):
+        for record in sorted(self._archive, key=lambda one: one.id):
             if not record.is_settled:
                 self._tell(record)
 
     def _tell(self, record: Record) -> None:
-        decision = tell(record, self._recorder, nodes=self._nodes > 0, most=self._nodes)
+        decision = self._archive.decision(record, nodes=self._nodes > 0, most=self._nodes, details=self._details)
+        if not self._nodes:
+            decision = replace(decision, nodesCut=record.evaluated)
         pod = self._pod_of(decision.pod)
         owner = None if pod is None else controller_of(pod.metadata)
         if owner is not None:

@@ -11,13 +11,15 @@ and a scheduler do after a restart: pods without a node are tried at once.
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
 from kubestow.apiserver.resources import Resource
-from kubestow.cycle.outcome import Failed, Placed
-from kubestow.decisions.recorder import Recorder
+from kubestow.binding.binder import Attempt
+from kubestow.cycle.outcome import Failed, Outcome, Placed
+from kubestow.decisions.archive import Archive
 from kubestow.model.pod import Pod
+from kubestow.observer import NoObserver
 from kubestow.offline.change_feed import ChangeFeed
 from kubestow.offline.harness import configured
 from kubestow.offline.virtual_loop import Handle, StuckError, VirtualLoop
@@ -31,6 +33,7 @@ from kubestow.simulator.port import SimulatedApi
 from kubestow.simulator.settings import Settings, changed, demand_callable, demand_seconds
 from kubestow.simulator.timeline import Timeline
 from kubestow.wiring.core import Core, Outside, build_core
+from kubestow.wiring.recording import Recording
 from kubestow.wiring.registry import in_tree_registry
 
 Action = Callable[["Simulation"], None]
@@ -58,6 +61,18 @@ class _Silence:
         del pod, kind, reason, action, note, related
 
 
+class _Decided(NoObserver):
+    """Calls functions for each decision about a pod."""
+
+    def __init__(self, on_decision: Sequence[Decided]) -> None:
+        self._on_decision = on_decision
+
+    def decided(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
+        del seconds
+        for call in self._on_decision:
+            call(attempt.queued.pod, outcome)
+
+
 class Simulation(Contents):
     """A running cluster whose time passes when you say so."""
 
@@ -76,9 +91,7 @@ class Simulation(Contents):
         self.bulk: BulkPods = BulkPods(self.plane, settings.pace, loop.call_later, kubelets=settings.kubelets)
         self.metrics = SchedulerMetrics(features=settings.features)
         self.on_decision: list[Decided] = []
-        """Told what the scheduler decided about a pod."""
-        self.decisions = Recorder(loop.clock, settings.record_bytes) if settings.record_bytes else None
-        """What was decided, and why."""
+        """Called for each decision about a pod: `(pod, outcome)`."""
         self.notes: list[str] = []
         """What is no mistake, but maybe not what was meant."""
         self.timeline: Timeline[Action] = Timeline() if of is None else of.timeline.copied()
@@ -86,7 +99,7 @@ class Simulation(Contents):
         self._timer: Handle | None = None
         self._acting = False
         self._feed = ChangeFeed(loop, self.plane.current, settings.latencies.watch)
-        self.core = self._core()
+        self.core, self.decisions = self._build()
         self._invariants = Invariants(self.core, self.plane, self._feed) if settings.checked else None
         self._uncaught: list[Exception] = []
         loop.set_exception_handler(self._keep)
@@ -96,28 +109,27 @@ class Simulation(Contents):
         loop.run(self.plane.start())
         self._set_timer()
 
-    def _core(self) -> Core:
+    def _build(self) -> tuple[Core, Archive | None]:
+        """Return the scheduler, and its decisions if they are kept."""
         settings = self.settings
         registry = PluginCollection(settings.plugin_sources).register(in_tree_registry())
         for plugin in settings.plugins:
             registry.register(plugin.name, plugin)  # type: ignore[attr-defined]
         outside = Outside(
-            self.loop.clock,
-            time.perf_counter if settings.timed else self.loop.time,
-            random.Random(settings.seed),
-            SimulatedApi(self.plane, self.bulk, settings.latencies.request),
-            _Silence(),
-            self.metrics,
-            self._decided,
-            observer=self.decisions,
+            clock=self.loop.clock,
+            stopwatch=time.perf_counter if settings.timed else self.loop.time,
+            rng=random.Random(settings.seed),
+            api=SimulatedApi(self.plane, self.bulk, settings.latencies.request),
+            recorder=_Silence(),
+            metrics=self.metrics,
+            observer=_Decided(self.on_decision),
         )
+        recording = Recording(outside, settings.record_bytes) if settings.record_bytes else None
         configuration = configured(settings.configuration, settings.plugins, settings.features)
-        return build_core(configuration, settings.features, registry, outside)
-
-    def _decided(self, pod: Pod, outcome: Placed | Failed, seconds: float) -> None:
-        del seconds
-        for tell in self.on_decision:
-            tell(pod, outcome)
+        if recording is None:
+            return build_core(configuration, settings.features, registry, outside), None
+        core = build_core(configuration, settings.features, registry, recording.outside)
+        return core, recording.archive(core)
 
     def __enter__(self) -> Self:
         return self

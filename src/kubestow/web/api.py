@@ -127,7 +127,7 @@ class Api:
         if chosen is None:
             what = f"attempt {number} of pod" if number else "pod"
             raise ApiError(404, "NotFound", f"nothing is known about {what} {namespace}/{name}")
-        told = told_with_nodes(decisions.tell(chosen))
+        told = told_with_nodes(decisions.decision(chosen))
         return told | {"attempts": [attempt.told() for attempt in reversed(attempts)]}
 
     def _explain(self, asked: "Asked") -> Found:

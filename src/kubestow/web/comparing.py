@@ -52,7 +52,7 @@ def told_of_runs(a: Run, b: Run) -> dict[str, Any]:
     pods, moved = paired(*({pod: one.owner for pod, one in run.items()} for run in (first, second))), []
     for one, two in ((first.get(under_a), second.get(under_b)) for under_a, under_b in pods):
         if (one and one.chosen) != (two and two.chosen):
-            moved.append((one and a.decisions.tell(one), two and b.decisions.tell(two)))
+            moved.append((one and a.decisions.decision(one), two and b.decisions.decision(two)))
     figures = [{"name": name, "a": read(a.results), "b": read(b.results)} for name, read in FIGURES.items()]
     return told(a.name, b.name, len(pods), moved, figures)
 

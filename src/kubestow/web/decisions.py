@@ -11,17 +11,16 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from kubestow.cluster.history import ForgottenError
 from kubestow.decisions import reading
+from kubestow.decisions.archive import Archive
 from kubestow.decisions.reading import Query
 from kubestow.decisions.record import Record
-from kubestow.decisions.recorder import Recorder
-from kubestow.decisions.refused import RefusedNode
 from kubestow.decisions.schema import Decision, DecisionList, NodeResult, Rejected
-from kubestow.decisions.telling import tell
 from kubestow.model.timestamps import format_micro_time
 
-_LATELY = 2_000
-"""So many records are looked at for refusals."""
+_LATELY = 200
+"""Number of decisions that are looked through for rejections of a node."""
 _NAMED_PODS = 10
 
 
@@ -54,7 +53,7 @@ class Decisions(Protocol):
     def find(self, query: Query) -> Iterator[Attempt]:
         """Newest first."""
 
-    def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
+    def decision(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
         """All about one."""
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
@@ -63,26 +62,33 @@ class Decisions(Protocol):
 
 def read(decisions: Decisions, query: Query) -> DecisionList:
     """As `/debug/decisions` answers."""
-    return reading.told(decisions.find(query), query, lambda attempt: decisions.tell(attempt, nodes=query.nodes))
+    return reading.listed(decisions.find(query), query, lambda attempt: decisions.decision(attempt, nodes=query.nodes))
 
 
 class Recorded:
     """The records of a scheduler."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
 
     def find(self, query: Query) -> Iterator[Attempt]:
-        for one in reading.find(self._recorder, query):
+        for one in reading.find(self._archive, query):
             yield Attempt(one.id, one.time, one.outcome, one.message, one.node or None, one.pod, one)
 
-    def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
-        return tell(attempt.source, self._recorder, nodes=nodes)
+    def decision(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
+        return self._archive.decision(attempt.source, nodes=nodes)
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
-        refused, lately = RefusedNode(node), islice(self._recorder, _LATELY)
-        found = ((refused.why(record), record) for record in lately if record.time <= until)
-        return by_reason((Rejected.of(why), record) for why, record in found if why is not None and why.reasons)
+        details = self._archive.details()
+        found: list[tuple[Rejected, Record]] = []
+        for record in islice((record for record in self._archive if record.time <= until), _LATELY):
+            try:
+                rejection = details.rejection(record, node)
+            except ForgottenError:
+                break
+            if rejection is not None:
+                found.append((Rejected.of(rejection), record))
+        return by_reason(found)
 
 
 def by_reason(refused: Iterable[tuple[Rejected, Record | Attempt]]) -> list[dict[str, Any]]:

@@ -80,13 +80,13 @@ class _Keeping:
     """Looks at a simulation again and again."""
 
     def __init__(self, simulation: Simulation, file: BinaryIO, every: float) -> None:
-        recorder = simulation.decisions
-        assert recorder is not None
+        archive = simulation.decisions
+        assert archive is not None
         self._simulation = simulation
         self._file = file
         self._every = every
         self._encode = msgspec.json.Encoder().encode
-        self._watch = Watch(Watched(simulation.core, simulation.metrics, recorder, simulation.loop.clock))
+        self._watch = Watch(Watched(simulation.core, simulation.metrics, archive.recorder, simulation.loop.clock))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Keeping":
         """A fork is not watched."""
@@ -231,10 +231,10 @@ class FromFile:
                     yield attempt
 
     def _is_refused(self, attempt: Attempt, node: str) -> bool:
-        result = nodes_of(self.tell(attempt)).get(node)
+        result = nodes_of(self.decision(attempt)).get(node)
         return result is not None and result.rejected is not None
 
-    def tell(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
+    def decision(self, attempt: Attempt, *, nodes: bool = True) -> Decision:
         with self._path.open("rb") as file:
             file.seek(attempt.source.offset)
             decision = msgspec.json.decode(file.readline(), type=Decision)
@@ -242,7 +242,7 @@ class FromFile:
 
     def refusals(self, node: str, until: float) -> list[dict[str, Any]]:
         attempts = islice(self.find(Query(until=until)), _REFUSALS_IN)
-        found = ((nodes_of(self.tell(attempt)).get(node), attempt) for attempt in attempts)
+        found = ((nodes_of(self.decision(attempt)).get(node), attempt) for attempt in attempts)
         return by_reason(
             (one.rejected, attempt) for one, attempt in found if one is not None and one.rejected is not None
         )

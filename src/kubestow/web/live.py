@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from kubestow.decisions.archive import Archive
 from kubestow.decisions.reading import read_groups
-from kubestow.decisions.recorder import Recorder
-from kubestow.decisions.telling import tell_moves
 from kubestow.explaining.world import Setup
 from kubestow.model.clock import Clock
 from kubestow.plugin.loading import PluginCollection
@@ -75,37 +74,33 @@ class Looking:
 def live_run(
     name: str,
     core: Core,
-    recorder: Recorder,
+    archive: Archive,
     clock: Clock,
     setup: Callable[[], Setup],
     plugins: Callable[[], PluginCollection] = PluginCollection,
 ) -> Run:
     """What the API tells of a scheduler; `plugins` are those that a configuration may name."""
-    decisions = Recorded(recorder)
+    decisions = Recorded(archive)
 
     def scene() -> Scene:
         objects = collected(core)
         return Scene(setup(), lambda: objects, clock.now())
-
-    def moves(uid: str) -> object:
-        queued = core.queue.get(uid)
-        return () if queued is None else tell_moves(queued.history, recorder.move_names)
 
     return Run(
         name,
         History(),
         decisions,
         ToldConfiguration(lambda: setup().configuration, setup().features, plugins),
-        Bench(scene, decisions, plugins, lambda query: read_groups(recorder.groups, query).items),
+        Bench(scene, decisions, plugins, lambda query: read_groups(archive, query).items),
         lambda: core.cluster.listers.pod_groups,
-        moves,
+        archive.moves_of,
     )
 
 
 class LivePage:
     """The site of a scheduler that keeps records."""
 
-    def __init__(self, scheduler: LiveScheduler, recorder: Recorder, name: str) -> None:
+    def __init__(self, scheduler: LiveScheduler, archive: Archive, name: str) -> None:
         core, options = scheduler.core, scheduler.options
 
         def plugins() -> PluginCollection:
@@ -115,10 +110,10 @@ class LivePage:
             registry = options.registry if scheduler.reloader is None else scheduler.reloader.setup.registry
             return Setup(scheduler.configuration, options.features, registry)
 
-        run = live_run(name, core, recorder, options.clock, setup, plugins)
+        run = live_run(name, core, archive, options.clock, setup, plugins)
         # So a scheduler that starts anew never says a number that readers know from before.
         first = int(options.clock.now()) * 10
-        watched = Watched(core, scheduler.metrics.scheduler, recorder, options.clock)
+        watched = Watched(core, scheduler.metrics.scheduler, archive.recorder, options.clock)
         self.looking = Looking(Watch(watched, first), run.history)
         self._site = Site(Api([run], self.looking.events))
         self._task: asyncio.Task[None] | None = None

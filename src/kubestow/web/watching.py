@@ -321,7 +321,7 @@ class _Waiting:
 
     def _woken(self, queued: QueuedPod) -> tuple[str, str]:
         """The last event that brought the pod back, and whose hint said that it may help."""
-        history, names = queued.history, self.watched.recorder.move_names
+        history, names = self.watched.recorder.moves_of(queued.uid), self.watched.recorder.move_names
         for number in [] if history is None else history[:0:-2]:
             queue, event, plugin = names[int(number)]
             if queue in ("active", "backoff") and event not in _NOT_WAKING:

@@ -1,21 +1,25 @@
 """The scheduler core put together: everything but the connection to an API server."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 import msgspec
 
+from kubestow.attempts import Attempts
+from kubestow.binding.binder import Binder
 from kubestow.binding.conditions import Conditions
 from kubestow.binding.dispatcher import Dispatcher
+from kubestow.binding.evictions import Evictions
 from kubestow.binding.waiting import WaitingPods
 from kubestow.cluster.gate import Gate
+from kubestow.cluster.history import History
 from kubestow.cluster.state import Cluster
 from kubestow.config import Features, SchedulerConfiguration
-from kubestow.config.configuration import Extender
 from kubestow.cycle.scheduling import Choose, SchedulingCycles, choose_at_random
+from kubestow.extenders.configured import ConfiguredExtenders
 from kubestow.extenders.extender import Ask, ask_nobody
+from kubestow.framework.guard import Guard
 from kubestow.framework.handle import ApiPort, Handle, Recorder
 from kubestow.framework.profile import Profile
 from kubestow.framework.queueing import QueueRules
@@ -24,43 +28,49 @@ from kubestow.intake import Intake
 from kubestow.model.clock import Clock
 from kubestow.model.pod import Pod
 from kubestow.model.rng import Rng
+from kubestow.observer import NoObserver, Observer
 from kubestow.queue.nominator import Nominator
 from kubestow.queue.ordering import queue_order
 from kubestow.queue.rules import QueueSettings
 from kubestow.queue.scheduling_queue import SchedulingQueue
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.scheduler import Decided, Observer, Scheduler
+from kubestow.scheduler import GroupScheduling, Scheduler
 from kubestow.wiring.profiles import build_profiles
 
 
-class Outside(msgspec.Struct, frozen=True):
-    """What the core is given: time, chance, and somewhere to write."""
+class Outside(msgspec.Struct, frozen=True, kw_only=True):
+    """What the core is given: time, chance, where to write, and who observes it."""
 
     clock: Clock
     stopwatch: Callable[[], float]
     rng: Rng
+    rng_of_plugins: Rng | None = None
+    """What plugins draw from, if not from the same."""
     api: ApiPort
     recorder: Recorder
     metrics: SchedulerMetrics
-    decided: Decided
     ask: Ask = ask_nobody
     """How extenders are asked."""
-    observer: Observer | None = None
-    """Who keeps what is decided, and why; None: nobody, and nothing is collected."""
+    ask_about_nodes: Ask | None = None
+    """How they are asked during a cycle, if differently."""
+    guard: Guard | None = None
+    """Stands around plugins that are neither the scheduler's own nor pure."""
+    observer: Observer = NoObserver()
+    history: History | None = None
+    """Where changes of the cluster are noted; None to note nothing."""
 
 
-class Core(msgspec.Struct, frozen=True):
+class Core(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a scheduler, for those who drive or watch it."""
 
     cluster: Cluster
     queue: SchedulingQueue
     profiles: dict[str, Profile]
-    """Shared by all who ask for them."""
+    """By scheduler name; the same dict for all parts, also after a reload."""
     handle: Handle
     build: Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]
-    """Makes other profiles; raises ProfileError."""
-    use_extenders: Callable[[Sequence[Extender]], None]
-    """Has other extenders asked about the pods that begin from now on."""
+    """Builds other profiles; raises ProfileError."""
+    extenders: ConfiguredExtenders
     cycles: SchedulingCycles
     waiting_pods: WaitingPods
     dispatcher: Dispatcher
@@ -79,119 +89,198 @@ def build_core(
     choose: Choose | None = None,
 ) -> Core:
     """Put a scheduler together; raises ProfileError for plugins that cannot be made."""
-    cluster, nominator, waiting, conditions = Cluster(features), Nominator(), WaitingPods(), Conditions()
-    dispatcher, work_arrived, gate = Dispatcher(outside.api, outside.metrics), asyncio.Event(), Gate()
-
-    # Plugins may ask for what is made only after them; by the time they do, it is there.
-    def activate(pods: Iterable[Pod]) -> None:
-        queue.activate(pods)
-
-    def is_preempting(uid: str) -> bool:
-        return scheduler.evictions.is_preempting(uid)
-
-    handle = Handle(
-        cluster=cluster,
-        features=features,
-        clock=outside.clock,
-        rng=outside.rng,
-        nominator=nominator,
-        api=dispatcher,
-        recorder=outside.recorder,
-        waiting_pods=waiting,
-        metrics=outside.metrics,
-        activate=activate,
-        wait_until=conditions.wait_until,
-        write_aside=dispatcher.write_aside,
-        is_preempting=is_preempting,
-    )
-    build = partial(build_profiles, handle=handle, stopwatch=outside.stopwatch)
-    profiles = build(configuration, registry)
+    parts = _Parts(configuration, features, outside)
+    profiles = parts.build(configuration, registry)
     outside.metrics.plugin_evaluations.watch(
         lambda: dict(chain.from_iterable(profile.evaluations().items() for profile in profiles.values()))
     )
-    queue = SchedulingQueue(
-        outside.clock,
-        {name: QueueRules(profile) for name, profile in profiles.items()},
-        QueueSettings(
-            float(configuration.podInitialBackoffSeconds),
-            float(configuration.podMaxBackoffSeconds),
-            longest_unschedulable,
-            max(float(configuration.podMaxBackoffSeconds), 1.0) if features.generic_workload else None,
-            features.scheduler_pop_from_backoff_q,
-        ),
-        outside.metrics,
-        queue_order(next(iter(profiles.values()))),
-        nominator,
-        work_arrived.set,
-    )
+    queue = parts.queue = _queue(parts, profiles, longest_unschedulable)
     cycles = SchedulingCycles(
-        cluster,
-        nominator,
+        parts.cluster,
+        parts.nominator,
         choose or choose_at_random(outside.rng),
         configuration.percentageOfNodesToScore,
+        extenders=parts.extenders,
         metrics=outside.metrics,
         upcoming=queue.upcoming,
-        traces=outside.observer is not None,
     )
-    intake = Intake(
-        cluster, queue, profiles.keys(), waiting.reject, conditions.changed, outside.metrics, outside.stopwatch, gate
+    intake = _intake(parts, queue, profiles)
+    return Core(
+        cluster=parts.cluster,
+        queue=queue,
+        profiles=profiles,
+        handle=parts.handle,
+        build=parts.build,
+        extenders=parts.extenders,
+        cycles=cycles,
+        waiting_pods=parts.waiting,
+        dispatcher=parts.dispatcher,
+        intake=intake,
+        scheduler=_scheduler(parts, queue, profiles, cycles, intake),
+        gate=parts.gate,
     )
-    scheduler = Scheduler(
-        cluster,
-        queue,
-        profiles,
-        cycles,
-        intake,
-        dispatcher,
-        outside.recorder,
-        outside.metrics,
-        outside.decided,
-        outside.clock,
-        outside.stopwatch,
-        waiting,
-        work_arrived,
-        gate,
-        outside.ask,
-        announces_expectation=features.nominated_node_name_for_expectation,
-        observer=outside.observer,
-    )
-    if cluster.groups is not None:
-        # Imported only now: they are behind a gate.
-        from kubestow.cycle.pod_group import GroupCycles
-        from kubestow.group_scheduling import GroupScheduling, told_to_nobody
 
-        observer = outside.observer
-        group_cycles = GroupCycles(cluster, cycles, nominator, features, outside.rng, explains=observer is not None)
-        if observer is not None:
-            observer.is_group_pending = cluster.groups.is_pending
-        scheduler.groups = GroupScheduling(
-            cluster.groups,
-            queue,
-            group_cycles,
-            scheduler,
-            dispatcher,
-            outside.metrics,
-            outside.clock,
-            outside.stopwatch,
-            told_to_nobody if observer is None else observer.group_decided,
+
+class _Parts:
+    """What does not depend on profiles: made first, and handed to everything else."""
+
+    queue: SchedulingQueue
+    evictions: Evictions
+    """These two are made later than the handle through which plugins use them."""
+
+    def __init__(self, configuration: SchedulerConfiguration, features: Features, outside: Outside) -> None:
+        self.configuration = configuration
+        self.features = features
+        self.outside = outside
+        self.cluster = Cluster(features, outside.history)
+        self.nominator = Nominator(history=outside.history)
+        self.waiting = WaitingPods()
+        self.conditions = Conditions()
+        self.gate = Gate()
+        self.work_arrived = asyncio.Event()
+        self.dispatcher = Dispatcher(outside.api, outside.metrics)
+        self.extenders = ConfiguredExtenders(ask=outside.ask)
+        self.extenders.configure(configuration.extenders, self.cluster.nodes)
+        self.handle = Handle(
+            cluster=self.cluster,
+            features=features,
+            clock=outside.clock,
+            rng=outside.rng_of_plugins or outside.rng,
+            nominator=self.nominator,
+            api=self.dispatcher,
+            recorder=outside.recorder,
+            waiting_pods=self.waiting,
+            metrics=outside.metrics,
+            activate=self._activate,
+            wait_until=self.conditions.wait_until,
+            write_aside=self.dispatcher.write_aside,
+            is_preempting=self._is_preempting,
+            extenders_judge_preemption=self.extenders.judge_preemption,
         )
 
-    def use_extenders(configured: Sequence[Extender]) -> None:
-        if not configured:
-            handle.extenders_judge_preemption = lambda _pod: False
-            cycles.use_extenders(None)
-            scheduler.binder.extender_binding = None
-            return
-        # Imported only now: few have any.
-        from kubestow.extenders.asking import Extenders
-        from kubestow.extenders.binding import ExtenderBinding
+    def build(self, configuration: SchedulerConfiguration, registry: Registry) -> dict[str, Profile]:
+        return build_profiles(configuration, registry, self.handle, self.outside.stopwatch, self.outside.guard)
 
-        extenders = Extenders(configured, cluster.nodes)
-        handle.extenders_judge_preemption = extenders.judge_preemption
-        cycles.use_extenders(extenders)
-        scheduler.binder.extender_binding = ExtenderBinding(extenders, outside.ask)
+    def _activate(self, pods: Iterable[Pod]) -> None:
+        self.queue.activate(pods)
 
-    use_extenders(configuration.extenders)
-    return Core(
-        cluster, queue, profiles, handle, build, use_extenders, cycles, waiting, dispatcher, intake, scheduler, gate
+    def _is_preempting(self, uid: str) -> bool:
+        return self.evictions.is_preempting(uid)
+
+
+def _queue(parts: _Parts, profiles: dict[str, Profile], longest_unschedulable: float) -> SchedulingQueue:
+    configuration, features, outside = parts.configuration, parts.features, parts.outside
+    longest_backoff = float(configuration.podMaxBackoffSeconds)
+    return SchedulingQueue(
+        clock=outside.clock,
+        rules={name: QueueRules(profile) for name, profile in profiles.items()},
+        settings=QueueSettings(
+            float(configuration.podInitialBackoffSeconds),
+            longest_backoff,
+            longest_unschedulable,
+            max(longest_backoff, 1.0) if features.generic_workload else None,
+            features.scheduler_pop_from_backoff_q,
+        ),
+        metrics=outside.metrics,
+        order=queue_order(next(iter(profiles.values()))),
+        nominator=parts.nominator,
+        arrived=parts.work_arrived.set,
+        moved=outside.observer.moved,
+    )
+
+
+def _intake(parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile]) -> Intake:
+    return Intake(
+        cluster=parts.cluster,
+        queue=queue,
+        scheduler_names=profiles.keys(),
+        reject_waiting=parts.waiting.reject,
+        changed=parts.conditions.changed,
+        metrics=parts.outside.metrics,
+        stopwatch=parts.outside.stopwatch,
+        gate=parts.gate,
+    )
+
+
+def _scheduler(
+    parts: _Parts, queue: SchedulingQueue, profiles: dict[str, Profile], cycles: SchedulingCycles, intake: Intake
+) -> Scheduler:
+    cluster, outside, metrics = parts.cluster, parts.outside, parts.outside.metrics
+    binder = Binder(
+        dispatcher=parts.dispatcher,
+        waiting=parts.waiting,
+        free_events=queue.done,
+        extenders=parts.extenders,
+        on_step=outside.observer.step,
+        metrics=metrics,
+        stopwatch=outside.stopwatch,
+        gate=parts.gate,
+        announces_expectation=parts.features.nominated_node_name_for_expectation,
+    )
+    evictions = parts.evictions = Evictions(
+        cluster=cluster,
+        dispatcher=parts.dispatcher,
+        waiting=parts.waiting,
+        pre_binding=binder,
+        recorder=outside.recorder,
+        activate=queue.activate,
+        wait_only_for=queue.wait_only_for,
+        now=outside.clock.now,
+        metrics=metrics,
+    )
+    attempts = Attempts(
+        cluster=cluster,
+        queue=queue,
+        profiles=profiles,
+        cycles=cycles,
+        intake=intake,
+        binder=binder,
+        evictions=evictions,
+        dispatcher=parts.dispatcher,
+        recorder=outside.recorder,
+        metrics=metrics,
+        observer=outside.observer,
+        clock=outside.clock,
+        stopwatch=outside.stopwatch,
+    )
+    metrics.cache_size.track(lambda: len(cluster.nodes.row_of), "nodes")
+    metrics.cache_size.track(lambda: cluster.pod_count, "pods")
+    metrics.cache_size.track(lambda: cluster.assumed_count, "assumed_pods")
+    return Scheduler(
+        queue=queue,
+        cycles=cycles,
+        attempts=attempts,
+        groups=_groups(parts, queue, cycles, attempts),
+        binder=binder,
+        evictions=evictions,
+        work_arrived=parts.work_arrived,
+        gate=parts.gate,
+        ask=outside.ask_about_nodes or outside.ask,
+        metrics=metrics,
+        clock=outside.clock,
+        stopwatch=outside.stopwatch,
+    )
+
+
+def _groups(
+    parts: _Parts, queue: SchedulingQueue, cycles: SchedulingCycles, attempts: Attempts
+) -> GroupScheduling | None:
+    cluster, outside = parts.cluster, parts.outside
+    if cluster.groups is None:
+        return None
+    # Imported only now: pod groups are behind a feature gate.
+    from kubestow import group_scheduling
+    from kubestow.cycle.pod_group import GroupCycles
+
+    return group_scheduling.GroupScheduling(
+        groups=cluster.groups,
+        queue=queue,
+        cycles=GroupCycles(cluster, cycles, parts.nominator, parts.features, outside.rng),
+        attempts=attempts,
+        evictions=parts.evictions,
+        dispatcher=parts.dispatcher,
+        observer=outside.observer,
+        metrics=outside.metrics,
+        clock=outside.clock,
+        stopwatch=outside.stopwatch,
     )

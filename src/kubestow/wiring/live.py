@@ -26,23 +26,24 @@ from kubestow.extenders.client import ExtenderClient
 from kubestow.framework.registry import Registry
 from kubestow.intake import IntoIntake
 from kubestow.model.clock import Clock
+from kubestow.observer import NoObserver
 from kubestow.plugin.loading import PluginCollection
 from kubestow.reporting.metrics.catalogue import Metrics
 from kubestow.running.clock import WallClock
 from kubestow.running.file_watch import FileWatch
 from kubestow.running.lifecycle import Lifecycle, Permission
-from kubestow.running.observing import log_decision
 from kubestow.running.reloading import Reloader, Setup
 from kubestow.server.inspection import Inspection
 from kubestow.wiring.clients import user_agent
-from kubestow.wiring.core import Outside, build_core
+from kubestow.wiring.core import Core, Outside, build_core
 from kubestow.wiring.options import DecisionOptions
 from kubestow.wiring.registry import in_tree_registry
 from kubestow.wiring.watches import Watches, prepare_watches
 
 if TYPE_CHECKING:
+    from kubestow.decisions.archive import Archive
     from kubestow.decisions.log import DecisionLog
-    from kubestow.decisions.recorder import Recorder
+    from kubestow.running.annotating import Annotator
     from kubestow.running.tracing import Tracing
     from kubestow.running.tracing_options import TracingOptions
 
@@ -61,24 +62,6 @@ class ReloadOptions(msgspec.Struct, frozen=True):
     """Reads everything again, in a thread of its own; raises what is wrong with it."""
     files: tuple[Path, ...] = ()
     """What is watched for changes, beside the files of plugins."""
-
-
-def _recorder(options: DecisionOptions, clock: Clock) -> "tuple[Recorder | None, DecisionLog | None]":
-    """Raises OSError if the log cannot be written."""
-    if not options.record_bytes:
-        return None, None
-    # Imported only now: where nothing is kept, nothing is loaded.
-    from kubestow.decisions.recorder import Recorder
-
-    recorder = Recorder(clock, options.record_bytes)
-    if not options.log:
-        return recorder, None
-    from kubestow.decisions.log import DecisionLog
-
-    log = DecisionLog(
-        recorder, options.log, size=options.log_bytes, backups=options.log_backups, nodes=options.log_nodes
-    )
-    return recorder, log
 
 
 class LiveOptions(msgspec.Struct, frozen=True):
@@ -107,8 +90,6 @@ class LiveScheduler:
         """`watches` may have begun already."""
         self.options = options
         self.metrics = metrics = Metrics(options.features) if metrics is None else metrics
-        self.decisions, self._log = _recorder(options.decisions, options.clock)
-        """What was decided, if that is kept."""
         self.stopping = False
         """Whether it was asked to stop."""
         configuration, clock, chance = options.configuration, options.clock, random.Random()
@@ -126,10 +107,7 @@ class LiveScheduler:
         may_write, recorder = Permission(self.elector), PodRecorder(events)
         api = LiveApi(clients.writes, may_write)
         self.extenders = ExtenderClient(configuration.extenders, clock, user_agent("scheduler"), may_write)
-        self.core = core = build_core(
-            configuration,
-            options.features,
-            options.registry,
+        self.core, self.decisions = self._build(
             Outside(
                 clock=clock,
                 stopwatch=time.perf_counter,
@@ -137,12 +115,11 @@ class LiveScheduler:
                 api=api,
                 recorder=recorder,
                 metrics=metrics.scheduler,
-                decided=log_decision,
                 ask=self.extenders.ask,
-                observer=self._tracing or self.decisions,
-            ),
-            longest_unschedulable=options.longest_unschedulable,
+                observer=self._tracing or NoObserver(),
+            )
         )
+        core = self.core
         self.pods = pods = watches.stores[PODS.name].objects.values
         """All that are known, whoever schedules them."""
         self.reloader = None
@@ -156,12 +133,8 @@ class LiveScheduler:
                 metrics.reload,
                 self.extenders,
             )
-        self._annotator = None
-        if self.decisions is not None and options.decisions.annotates:
-            # Imported only now: few want it.
-            from kubestow.running.annotating import Annotator
-
-            self._annotator = Annotator(self.decisions, core.profiles, core.intake.latest, api.annotate_pod)
+        self._log = self._decision_log()
+        self._annotator = self._annotations(api)
         self.inspection = Inspection(core.cluster, core.queue, core.profiles.keys(), clients.watches)
         self._life = Lifecycle(
             scheduler=core.scheduler,
@@ -177,13 +150,55 @@ class LiveScheduler:
         )
         self.synced = self._life.synced
 
+    def _build(self, outside: Outside) -> "tuple[Core, Archive | None]":
+        """Return the scheduler, and its decisions if they are kept."""
+        options = self.options
+
+        def build(outside: Outside) -> Core:
+            return build_core(
+                options.configuration,
+                options.features,
+                options.registry,
+                outside,
+                longest_unschedulable=options.longest_unschedulable,
+            )
+
+        if not options.decisions.record_bytes:
+            return build(outside), None
+        # Imported only now: what is not used is not loaded.
+        from kubestow.wiring.recording import Recording
+
+        recording = Recording(outside, options.decisions.record_bytes)
+        core = build(recording.outside)
+        return core, recording.archive(core)
+
+    def _decision_log(self) -> "DecisionLog | None":
+        """Raises OSError if the log cannot be written."""
+        options = self.options.decisions
+        if self.decisions is None or not options.log:
+            return None
+        # Imported only now: few want it.
+        from kubestow.decisions.log import DecisionLog
+
+        return DecisionLog(
+            self.decisions, options.log, size=options.log_bytes, backups=options.log_backups, nodes=options.log_nodes
+        )
+
+    def _annotations(self, api: LiveApi) -> "Annotator | None":
+        if self.decisions is None or not self.options.decisions.annotates:
+            return None
+        # Imported only now: few want it.
+        from kubestow.running.annotating import Annotator
+
+        return Annotator(self.decisions, self.core.profiles, self.core.intake.latest, api.annotate_pod)
+
     def _traces(self, metrics: Metrics) -> "Tracing | None":
         if self.options.tracing is None:
             return None
         # Imported only now: few want it.
         from kubestow.running.tracing import Tracing
 
-        return Tracing(self.options.tracing, self.decisions, metrics.scheduler)
+        return Tracing(self.options.tracing, metrics.scheduler, time.perf_counter)
 
     def _events(self, clock: Clock, chance: Callable[[], float]) -> EventRecorder:
         metrics = self.metrics.client

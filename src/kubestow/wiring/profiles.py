@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from kubestow.config import SchedulerConfiguration
+from kubestow.framework.guard import Guard
 from kubestow.framework.handle import Handle
 from kubestow.framework.profile import Profile
 from kubestow.framework.registry import Registry
@@ -13,6 +14,9 @@ def build_profiles(
     registry: Registry,
     handle: Handle,
     stopwatch: Callable[[], float],
+    guard: Guard | None = None,
 ) -> dict[str, Profile]:
-    """Profiles by scheduler name; raises ProfileError."""
-    return {config.schedulerName: Profile(config, registry, handle, stopwatch) for config in configuration.profiles}
+    """Return the profiles by scheduler name; raises ProfileError. `guard` is that of plugins that are not pure."""
+    return {
+        config.schedulerName: Profile(config, registry, handle, stopwatch, guard) for config in configuration.profiles
+    }

@@ -25,16 +25,16 @@ from kubestow.wiring.clients import user_agent
 from kubestow.wiring.live import LiveScheduler
 
 if TYPE_CHECKING:
-    from kubestow.decisions.recorder import Recorder
+    from kubestow.decisions.archive import Archive
 
 log = get_logger(__name__)
 
 
-def _decision_pages(recorder: "Recorder") -> dict[str, Page]:
+def _decision_pages(archive: "Archive") -> dict[str, Page]:
     # Imported only now: where nothing is kept, nothing is loaded.
     from kubestow.server.decision_pages import DecisionPages
 
-    return {DECISIONS: DecisionPages(recorder).answer}
+    return {DECISIONS: DecisionPages(archive).answer}
 
 
 class More(Protocol):

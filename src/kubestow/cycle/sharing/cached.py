@@ -1,18 +1,13 @@
 """Rows as they were judged before, judged again only where something has changed."""
 
-from sys import maxsize
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, are_all_set, grown, is_any_set
 from kubestow.cluster.change_log import ChangeLog
-from kubestow.cluster.nodes import NodeTable
 from kubestow.cycle.evaluation import FEW_ROWS, Evaluation
-from kubestow.cycle.journal import REFUSED, Journal, Layer, Layers, PluginPart
 from kubestow.cycle.sharing.ready import Ready, Scoring
-from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
@@ -32,12 +27,6 @@ class Cached:
         self._row_filters = [(hook, ready.states.get(hook.name)) for hook in ready.filters]
         self._changes = changes
         self._below = below
-        self.above: WeakSet[Cached] = WeakSet()
-        self.filters = [hook.name for hook in ready.filters]
-        """The plugins that refuse rows, also below."""
-        if below is not None:
-            below.above.add(self)
-            self.filters += below.filters
         self.seen = -1
         self.row_passes = _NOWHERE
         self.row_sum = _NO_ROWS
@@ -46,16 +35,6 @@ class Cached:
         """The scores that the others gave."""
         self._uneven: list[tuple[Scoring, IntArray]] = []
         """Those that did not give all rows the same, which would make no difference."""
-        self.journal: Journal | None = None
-        """What was said of rows, if cycles are traced."""
-        self.layers: Layers | None = None
-        """The journals that have it: the same as long as no chapter ends, and nothing changes below."""
-        self._layers_until = maxsize
-        """From which change on they are no longer the same."""
-        self._unexplained = _NOWHERE
-        """Rows of which nobody has asked why they were refused last; some may pass again."""
-        self.is_explained = True
-        """Whether there are none of these: then nobody need be asked to explain."""
 
     def catch_up(self, evaluation: Evaluation) -> None:
         below = self._below
@@ -66,8 +45,6 @@ class Cached:
         if self.seen == last and has_room:
             return
         if self.seen < 0 or not has_room:
-            if evaluation.is_traced and self.journal is None:
-                self.journal = _journal_of(self.ready)
             # If a plugin fails, nothing is known.
             self.seen = -1
             self._make_room(table.capacity)
@@ -80,83 +57,33 @@ class Cached:
                 for row in changed:
                     self._judge_row(evaluation, row)
         if self.ready.normalizing:
-            self._look_for_even_scores(evaluation)
+            self._look_for_even_scores()
         # Not before: where a plugin has failed, all of this is to be done again.
         self.seen = last
-        if last >= self._layers_until:
-            self._follow(table)
-        if below is None and self.journal is not None:
-            for above in self.above:
-                above.outdate()
-
-    def outdate(self) -> None:
-        """The layers are no longer the same, if there are any."""
-        if self.journal is not None:
-            self._layers_until = 0
-
-    def _follow(self, table: NodeTable) -> None:
-        """A chapter ends or has begun, what is below has changed, or scores are no longer even."""
-        journal = self.journal
-        assert journal is not None
-        if journal.room <= 0:
-            journal.go_on()
-        chapter, below = journal.chapter, self._below
-        moments: tuple[Layer, ...] = ()
-        skipped = frozenset(self.ready.skipped)
-        if below is not None and below.layers is not None:
-            moments = below.layers.at(len(below.layers.changes))
-            skipped |= below.layers.skipped
-        layers, layout = self.layers, table.layout
-        if layers is None or (layers.chapter, layers.layout, layers.below, layers.even) != (
-            chapter,
-            layout,
-            moments,
-            journal.even,
-        ):
-            self.layers = Layers(table, layout, moments, chapter, chapter.changes, journal.even, skipped)
-        self._layers_until = self.seen + journal.room
 
     def _make_room(self, capacity: int) -> None:
         self.row_passes = grown(self.row_passes, capacity)
         self.row_sum = grown(self.row_sum, capacity)
         self._raw = [grown(raw, capacity) for raw in self._raw]
-        if self.journal is not None:
-            self.journal.make_room(capacity)
-            self._unexplained = grown(self._unexplained, capacity)
 
     def _judge(self, evaluation: Evaluation, rows: Rows) -> None:
         below = self._below
         passing = (evaluation.cluster.nodes.live if below is None else below.row_passes)[rows].copy()
         self.ready.refuse(evaluation, passing, rows)
         self.row_passes[rows] = passing
-        parts: list[IntArray] = []
-        scores = self.ready.score(evaluation, rows, passing, parts)
+        scores = self.ready.score(evaluation, rows, passing)
         self.row_sum[rows] = scores if below is None else scores + below.row_sum[rows]
         for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
-            raw[rows] = found = scoring.judge(evaluation, rows)
-            parts.append(found)
-        if self.journal is not None:
-            self.journal.note_rows(rows, passing, parts)
-            if isinstance(rows, slice):
-                self.outdate()
-            self._unexplained[rows] = ~passing
-            self.is_explained = self.is_explained and are_all_set(passing)
+            raw[rows] = scoring.judge(evaluation, rows)
 
-    def _look_for_even_scores(self, evaluation: Evaluation) -> None:
-        """Where all rows have the same score, and the plugin looks at scores alone, normalizing is done once."""
+    def _look_for_even_scores(self) -> None:
+        """Find the plugins whose normalized scores would be the same for all rows, and so make no difference."""
         self._uneven = []
-        even: list[tuple[str, int]] = []
         rows = np.flatnonzero(self.row_passes)
         for raw, scoring in zip(self._raw, self.ready.normalizing, strict=True):
             scores = raw[rows] if getattr(scoring.hook.plugin, "normalizes_scores_alone", False) else _NO_ROWS
-            if len(scores) and (scores == scores[0]).all():
-                weighted = int(scoring.normalized(evaluation, rows[:1], scores[:1])[0])
-                even.append((scoring.hook.name, weighted))
-            else:
+            if not (len(scores) and (scores == scores[0]).all()):
                 self._uneven.append((scoring, raw))
-        if self.journal is not None and even != self.journal.even:
-            self.journal.even = even
-            self.outdate()
 
     # One row, in plain numbers where plugins can
 
@@ -180,24 +107,16 @@ class Cached:
 
     def _judge_row(self, evaluation: Evaluation, row: int) -> None:
         below, table, call_row = self._below, evaluation.cluster.nodes, evaluation.profile.caller.call_row
-        journal = self.journal
         self.row_passes[row] = passes = self._row_passes(evaluation, row)
         if passes:
             total = 0 if below is None else below.row_sum.item(row)
-            parts = [row]
             for scoring in self.ready.scores:
                 hook, weight, state = scoring
                 score = None if hook.row is None else call_row(hook.row, state, table, row)
                 if score is None:
                     score = _score(evaluation, scoring, row)
                 total += weight * score
-                parts.append(score)
             self.row_sum[row] = total
-            if journal is not None:
-                journal.changes.extend(parts)
-        elif journal is not None:
-            journal.chapter.refuse(row, REFUSED)
-            self._unexplained[row], self.is_explained = True, False
 
     # Answers
 
@@ -213,24 +132,7 @@ class Cached:
         if self._below is not None:
             self._below.add_normalized(evaluation, rows, totals)
         for scoring, raw in self._uneven:
-            weighted = scoring.normalized(evaluation, rows, raw[rows])
-            totals += weighted
-            if evaluation.is_traced:
-                evaluation.tell([Scored(scoring.hook.name, scoring.weight, None, weighted)])
-
-    def explain(self, evaluation: Evaluation, rows: IntArray) -> None:
-        """Have the journal know why rows are refused."""
-        rows = rows[self._unexplained[rows] & ~self.row_passes[rows]]
-        if len(rows) and self.journal is not None:
-            verdicts = evaluation.judge(np.sort(rows))
-            for rejection, positions in verdicts.kinds():
-                for row in verdicts.rows[positions].tolist():
-                    self.journal.chapter.refuse(row, rejection)
-            self._unexplained[rows] = False
-        table = evaluation.cluster.nodes
-        size = table.size
-        refused = table.live[:size] & ~self.row_passes[:size]
-        self.is_explained = not is_any_set(refused & self._unexplained[:size])
+            totals += scoring.normalized(evaluation, rows, raw[rows])
 
     def let_all_pass(self, evaluation: Evaluation, rows: IntArray) -> frozenset[str]:
         """The plugins below of which it is known that they let all of these rows pass."""
@@ -241,12 +143,6 @@ class Cached:
         if not are_all_set(below.row_passes[rows]):
             return frozenset()
         return frozenset([hook.name for hook in below.ready.filters])
-
-
-def _journal_of(ready: Ready) -> Journal:
-    parts = [PluginPart(scoring.hook.name, scoring.weight, normalizes=False) for scoring in ready.scores]
-    parts += [PluginPart(scoring.hook.name, scoring.weight, normalizes=True) for scoring in ready.normalizing]
-    return Journal(parts)
 
 
 def _passes(evaluation: Evaluation, hook: Hook, state: Any, row: int) -> bool:
@@ -278,7 +174,6 @@ class CachedRoom:
         """`alone` knows which pass without them."""
         if evaluation.nominated is None:
             return alone.passing(evaluation, rows)
-        evaluation.asked_more = True
         table = evaluation.cluster.nodes
         changes = table.changes
         if self._seen < 0 or len(self._room) < table.size:

@@ -2,10 +2,8 @@
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import Layers
 from kubestow.cycle.sharing.ready import Ready
 from kubestow.cycle.sharing.results import RowResults
-from kubestow.cycle.trace import Scored
 
 
 class Direct:
@@ -24,20 +22,9 @@ class Direct:
         return passing
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
-        totals, is_traced = self._below.totals(evaluation, rows), evaluation.is_traced
+        totals = self._below.totals(evaluation, rows)
         if self._ready.scores:
-            parts: list[IntArray] | None = [] if is_traced else None
-            totals += self._ready.score(evaluation, rows, None, parts)
-            if parts is not None:
-                evaluation.tell(self._ready.told(parts))
+            totals += self._ready.score(evaluation, rows)
         for scoring in self._ready.normalizing:
-            raw = scoring.judge(evaluation, rows)
-            weighted = scoring.normalized(evaluation, rows, raw)
-            totals += weighted
-            if is_traced:
-                evaluation.tell([Scored(scoring.hook.name, scoring.weight, raw, weighted)])
+            totals += scoring.normalized(evaluation, rows, scoring.judge(evaluation, rows))
         return totals
-
-    @property
-    def layers(self) -> Layers | None:
-        return self._below.layers

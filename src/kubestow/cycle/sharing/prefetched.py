@@ -19,7 +19,6 @@ from kubestow.cluster.nodes import NodeTable
 from kubestow.cluster.order import Search
 from kubestow.cluster.pods import PodInfo
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import Layers
 from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.sharing.ready import Ready, Scoring, prepare
 from kubestow.cycle.sharing.results import RowResults
@@ -46,19 +45,12 @@ class _Batch:
         """By their number in the batch."""
         self.passing: BoolArray = np.zeros(table.size, np.bool_)
         self.scores: IntArray = np.empty(table.size, np.int64)
-        self.parts: list[IntArray] = []
-        """The scores by plugin, if cycles are traced."""
 
     def judge(self, evaluation: Evaluation, ready: Ready, rows: Rows) -> None:
         passing: BoolArray = np.ones(row_count(rows), np.bool_)
         ready.refuse(evaluation, passing, rows)
         self.passing[rows] = passing
-        parts: list[IntArray] | None = [] if evaluation.is_traced else None
-        self.scores[rows] = ready.score(evaluation, rows, passing, parts)
-        for number, scores in enumerate(parts or ()):
-            if number == len(self.parts):
-                self.parts.append(np.zeros(len(self.scores), np.int64))
-            self.parts[number][rows] = scores
+        self.scores[rows] = ready.score(evaluation, rows, passing)
 
 
 class Prefetched:
@@ -105,21 +97,11 @@ class Prefetched:
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
         totals = self._below.totals(evaluation, rows)
-        parts: list[IntArray] | None = None
         if self._was_judged_on(rows):
             totals += self._batch.scores[rows]
-            if evaluation.is_traced:
-                parts = [scores[rows] for scores in self._batch.parts]
         else:
-            parts = [] if evaluation.is_traced else None
-            totals += self.ready.score(evaluation, rows, None, parts)
-        if parts is not None:
-            evaluation.tell(self.ready.told(parts))
+            totals += self.ready.score(evaluation, rows)
         return totals
-
-    @property
-    def layers(self) -> Layers | None:
-        return self._below.layers
 
 
 class Prefetcher:

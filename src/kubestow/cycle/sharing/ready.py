@@ -1,6 +1,5 @@
 """Plugins ready to judge rows for a pod: their PreFilter and PreScore have run."""
 
-from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -9,7 +8,6 @@ import numpy as np
 from kubestow.cluster.arrays import BoolArray, IntArray, Rows, largest, row_count, row_numbers
 from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.sharing.groups import Group
-from kubestow.cycle.trace import Scored
 from kubestow.framework.caller import in_range
 from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
@@ -59,38 +57,22 @@ class Ready(msgspec.Struct, frozen=True):
         for hook in self.filters:
             refuse(passing, caller, hook, self.states.get(hook.name), pod, table, rows)
 
-    def score(
-        self,
-        evaluation: Evaluation,
-        rows: Rows,
-        passing: BoolArray | None = None,
-        parts: list[IntArray] | None = None,
-    ) -> IntArray:
-        """The weighted scores of those that do not normalize; if not all rows pass, those of others mean nothing.
+    def score(self, evaluation: Evaluation, rows: Rows, passing: BoolArray | None = None) -> IntArray:
+        """Return the weighted scores of the plugins that do not normalize; those of rejected rows mean nothing.
 
-        `parts` takes what each of them gave.
+        Without `passing`, all rows have passed.
         """
         total: IntArray | None = None
         for scoring in self.scores:
             scores = scoring.judge(evaluation, rows)
-            if parts is not None:
-                parts.append(scores)
             # As unsigned numbers, negative ones are larger than any score.
             if len(scores) and largest(scores.view(np.uint64)) > MAX_SCORE:
                 counted = scores if passing is None else np.where(passing, scores, 0)
                 in_range(scoring.hook, counted, evaluation.cluster.nodes, row_numbers(rows))
             weighted = scores if scoring.weight == 1 else scores * scoring.weight
-            # Not in place: the first may be one of the parts.
+            # Not in place: the first may be the plugin's own array.
             total = weighted if total is None else total + weighted
         return np.zeros(row_count(rows), np.int64) if total is None else total
-
-    def told(self, parts: Iterable[IntArray]) -> Iterator[Scored]:
-        """What those gave that do not normalize."""
-        # A score is at most 100, and they are kept for long.
-        return (
-            Scored(hook.name, weight, scores.astype(np.uint8), None)
-            for (hook, weight, _), scores in zip(self.scores, parts, strict=True)
-        )
 
     def and_also(self, others: "Ready") -> "Ready":
         """Together with others."""

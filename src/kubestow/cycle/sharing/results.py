@@ -4,7 +4,6 @@ from typing import Protocol
 
 from kubestow.cluster.arrays import BoolArray, IntArray
 from kubestow.cycle.evaluation import Evaluation
-from kubestow.cycle.journal import Layers
 
 
 class RowResults(Protocol):
@@ -19,9 +18,4 @@ class RowResults(Protocol):
 
     def totals(self, evaluation: Evaluation, rows: IntArray) -> IntArray:
         """The scores of rows that pass, apart from what all have in common: likewise."""
-        ...
-
-    @property
-    def layers(self) -> Layers | None:
-        """The journals that say it, if cycles are traced."""
         ...

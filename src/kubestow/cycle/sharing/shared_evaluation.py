@@ -7,16 +7,15 @@ import msgspec
 import numpy as np
 
 from kubestow.cluster.arrays import BoolArray, IntArray, are_all_set
-from kubestow.cycle.evaluation import Evaluation, PluginScore
+from kubestow.cycle.evaluation import Evaluation
 from kubestow.cycle.sharing.cached import Cached, CachedRoom, CachedVerdicts
 from kubestow.cycle.sharing.groups import Group
 from kubestow.cycle.sharing.ready import Scoring, prepare_scores
 from kubestow.cycle.sharing.results import RowResults
 from kubestow.cycle.sharing.signature import Signature
-from kubestow.framework.filtering import refuse, told_by
+from kubestow.framework.filtering import refuse
 from kubestow.framework.hook import Hook
-from kubestow.framework.results import Code, Narrowed, PluginError, Rejection, Skip
-from kubestow.framework.verdicts import Told, Verdicts
+from kubestow.framework.results import Code, Narrowed, Rejection, Skip
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -58,7 +57,6 @@ class SharedEvaluation:
         evaluation = self._evaluation
         states, skipped = self._shared.states, self._shared.skipped
         if self._others.pre_filter:
-            evaluation.asked_more = True
             states, skipped = states.copy(), skipped.copy()
             for hook in self._others.pre_filter:
                 answer = evaluation.pre_filter_answer(hook)
@@ -84,15 +82,11 @@ class SharedEvaluation:
     def passing(self, rows: IntArray) -> BoolArray:
         """Which rows pass, now that what has changed since the last pod is followed."""
         evaluation, shared, results = self._evaluation, self._class, self._shared.results
-        # What journals are to say must be found out, even if it is what has been said of all rows already.
-        if shared is not None and not evaluation.is_traced and shared.verdicts.refuse_all(evaluation, shared.results):
+        if shared is not None and shared.verdicts.refuse_all(evaluation, shared.results):
             return np.zeros(len(rows), np.bool_)
         results.catch_up(evaluation)
-        if evaluation.is_traced:
-            evaluation.layers = results.layers
         if shared is not None:
             return shared.room.passing(evaluation, rows, shared.results)
-        evaluation.asked_more = True
         passing = results.passing(evaluation, rows)
         self._refuse(passing, rows)
         evaluation.refuse_for_nominated(passing, rows)
@@ -126,45 +120,6 @@ class SharedEvaluation:
         else:
             self._evaluation.explain()
 
-    def note_refused(self, rows: IntArray) -> bool:
-        """Have journals know why some of the rows are refused while others passed; False if that is not theirs."""
-        evaluation, shared = self._evaluation, self._class
-        if shared is None or evaluation.nominated is not None:
-            return False
-        try:
-            if not shared.results.is_explained:
-                shared.results.explain(evaluation, rows)
-        except PluginError:
-            # Whoever wants to know nevertheless will come across it.
-            return False
-        return True
-
-    def explained(self, refused: BoolArray) -> Verdicts | Told | None:
-        """Why rows are refused while others passed, as far as no journal knows it."""
-        evaluation, results = self._evaluation, self._shared.results
-        knows = self._class is not None
-        asks = bool(self._filters) and isinstance(results, Cached) and self._is_asked_after(results)
-        if isinstance(results, Cached) and (knows or asks):
-            if not results.is_explained:
-                results.explain(evaluation, np.flatnonzero(refused))
-            # The others are refused by the filters that have to be asked, or together with nominated pods.
-            refused = refused & results.row_passes[: len(refused)]
-        rows = np.flatnonzero(refused)
-        if not len(rows):
-            return None
-        if asks:
-            table, states = evaluation.cluster.nodes, evaluation.states
-            return told_by(self._filters, evaluation.profile.caller, states, evaluation.pod, table, rows)
-        return evaluation.judge(rows)
-
-    def _is_asked_after(self, results: Cached) -> bool:
-        """Whether it is the results that count where both they and the filters that have to be asked refuse a row."""
-        profile = self._evaluation.profile
-        if profile.checks_all_filters or self._evaluation.nominated is not None:
-            return False
-        place = profile.filter_names.index
-        return max(map(place, results.filters), default=-1) < place(self._filters[0].name)
-
     def score(self, rows: IntArray) -> IntArray:
         """The totals of some of the rows that pass, apart from what all have in common."""
         evaluation = self._evaluation
@@ -172,14 +127,12 @@ class SharedEvaluation:
         asks_others = self._others.pre_score or self._others.score
         others: Sequence[Scoring] = ()
         if asks_others:
-            evaluation.asked_more = True
             others = prepare_scores(evaluation, self._others, rows)
         scoring = caller.started()
         caller.finished("PreScore", Code.SUCCESS, start, scoring)
         totals = self._shared.results.totals(evaluation, rows)
         for other in others:
-            raw, normalized = evaluation.score_with(other.hook, other.state, rows)
-            evaluation.scores.append(PluginScore(other.hook.name, other.weight, raw, normalized))
+            _, normalized = evaluation.score_with(other.hook, other.state, rows)
             totals += other.weight * normalized
         caller.finished("Score", Code.SUCCESS, scoring)
         return totals

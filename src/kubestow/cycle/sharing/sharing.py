@@ -42,11 +42,6 @@ class Sharing:
         """The same with nothing remembered."""
         return Sharing(self._metrics, self._prefetcher.upcoming)
 
-    @property
-    def tables(self) -> int:
-        """How many times all rows are remembered."""
-        return len(self._classes) + len(self._nodes)
-
     def evaluate(self, evaluation: Evaluation, search: Search) -> SharedEvaluation | None:
         """Start to judge nodes for a pod; None if only a full evaluation can tell what becomes of it."""
         profile = evaluation.profile

@@ -1,17 +1,63 @@
 """What the cycle of a pod group came to, as JSON has it; of a live one and of a dry run alike."""
 
+from collections.abc import Callable, Sequence
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.state import Cluster
+from kubestow.config.features import Features
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Failed, Placed
+from kubestow.cycle.pod_group import GroupCycles, Nominations
+from kubestow.cycle.scheduling import SchedulingCycles
 from kubestow.decisions import schema
 from kubestow.decisions.schema import GroupDecision, PlacementResult
+from kubestow.extenders.asking import Extenders
+from kubestow.extenders.configured import ConfiguredExtenders
+from kubestow.extenders.extender import Answer, Asking, Call
+from kubestow.framework.detached import FirstRng
 from kubestow.framework.placements import TriedGroup
+from kubestow.framework.profile import Profile
 from kubestow.framework.results import Code
 
 _OUTCOMES = {Code.SUCCESS: schema.SCHEDULED, Code.ERROR: schema.ERROR}
 
 
-def tell_group(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> GroupDecision:
-    """A decision; `scheduled` is how many of the group's pods had a node before."""
+_ALL_NODES = 100
+
+
+def try_group(
+    profile: Profile,
+    cluster: Cluster,
+    nominator: Nominations,
+    features: Features,
+    tried: TriedGroup,
+    *,
+    only: str = "",
+    extenders: Extenders | None = None,
+    ask: Callable[[Sequence[Call]], Sequence[Answer]] | None = None,
+) -> GroupOutcome:
+    """Run the cycle of a pod group on all nodes and undo what it takes; `only` names the one placement to try.
+
+    Of several nodes or placements that are equally good, the first is taken.
+    """
+    cycles = SchedulingCycles(cluster, nominator, _first, _ALL_NODES, extenders=ConfiguredExtenders(extenders))
+    groups = GroupCycles(cluster, cycles, nominator, features, FirstRng(), explains=True, only=only)
+    outcome = groups.run(profile, tried)
+    while isinstance(outcome, Asking):
+        assert ask is not None
+        outcome = outcome.answered(ask(outcome.calls))
+    for one in reversed(outcome.outcomes):
+        if isinstance(one, Placed):
+            cycles.give_back(profile, one)
+    return outcome
+
+
+def _first(best: IntArray) -> int:
+    return int(best[0])
+
+
+def group_decision(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> GroupDecision:
+    """Return the decision as JSON has it; `scheduled` of the group's pods had a node before."""
     will_do = outcome.code is Code.SUCCESS
     min_count = 0 if tried.group is None else tried.group.min_count
     best = max((one.placed for one in outcome.tried), default=0)

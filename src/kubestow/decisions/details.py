@@ -1,0 +1,182 @@
+"""Past decisions evaluated again, in a copy of the cluster that is taken back to the revision they were made at.
+
+    Record (revision, pod, profile, search) + Past -> Evaluation -> Judged
+
+Extenders and impure plugins are not asked again: their answers were kept with the record.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from kubestow.cluster.arrays import IntArray
+from kubestow.cluster.past import Past
+from kubestow.cluster.state import Cluster
+from kubestow.config import Features
+from kubestow.config.configuration import Extender
+from kubestow.cycle.evaluation import Evaluation
+from kubestow.cycle.group_counts import count
+from kubestow.cycle.outcome import Searched
+from kubestow.decisions import extender_answers
+from kubestow.decisions.group_results import try_group
+from kubestow.decisions.groups import GroupRecord
+from kubestow.decisions.judged import NO_ROWS, Find, Judged
+from kubestow.decisions.plugin_answers import ReplayingGuard
+from kubestow.decisions.record import Answers, Record
+from kubestow.decisions.recorder import Recorder
+from kubestow.decisions.schema import PlacementResult
+from kubestow.extenders.asking import Asked, Extenders
+from kubestow.framework.detached import StillClock, detached_handle
+from kubestow.framework.profile import Profile
+from kubestow.framework.results import Rejection
+from kubestow.queue.nominator import Nominator
+from kubestow.reporting.metrics.scheduler import SchedulerMetrics
+
+_NO_ANSWERS = Answers({}, {}, ())
+
+
+class Scheduled(NamedTuple):
+    """The parts of a scheduler that its decisions depend on."""
+
+    cluster: Cluster
+    nominator: Nominator
+    features: Features
+    extenders: Callable[[], tuple[Extender, ...]]
+    """Those of the configuration in use."""
+    metrics: SchedulerMetrics
+    """Where evaluations count that are not the scheduler's."""
+
+
+class _Draws:
+    """Draws the numbers again that plugins drew then."""
+
+    def __init__(self, draws: tuple[int, ...]) -> None:
+        self._rest = list(draws)
+
+    def randrange(self, stop: int, /) -> int:
+        return min(self._rest.pop(0), stop - 1) if self._rest else 0
+
+
+class Details:
+    """Derives the details of one decision after the other; fastest if they are in order of time, either way.
+
+    Every method raises ForgottenError if the changes since a decision are no longer known.
+    """
+
+    def __init__(self, recorder: Recorder, scheduled: Scheduled) -> None:
+        self._recorder = recorder
+        self._scheduled = scheduled
+        self._past: Past[Nominator] | None = None
+
+    def of(self, record: Record) -> Judged | None:
+        """Return what was found about nodes; None for a pod that was not tried."""
+        return None if record.searched is None else self._judged(record, record.searched)
+
+    def rejection(self, record: Record, node: str) -> Rejection | None:
+        """Return why a node was rejected; None if it was not, or was not looked at."""
+        searched = record.searched
+        if searched is None or searched.order is None or record.node == node:
+            return None
+        row = self._at(searched.revision).cluster.nodes.row_of.get(node)
+        if row is None or row not in searched.order[: searched.evaluated]:
+            return None
+        # Extenders were asked about all nodes at once.
+        only = None if self._scheduled.extenders() or searched.is_counted else np.array([row])
+        verdicts = self._judged(record, searched, only).evaluation.verdicts
+        position = None if verdicts is None else verdicts.position_of(row)
+        return None if verdicts is None or position is None else verdicts.rejection(position)
+
+    def placements(self, record: GroupRecord) -> tuple[PlacementResult, ...]:
+        """Return the placements of a pod group, with what stopped its pods in each."""
+        past = self._at(record.revision)
+        profile, extenders = self._made_for(record.by, record.answers, record.time, past, [])
+        outcome = try_group(
+            profile,
+            past.cluster,
+            past.nominator,
+            self._scheduled.features,
+            record.tried,
+            extenders=extenders,
+            ask=partial(extender_answers.replay, record.answers.extenders),
+        )
+        reasons = {one.placement: one.failures for one in outcome.tried}
+        return tuple(
+            PlacementResult(one.name, one.nodes, one.placed, reasons.get(one.name, one.reasons))
+            for one in record.decision.placements
+        )
+
+    def _at(self, revision: int) -> Past[Nominator]:
+        """Return the copy of the cluster, taken to a revision."""
+        past = self._past
+        if past is None or past.revision < self._recorder.history.first:
+            scheduled = self._scheduled
+            past = self._past = Past(scheduled.cluster, scheduled.nominator, self._recorder.history)
+        past.go_to(revision)
+        return past
+
+    def _made_for(
+        self, profile: Profile, answers: Answers, time: float, past: Past[Nominator], calls: list[Asked]
+    ) -> tuple[Profile, Extenders | None]:
+        """Return a profile, and the extenders, made for a cluster in the past."""
+        configured = self._scheduled.extenders()
+        extenders = Extenders(configured, past.cluster.nodes, calls.append) if configured else None
+        judging = {} if extenders is None else {"extenders_judge_preemption": extenders.judge_preemption}
+        handle = detached_handle(
+            past.cluster,
+            self._scheduled.features,
+            nominator=past.nominator,
+            clock=StillClock(time),
+            rng=_Draws(answers.draws),
+            metrics=self._scheduled.metrics,
+            **judging,
+        )
+        return profile.made_for(handle, ReplayingGuard(answers.plugins)), extenders
+
+    def _judged(self, record: Record, searched: Searched, only: IntArray | None = None) -> Judged:
+        """Evaluate a pod again, on all rows that were looked at or on some of them."""
+        past = self._at(searched.revision)
+        answers = record.answers or _NO_ANSWERS
+        calls: list[Asked] = []
+        profile, extenders = self._made_for(record.by, answers, record.time, past, calls)
+        evaluation, find = _search(Evaluation(profile, past.cluster, past.nominator, record.info), searched, only)
+        return Judged(
+            evaluation,
+            find,
+            scores_single=False,
+            preempts=record.failed is not None and record.failed.is_rejection and only is None,
+            extenders=extenders,
+            ask=partial(extender_answers.replay, answers.extenders),
+            calls=calls,
+        )
+
+
+def _search(evaluation: Evaluation, searched: Searched, only: IntArray | None) -> tuple[Evaluation, Find | None]:
+    """Return an evaluation, and how to repeat a search in it, or a part of it."""
+    order, placement = searched.order, searched.placement
+    if order is None:
+        return evaluation, None
+    if placement is not None and len(placement.rows) < searched.node_count:
+        evaluation = evaluation.of(evaluation.pod, placement.rows)
+    if searched.is_counted and searched.group is not None:
+        return _counted(evaluation, searched)
+    rows = order[: searched.evaluated] if only is None else only
+
+    def find() -> IntArray:
+        verdicts = evaluation.verdicts = evaluation.judge(np.sort(rows))
+        return rows[verdicts.passing[verdicts.positions_of(rows)]]
+
+    return evaluation, find
+
+
+def _counted(evaluation: Evaluation, searched: Searched) -> tuple[Evaluation, Find | None]:
+    """The same for a pod of a group that was not tried, because counting was enough."""
+    assert searched.group is not None
+    counts = count(evaluation.profile, evaluation.cluster, evaluation.nominator, searched.group)
+    if counts is None:
+        return evaluation, None
+    fits = searched.feasible > 0
+    judged = counts.judged(evaluation.within, fits=fits)
+    verdicts = judged.verdicts
+    return judged, (lambda: NO_ROWS if verdicts is None or not fits else verdicts.feasible())
