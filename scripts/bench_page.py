@@ -10,7 +10,7 @@ from typing import Any
 from bench_rows import MILLIS, Row
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from kubestow.web.events import Events
-from kubestow.web.history import History
+from kubestow.web.history import PageHistory
 from kubestow.web.watching import Watch, Watched
 
 NODES = 5_000
@@ -42,7 +42,7 @@ def _measured(pending: int, looks: int, readers: int) -> Row:
     with SchedulerHarness(record_bytes=1 << 27) as world:
         archive = world.decisions
         assert archive is not None
-        history = History()
+        history = PageHistory(world.core.cluster, world.core.queue.nominator, archive.recorder.history)
         events, reader = Events(history), _Reader()
         watched = Watched(world.core, world.metrics, archive.recorder, world.clock)
         watch, spent = Watch(watched), 0.0
@@ -68,7 +68,7 @@ def _measured(pending: int, looks: int, readers: int) -> Row:
     return Row(what, 1000 * spent / SECONDS, MILLIS, f"{reader.taken / SECONDS / 1000:.0f} kB/s" if readers else "")
 
 
-def _look(watch: Watch, history: History, events: Events) -> None:
+def _look(watch: Watch, history: PageHistory, events: Events) -> None:
     moment = watch.look()
     assert moment is not None
     history.add(moment)

@@ -31,8 +31,8 @@ _WORKLOADS = {
 """How many pods come at a time: so few that other work on the machine disturbs both alike, but whole gangs."""
 _PODS = 30_000
 """About how many pods each scheduler gets."""
-_FEWER_PODS = {"antiaffinity": 4_000}
-"""The same of workloads that take only one pod on a node."""
+_FEWER_PODS = {"antiaffinity": 4_000, "dra": 16_000}
+"""The same of workloads whose nodes or devices do not suffice for that many."""
 _CHANGES = 10_000
 """How far back the older decision is, in changes of the cluster."""
 _READS = 5

@@ -136,7 +136,7 @@ def placed(address: str) -> float:
     connection = http.client.HTTPConnection(place.split("/")[2])
     connection.request("GET", "/ui/api/v1/times", headers={"Authorization": f"Bearer {token}"})
     times = json.load(connection.getresponse())
-    return float(sum(times["bound"][1:]) / (times["to"] - times["from"]))
+    return float(sum(times["bound"][1:]) / (times["time"][-1] - times["time"][0]))
 
 
 def share(figures: Path, during: Callable[[], T]) -> tuple[float, float, T]:

@@ -12,7 +12,7 @@ from kubestow.explaining.world import Setup
 from kubestow.testing import SchedulerHarness
 from kubestow.web.api import Api
 from kubestow.web.events import Events
-from kubestow.web.history import History
+from kubestow.web.history import RING_BYTES, PageHistory
 from kubestow.web.live import live_run
 from kubestow.web.local import HOST, LocalServer
 from kubestow.web.moments import Moment
@@ -26,14 +26,18 @@ API = "/ui/api/v1"
 class Looking:
     """Watches a harness that keeps records."""
 
-    def __init__(self, world: SchedulerHarness, limit: int = 1 << 26, features: config.Features | None = None) -> None:
+    def __init__(
+        self, world: SchedulerHarness, limit: int = RING_BYTES, features: config.Features | None = None
+    ) -> None:
         assert world.decisions is not None
         archive = world.decisions
         self.archive = archive
         features = features or config.Features()
         setup = Setup(config.default(features), features)
         self.run = live_run("a test", world.core, archive, world.clock, lambda: setup)
-        self.history = self.run.history = History(limit)
+        self.history = self.run.history = PageHistory(
+            world.core.cluster, world.core.queue.nominator, archive.recorder.history, limit
+        )
         self.events = Events(self.history)
         self._watch = Watch(Watched(world.core, world.metrics, archive.recorder, world.clock), number=1000)
 

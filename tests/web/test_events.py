@@ -105,7 +105,7 @@ def test_what_is_new_is_told_to_all_readers(world: SchedulerHarness, looking: Lo
 
 def test_who_was_away_is_told_what_it_missed(world: SchedulerHarness, looking: Looking) -> None:
     """In one message, that has what is so now; with nothing missed, there is none."""
-    known = looking.history.now.moment
+    known = looking.history.now.last.number
     looking.look_after(world, make_pod("one", cpu="1"), make_pod("big", cpu="9"))
     looking.look_after(world, make_pod("two", cpu="500m"))
 
@@ -113,7 +113,7 @@ def test_who_was_away_is_told_what_it_missed(world: SchedulerHarness, looking: L
         listener = await door.open(known)
         await listener.head()
         found = await listener.message()
-        current = await door.open(looking.history.now.moment)
+        current = await door.open(looking.history.now.last.number)
         await current.head()
         looking.look_after(world, make_pod("three", cpu="100m"))
         following = await current.message()
@@ -133,7 +133,7 @@ def test_who_was_away_is_told_what_it_missed(world: SchedulerHarness, looking: L
 def test_a_pod_that_came_and_went_has_left(world: SchedulerHarness, looking: Looking) -> None:
     """Whoever knew it is told so."""
     looking.look_after(world, make_pod("big", cpu="9"))
-    known = looking.history.now.moment
+    known = looking.history.now.last.number
     (uid,) = looking.history.now.waiting
     world.cluster.delete(world.cluster.pod("big"))
     looking.look_after(world)
@@ -151,7 +151,7 @@ def test_a_changed_node_needs_the_cluster_to_be_read_again(world: SchedulerHarne
     """The layout is another one, and there are no positions that would mean something else."""
 
     async def do(door: Door) -> Any:
-        listener = await door.open(looking.history.now.moment)
+        listener = await door.open(looking.history.now.last.number)
         await listener.head()
         looking.look_after(world, make_node("n2"))
         return await listener.message()
@@ -171,7 +171,7 @@ def test_a_reader_from_another_time_begins_anew(looking: Looking, since: int) ->
         return await listener.message()
 
     kind, about = listening(looking, do)
-    assert (kind, about["live"], about["moment"]) == ("reset", True, looking.history.now.moment)
+    assert (kind, about["live"], about["moment"]) == ("reset", True, looking.history.now.last.number)
 
 
 def test_so_many_may_listen(looking: Looking) -> None:

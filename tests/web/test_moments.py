@@ -1,25 +1,28 @@
-"""Moments: what is told, what they add up to, and how far back one can look."""
+"""Moments: what they hold, the state that goes with each of them, and how far back one can look."""
 
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.json import decode, encode
+from msgspec.json import encode
 
 from kubestow.testing import SchedulerHarness, make_node, make_pod
 from kubestow.web import tables
-from kubestow.web.history import History
-from kubestow.web.moments import Moment, State
+from kubestow.web.history import PageHistory, State
 from web.looking import Looking
 
 
 def told(state: State) -> dict[str, Any]:
     """Everything of a state, to be compared."""
+    table = state.cluster.nodes
+    names = [table.names[row] for row in tables.live_rows(table)]
     return {
-        "cluster": {key: value for key, value in tables.ClusterTable().of(state).items() if key != "moment"},
+        "cluster": tables.ClusterTable().of(state),
         "queue": {uid: encode(pod) for uid, pod in state.waiting.items()},
-        "placed": {node: {uid: encode(pod) for uid, pod in pods.items()} for node, pods in state.placed.items()},
+        "nodes": [tables.node(state, name) for name in names],
+        "groups": tables.groups(state),
+        "search": tables.search(state, "", ()),
     }
 
 
@@ -54,33 +57,22 @@ def act(world: SchedulerHarness, there: set[str], action: str, number: int) -> N
 
 @settings(max_examples=30)
 @given(st.lists(ACTIONS, min_size=1, max_size=5))
-def test_moments_add_up_to_what_there_is(turns: list[list[tuple[str, int]]]) -> None:
-    """Whatever happens between looks: one who saw them all, one who looks back, and one who sees the end, agree."""
+def test_looking_back_shows_what_there_was(turns: list[list[tuple[str, int]]]) -> None:
+    """Whatever happens between looks: everything is as it was at the time, backwards and forwards."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         looking = Looking(world)
-        seen: list[tuple[float, dict[str, Any]]] = []
-        passed, there = State(), set[str]()
+        seen: list[tuple[float, bytes]] = []
+        there = set[str]()
         for turn in turns:
             for action, number in turn:
                 act(world, there, action, number)
             world.run_for(20.0)
-            moment = looking.look()
-            assert moment is not None
-            # As it comes from a file.
-            passed.apply(decode(encode(moment), type=Moment))
-            assert told(passed) == told(looking.history.now)
-            seen.append((moment.time, told(looking.history.now)))
-        last = Looking(world)
-        last.look()
-        fresh, now = told(last.history.now), told(looking.history.now)
-        fresh["cluster"].pop("layout"), now["cluster"].pop("layout")
-        assert fresh["queue"] == now["queue"]
-        assert fresh["placed"] == now["placed"]
-        assert {**fresh["cluster"], "time": 0} == {**now["cluster"], "time": 0}
-        for time, expected in reversed(seen):
+            assert looking.look() is not None
+            seen.append((looking.history.end, encode(told(looking.history.now))))
+        for time, expected in [*reversed(seen), *seen]:
             state = looking.history.at(time)
             assert state is not None
-            assert told(state) == expected
+            assert encode(told(state)) == expected
 
 
 def test_nothing_new_is_told_seldom() -> None:
@@ -134,28 +126,69 @@ def test_the_event_that_woke_a_pod_is_told() -> None:
         assert (row.event, row.hint) == ("NodeUpdateNodeAllocatable", "NodeResourcesFit")
 
 
-def moved(history: History) -> list[float]:
+def moved(history: PageHistory) -> list[float]:
     points: list[float] = history.points(0.0, float("inf"), 1000)["time"]
     return points
+
+
+def many_looks(world: SchedulerHarness, looking: Looking) -> None:
+    """Sixty looks, a pod more at each."""
+    world.cluster.add(make_node("n1", cpu="100"))
+    looking.look()
+    for number in range(60):
+        world.cluster.add(make_pod(f"p{number}", cpu="1"))
+        world.run_for(1.0)
+        looking.look()
+
+
+def pods(state: State | None) -> int:
+    assert state is not None
+    return state.cluster.pod_count
 
 
 def test_the_ring_forgets_the_oldest() -> None:
     """What is left is still right."""
     with SchedulerHarness(record_bytes=1 << 24) as world:
         looking = Looking(world, limit=40_000)
-        world.cluster.add(make_node("n1", cpu="100"))
-        looking.look()
-        first = looking.history.end
-        for number in range(60):
-            world.cluster.add(make_pod(f"p{number}", cpu="1"))
-            world.run_for(1.0)
-            looking.look()
-        assert len(moved(looking.history)) < 40
-        assert looking.history.at(first) is None
-        oldest = looking.history.at(looking.history.begin)
-        assert oldest is not None
-        assert 0 < int(oldest.pods.sum()) == len(oldest.placed["n1"]) < 60
-        assert int(looking.history.now.pods.sum()) == 60
+        many_looks(world, looking)
+        history = looking.history
+        assert len(moved(history)) < 40
+        assert history.at(history.end - 59.0) is None
+        assert 0 < pods(history.at(history.begin)) < 60
+        assert pods(history.now) == 60
+
+
+def test_nothing_is_shown_of_times_that_the_cluster_has_forgotten() -> None:
+    """Figures are kept longer; what was shown last is shown no more when the changes since are dropped."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        looking = Looking(world)
+        many_looks(world, looking)
+        history, changes = looking.history, looking.archive.recorder.history
+        first = history.begin
+        assert (pods(history.at(first)), pods(history.at(first + 10.0))) == (0, 10)
+        changes.drop_before(changes.revision // 2)
+        assert history.at(first) is None
+        assert 0 < pods(history.at(history.begin)) < 60
+        assert moved(history)[0] == first < history.begin
+        looking.look_after(world, make_pod("last"))
+        changes.drop_before(changes.revision)
+        assert history.begin == history.end
+        assert (pods(history.at(history.begin)), history.at(history.begin - 1.0)) == (61, None)
+        looking.look_after(world, make_pod("more"), make_pod("still more"))
+        assert pods(history.at(history.begin)) == 61
+
+
+def test_a_past_that_was_left_behind_is_not_used() -> None:
+    """A state is right although the copy of the cluster was last at a revision that is forgotten now."""
+    with SchedulerHarness(record_bytes=1 << 24) as world:
+        looking = Looking(world)
+        many_looks(world, looking)
+        history, changes = looking.history, looking.archive.recorder.history
+        assert pods(history.at(history.begin)) == 0
+        changes.drop_before(changes.revision - 20)
+        begin = history.begin
+        expected = 60 - round(history.end - begin)
+        assert [pods(history.at(begin + later)) for later in (0.0, 2.0, 1.0)] == [expected, expected + 2, expected + 1]
 
 
 def test_points_are_put_together() -> None:

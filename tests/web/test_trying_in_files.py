@@ -1,6 +1,5 @@
 """Dry runs in what a simulation has kept: the cluster as it was in the end, with the configuration of then."""
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from kubestow.cli import main
-from kubestow.explaining.world import ExplainError
-from kubestow.model import codec
-from kubestow.model.pod import Pod
-from kubestow.model.storage import PersistentVolumeClaim
-from kubestow.model.whole import WholePod
 from kubestow.plugin.loading import PluginCollection
-from kubestow.testing import make_node
-from kubestow.web import scenes
 from kubestow.web.api import Api
 from kubestow.web.files import read
 from kubestow.web.pages import Site
-from kubestow.web.scenes import OBJECTS
 from web.looking import API, Reader, ask, served
 from web.test_view import PACKING
 
@@ -95,9 +86,8 @@ def test_a_pod_is_tried_in_the_cluster_of_the_end(folder: Path) -> None:
     status, tree = post(folder, "/try", POD)
     assert status == 200
     (item,) = tree["items"]
-    used = {pod.spec.nodeName for pod in scenes.pods_of(scenes.read(folder / OBJECTS)) if pod.spec.nodeName}
-    assert used == {"node-0", "node-1"}
-    assert item["decision"]["chosen"] in used
+    assert item["decision"]["chosen"] in {"node-0", "node-1"}
+    assert item["decision"]["nodeCount"] == 2
     assert item["matrix"]["plugins"]
 
 
@@ -105,31 +95,6 @@ def test_another_configuration_is_compared(folder: Path) -> None:
     """Pods that wait, and those that were placed."""
     status, tree = post(folder, "/compare", PACKING)
     assert (status, tree["pods"]) == (200, 4)
-
-
-def test_results_without_objects_say_so(folder: Path, tmp_path: Path) -> None:
-    """They are shown all the same."""
-    for file in folder.iterdir():
-        if file.name != OBJECTS:
-            (tmp_path / file.name).write_bytes(file.read_bytes())
-    (about,) = ask(Site(Api([read(tmp_path)])), "")
-    assert about["can"]["try"] is False
-    assert about["cannot"] == "the objects were not kept: kubestow simulate --out keeps them"
-    status, tree = post(tmp_path, "/try", POD)
-    assert (status, tree["message"]) == (404, f"no pod can be tried here: {about['cannot']}")
-
-
-@pytest.mark.parametrize("text", ["", '{"kind":"Pod"}', "{}", '{"apiVersion":"v9","kind":"Pod"}'])
-def test_broken_objects_are_named(folder: Path, tmp_path: Path, text: str) -> None:
-    """When somebody wants to try something; nothing else needs them."""
-    content = gzip.compress(text.encode(), mtime=0) if text else b"not gzip"
-    for file in folder.iterdir():
-        (tmp_path / file.name).write_bytes(content if file.name == OBJECTS else file.read_bytes())
-    status, tree = post(tmp_path, "/try", POD)
-    assert status == 400
-    assert f"{tmp_path / OBJECTS}: the objects cannot be read" in tree["message"]
-    (groups,) = ask(Site(Api([read(tmp_path)])), "/groups")
-    assert groups["rows"] == []
 
 
 def test_a_plugin_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -141,25 +106,3 @@ def test_a_plugin_that_is_missing_is_named(tmp_path: Path) -> None:
     assert run.bench is None
     assert "Fussy" in run.cannot_try
     assert read(out, PluginCollection([str(tmp_path / "fussy.py")])).bench is not None
-
-
-def test_objects_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """Also those that keep all of their JSON."""
-    claim = b'{"metadata":{"name":"c","namespace":"x"},"spec":{"volumeName":"v"},"status":{"phase":"Bound"}}'
-    pod = b'{"metadata":{"name":"p","namespace":"x","labels":{"a":"b"}},"spec":{"nodeName":"n","priority":7}}'
-    written: list[Any] = [
-        make_node("n", cpu="4"),
-        codec.decode(PersistentVolumeClaim, claim),
-        codec.decode(WholePod, pod),
-    ]
-    scenes.write(written, tmp_path)
-    node, read_claim, read_pod = scenes.read(tmp_path / OBJECTS)
-    assert node == written[0]
-    assert read_claim.spec == written[1].spec
-    assert (type(read_pod), read_pod) == (Pod, codec.decode(Pod, pod))
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """It may have gone since."""
-    with pytest.raises(ExplainError, match=OBJECTS):
-        scenes.read(tmp_path / OBJECTS)

@@ -55,6 +55,8 @@ class History:
         self._log = (0, self._entries)
         """The revision before the first entry, and the entries: replaced as one, for readers in other threads."""
         self._settled = 0
+        self.on_drop: list[Callable[[], None]] = []
+        """Called before changes are dropped: the last chance to read them."""
         self.bytes = 0
         """Estimate of the memory that only the history keeps in use, as of the last `settle`."""
 
@@ -101,6 +103,8 @@ class History:
         self.settle()
         count = min(revision, self.revision) - self.first
         if count > 0:
+            for callback in self.on_drop:
+                callback()
             self.bytes -= _size_of(self._entries[:count])
             self._entries = self._entries[count:]
             self._log = self.first + count, self._entries

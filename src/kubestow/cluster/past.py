@@ -35,21 +35,28 @@ AnyNominations = TypeVar("AnyNominations", bound=Nominations)
 class Past(Generic[AnyNominations]):
     """The cluster and its nominations at some revision.
 
-    It is made in the thread of the cluster, and may be used in another one.
+    It is made in the thread of the cluster, and may be used in another one unless it has to be copied anew.
     """
 
     def __init__(self, cluster: Cluster, nominator: AnyNominations, history: History) -> None:
         """Copy a cluster and its nominations, whose changes are in a history, as they are now."""
+        self._copied = cluster, nominator
+        self._history = history
+        self._copy()
+
+    def _copy(self) -> None:
+        cluster, nominator = self._copied
         self.cluster = cluster.copy()
         self.nominator = nominator.copy()
-        self.revision = history.revision
-        self._history = history
+        self.revision = self._history.revision
 
     def go_to(self, revision: int) -> None:
-        """Move to a revision.
+        """Move to a revision; from a new copy if the history does not reach back to the one it was at.
 
         Raises ForgottenError if the history does not reach so far back, ValueError if there is no such revision.
         """
+        if self.revision < self._history.first <= revision:
+            self._copy()
         self._apply(self._changed_at(revision))
         self.revision = revision
 

@@ -109,12 +109,10 @@ class Details:
 
     def _at(self, revision: int) -> Past[Nominator]:
         """Return the copy of the cluster, taken to a revision."""
-        past = self._past
-        if past is None or past.revision < self._recorder.history.first:
-            scheduled = self._scheduled
-            past = self._past = Past(scheduled.cluster, scheduled.nominator, self._recorder.history)
-        past.go_to(revision)
-        return past
+        if self._past is None:
+            self._past = Past(self._scheduled.cluster, self._scheduled.nominator, self._recorder.history)
+        self._past.go_to(revision)
+        return self._past
 
     def _made_for(
         self, profile: Profile, answers: Answers, time: float, past: Past[Nominator], calls: list[Asked]

@@ -1,4 +1,4 @@
-"""Which path below /ui/api/v1 is what: GETs that answer at once, dry runs that take a while, and the stream."""
+"""The paths below /ui/api/v1: GETs that are answered at once, dry runs that take a while, and the stream."""
 
 import math
 from collections.abc import Callable, Coroutine, Sequence
@@ -15,7 +15,7 @@ from kubestow.server.pages import Answer, Stream
 from kubestow.web import comparing, tables
 from kubestow.web.decisions import read, told_with_nodes
 from kubestow.web.events import Events
-from kubestow.web.moments import State
+from kubestow.web.history import State
 from kubestow.web.run import Run
 from kubestow.web.trying import MOST_COMPARED, Bench
 
@@ -29,10 +29,10 @@ Found = dict[str, Any] | msgspec.Struct | Coroutine[Any, Any, dict[str, Any]] | 
 
 
 class Api:
-    """Answers about one run, or two to compare."""
+    """Answers requests about one run, or two to compare."""
 
     def __init__(self, runs: Sequence[Run], events: Events | None = None) -> None:
-        """`events` tell what is new, if there is more to come."""
+        """`events` is the stream of a run that is not over."""
         self._runs = runs
         self._events = events
         self._pages: dict[str, Callable[[Asked], Found]] = {
@@ -51,7 +51,7 @@ class Api:
         }
 
     def answer(self, request: Request) -> Answer:
-        """GET; raises ApiError."""
+        """Answer a GET; raises ApiError."""
         kind, *rest = _parts(request)
         page = self._pages.get(kind)
         if page is None:
@@ -61,7 +61,7 @@ class Api:
         return _told(page(Asked(request, self._runs, rest)))
 
     def post(self, request: Request) -> Answer:
-        """The two POSTs, which create nothing; raises ApiError."""
+        """Answer one of the two POSTs, which create nothing; raises ApiError."""
         asked = Asked(request, self._runs, [])
         bench = asked.bench
         try:
@@ -84,8 +84,8 @@ class Api:
             "kubestow": __version__,
             "name": run.name,
             "live": self._events is not None,
-            "time": history.now.time,
-            "moment": history.now.moment,
+            "time": history.now.last.time,
+            "moment": history.now.last.number,
             "from": history.begin,
             "to": history.end,
             "runs": [one.name for one in self._runs],
@@ -110,7 +110,7 @@ class Api:
             raise ApiError(404, "NotFound", f"no pod {uid} is in the queue")
         told = tables.rows_of([found])
         (row,) = told.pop("rows")
-        return told | {"time": asked.state.time, "row": row, "history": asked.run.moves(uid)}
+        return told | {"time": asked.state.last.time, "row": row, "history": asked.run.moves(uid)}
 
     def _decisions(self, asked: "Asked") -> Found:
         decisions, until = asked.run.decisions, math.inf if asked.at is None else asked.at
@@ -136,7 +136,7 @@ class Api:
 
     def _groups(self, asked: "Asked") -> Found:
         if not asked.rest:
-            return tables.groups(asked.state, asked.run.groups())
+            return tables.groups(asked.state)
         namespace, name = asked.names("groups/NAMESPACE/NAME", 2)
         return asked.bench.explain_group(namespace, name)
 
@@ -167,7 +167,7 @@ class Api:
 
 
 class Asked:
-    """A request, and what its parameters mean."""
+    """A request, and the meaning of its parameters."""
 
     def __init__(self, request: Request, runs: Sequence[Run], rest: list[str]) -> None:
         self.query = request.query
@@ -180,7 +180,7 @@ class Asked:
         return self.query.get(name, "")
 
     def number(self, name: str, default: float, low: float = -math.inf, high: float = math.inf) -> float:
-        """A parameter; raises ApiError where it is no number, or out of range."""
+        """Return a parameter; raises ApiError if it is no number, or out of range."""
         text = self.given(name)
         if not text:
             return default
@@ -194,22 +194,23 @@ class Asked:
         return found
 
     def names(self, form: str, count: int) -> list[str]:
-        """The parts of the path; raises ApiError unless there are so many."""
+        """Return the parts of the path; raises ApiError unless there are `count`."""
         if len(self.rest) != count or not all(self.rest):
             raise ApiError(404, "NotFound", f"there is no such page; it is {PATH}/{form}")
         return self.rest
 
     @property
     def state(self) -> State:
-        """How things are, or were at the time that was asked for; raises ApiError."""
-        found = self.run.state(self.at)
+        """Return the state now or at the time that was asked for; raises ApiError."""
+        history = self.run.history
+        found = history.now if self.at is None else history.at(self.at)
         if found is None:
-            raise ApiError(404, "NotFound", f"at: nothing is known of times before {self.run.history.begin}")
+            raise ApiError(404, "NotFound", f"at: nothing is known of times before {history.begin}")
         return found
 
     @property
     def bench(self) -> Bench:
-        """Where pods are tried; raises ApiError if there is none."""
+        """Return where pods are tried; raises ApiError if there is no such place."""
         if self.run.bench is None:
             raise ApiError(404, "NotFound", f"no pod can be tried here: {self.run.cannot_try}")
         return self.run.bench
@@ -226,5 +227,5 @@ async def _later(found: Coroutine[Any, Any, dict[str, Any]]) -> Response:
 
 
 def _parts(request: Request) -> list[str]:
-    """What comes after the API's own path."""
+    """Return the parts of the path below the API's own."""
     return request.path.removeprefix(PATH).strip("/").split("/")

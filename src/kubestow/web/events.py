@@ -1,4 +1,4 @@
-"""Moments as they come, as server-sent events: one message for all readers; who was away is told what it missed."""
+"""Moments as server-sent events: one message for all readers; a reader that was away gets what it missed."""
 
 import asyncio
 from typing import Any
@@ -10,71 +10,81 @@ from kubestow.http.errors import ApiError
 from kubestow.http.messages import chunk
 from kubestow.server.pages import Stream
 from kubestow.server.serving import SAFE
-from kubestow.web.history import History
+from kubestow.web.history import PageHistory
 from kubestow.web.moments import Moment
-from kubestow.web.tables import rows_of
+from kubestow.web.tables import live_rows, rows_of, usage
 
 MOST_READERS = 16
 _TYPE = b"text/event-stream"
 
 
 class Events:
-    """Tells readers what is new."""
+    """Sends every moment to all readers."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: PageHistory) -> None:
         self._history = history
         self._readers: set[Connection] = set()
+        self._layout = -1
+        self._positions: dict[int, int] = {}
+        """The positions of nodes in this layout, by row."""
         self.came = asyncio.Event()
-        """Set when there is one more reader."""
+        """Set when a reader has come."""
 
     def __len__(self) -> int:
-        """How many listen."""
+        """Return the number of readers."""
         return len(self._readers)
 
     def tell(self, moment: Moment) -> None:
-        """One more moment."""
-        if self._readers:
-            line = self._change(moment)
+        """Send the last moment, right after it was added to the history."""
+        if moment.layout != self._layout:
+            self._layout, rows = moment.layout, live_rows(self._history.now.cluster.nodes)
+            self._positions = {row: position for position, row in enumerate(rows)}
+        if self._readers and (line := self._change(moment.number - 1)) is not None:
             for reader in list(self._readers):
                 reader.write(line)
 
     def follow(self, since: int | None, about: bytes) -> Stream:
-        """A stream for one more, who knows a moment or nothing; raises ApiError if there are too many."""
+        """Return a stream for a reader that knows a moment, or None; raises ApiError if there are too many readers."""
         if len(self._readers) >= MOST_READERS:
             raise ApiError(429, "TooManyRequests", f"{MOST_READERS} pages are open, which is the limit")
 
         def begin(connection: Connection) -> None:
-            # As it is when the reader is one of those that are told: nothing is missed in between.
-            number = self._history.now.moment
-            missed = None if since is None else self._history.since(since)
-            first = b""
-            if missed is None:
+            # Only now, as the reader joins the others: nothing is missed in between.
+            number = self._history.now.last.number
+            first = None if since is None else b"" if since == number else self._change(since)
+            if first is None:
                 first = _event("reset", number, about)
-            elif since != number:
-                first = self._change(missed)
             self._readers.add(connection)
             self.came.set()
             connection.open_stream(_TYPE, lambda: self._readers.discard(connection), first, SAFE)
 
         return begin
 
-    def _change(self, moment: Moment) -> bytes:
-        rows = rows_of(moment.waiting)
+    def _change(self, since: int) -> bytes | None:
+        """Return an event with all that has changed after a moment; None if that is too long ago."""
+        found = self._history.since(since)
+        if found is None:
+            return None
+        before, moment = found
+        queue = rows_of(moment.waiting)
         tree: dict[str, Any] = {
             "time": moment.time,
             "moment": moment.number,
-            "layout": self._history.now.layout.number,
+            "layout": moment.layout,
             "queue": {
                 "counts": moment.figures.pending,
-                "reasons": rows["reasons"],
-                "rows": rows["rows"],
+                "reasons": queue["reasons"],
+                "rows": queue["rows"],
                 "left": moment.left,
             },
             "figures": moment.figures,
             "decision": moment.decision,
         }
-        if moment.layout is None and moment.usage is not None:
-            tree["usage"] = moment.usage
+        if before.layout == moment.layout:
+            table = self._history.now.cluster.nodes
+            rows = [row for row in table.changes.since(before.row_changes) if row in self._positions]
+            if rows:
+                tree["usage"] = {"at": [self._positions[row] for row in rows], **usage(table, rows)}
         return _event("change", moment.number, msgspec.json.encode(tree))
 
 

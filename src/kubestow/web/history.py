@@ -1,104 +1,136 @@
-"""The moments of the last while: the state now, the state at any of them, and how figures went.
+"""The history of the page: the moments of the last while, and the state at any of them.
 
-The state before the oldest moment is kept, and the moments after it; when there are too many, the oldest becomes a part
-of that state. How things were at a time is found by applying moments from there on, or from where somebody looked last.
+The history of the cluster has what changed on nodes: the cluster at a moment is a copy that is taken to the revision of
+that moment (see `kubestow.cluster.past`). The queue at a moment is the queue before the oldest moment that is kept,
+with the changes of the moments since then applied.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from kubestow.web.moments import Figures, Moment, State, Usage
+from msgspec.structs import replace
+
+from kubestow.cluster.history import History
+from kubestow.cluster.past import Nominations, Past
+from kubestow.cluster.state import Cluster
+from kubestow.web.moments import Figures, Moment, WaitingPod
 
 RING_BYTES = 64 * 1024 * 1024
 MOST_POINTS = 2_000
 
 
-class History:
-    """A ring of moments, of about so many bytes."""
+class State:
+    """Everything that the page shows of one moment."""
 
-    def __init__(self, limit: int = RING_BYTES) -> None:
+    def __init__(self, cluster: Cluster, last: Moment, waiting: dict[str, WaitingPod]) -> None:
+        self.cluster = cluster
+        self.last = last
+        """The moment itself."""
+        self.waiting = waiting
+        """The queue, by UID."""
+
+    def apply(self, moment: Moment) -> None:
+        """Go on to the next moment. The cluster stays as it is."""
+        self.last = moment
+        for uid in moment.left:
+            self.waiting.pop(uid, None)
+        for waiting in moment.waiting:
+            self.waiting[waiting.uid] = waiting
+
+
+class PageHistory:
+    """A ring of moments, and the state now and at each of them."""
+
+    def __init__(self, cluster: Cluster, nominator: Nominations, changes: History, limit: int = RING_BYTES) -> None:
+        """`changes` are those of the cluster and its nominations; `limit` is about how many bytes moments may take."""
+        self._nominator = nominator
+        self._changes = changes
         self._limit = limit
-        self._base = State()
-        self.now = State()
-        """Whoever asks for it must not change it."""
+        self._base, self.now = (State(cluster, Moment(0, 0.0, Figures(0.0)), {}) for _ in range(2))
+        """The states before the oldest moment and at the last one. Callers must not change them."""
         self._moments: list[Moment] = []
-        self._times: list[float] = []
         self._bytes = 0
-        self._looked: tuple[int, State] | None = None
+        self._shown: tuple[int, State] | None = None
+        """The number of moments applied to the state that was asked for last, and that state."""
+        self._past: Past[Nominations] | None = None
 
     def add(self, moment: Moment) -> None:
-        """Go on."""
-        if not self._moments:
-            self._base.moment = moment.number - 1
+        """Add the next moment."""
         self.now.apply(moment)
         self._moments.append(moment)
-        self._times.append(moment.time)
         self._bytes += moment.size
         if self._bytes > self._limit:
             self._drop()
+        if self._past is not None and self._past.revision < self._changes.first:
+            # It cannot be moved any more: free its memory.
+            self._past = self._shown = None
 
     def _drop(self) -> None:
-        """Make room: an eighth at once, since what is left has to move up."""
+        """Drop the oldest eighth of the moments: the list of the others is copied each time."""
         count = 0
         while self._bytes > self._limit * 7 // 8 and count < len(self._moments) - 1:
             self._base.apply(self._moments[count])
             self._bytes -= self._moments[count].size
             count += 1
-        del self._moments[:count], self._times[:count]
-        self._looked = None
+        del self._moments[:count]
+        self._shown = None
+
+    def _forgotten(self) -> int:
+        """Return the number of moments that the history of the cluster does not reach back to."""
+        return bisect_left(self._moments, self._changes.first, key=lambda moment: moment.revision)
 
     @property
     def begin(self) -> float:
-        """The earliest time that is known."""
-        return self._times[0] if self._times else 0.0
+        """The earliest time that can be shown."""
+        count = self._forgotten()
+        return self._moments[count].time if count < len(self._moments) else self.end
 
     @property
     def end(self) -> float:
-        """The latest."""
-        return self._times[-1] if self._times else 0.0
+        """The time of the last moment."""
+        return self.now.last.time
 
     def at(self, time: float) -> State | None:
-        """The state then, not to be changed; None if that is too long ago."""
-        count = bisect_right(self._times, time)
+        """Return the state at a time, which is valid until the next call; None if that is too long ago."""
+        count = bisect_right(self._moments, time, key=lambda moment: moment.time)
         if count == len(self._moments):
             return self.now
-        if not count:
+        if count <= self._forgotten():
             return None
-        if self._looked is None or self._looked[0] > count:
-            self._looked = (0, self._base.copy())
-        done, state = self._looked
+        if self._shown is None or self._shown[0] > count:
+            base = self._base
+            self._shown = 0, State(base.cluster, base.last, base.waiting.copy())
+        done, state = self._shown
         for moment in self._moments[done:count]:
             state.apply(moment)
-        self._looked = (count, state)
+        self._shown = count, state
+        if self._past is None:
+            self._past = Past(self.now.cluster, self._nominator, self._changes)
+        self._past.go_to(state.last.revision)
+        state.cluster = self._past.cluster
         return state
 
-    def since(self, number: int) -> Moment | None:
-        """All that has changed after a moment, as one; None if that is too long ago, or was never."""
-        now = self.now
-        if not self._base.moment <= number <= now.moment:
+    def since(self, number: int) -> tuple[Moment, Moment] | None:
+        """Return a moment, and all that has changed since as one moment; None if it is too long ago or never was."""
+        if not self._moments or not self._moments[0].number - 1 <= number <= self.now.last.number:
             return None
-        later = self._moments[bisect_right(self._moments, number, key=lambda moment: moment.number) :]
-        if len(later) == 1:
-            return later[0]
-        waiting = {pod.uid for moment in later for pod in moment.waiting}
-        left = {uid for moment in later for uid in moment.left}
-        at = sorted({position for moment in later if moment.usage is not None for position in moment.usage.at})
-        laid_out = any(moment.layout is not None for moment in later)
-        columns = {name: column[at].tolist() for name, column in now.requested.items()}
-        return Moment(
-            now.moment,
-            now.time,
-            now.figures,
-            now.layout if laid_out else None,
-            None if laid_out or not at else Usage(at, now.pods[at].tolist(), columns),
-            waiting=[now.waiting[uid] for uid in waiting if uid in now.waiting],
-            left=[uid for uid in left if uid not in now.waiting],
-            decision=now.decision,
+        index = bisect_right(self._moments, number, key=lambda moment: moment.number)
+        later, waiting = self._moments[index:], self.now.waiting
+        changed = dict.fromkeys(pod.uid for moment in later for pod in moment.waiting)
+        left = dict.fromkeys(uid for moment in later for uid in moment.left)
+        missed = replace(
+            self.now.last,
+            waiting=[waiting[uid] for uid in changed if uid in waiting],
+            left=[uid for uid in left if uid not in waiting],
         )
+        return self._moments[index - 1] if index else self._base.last, missed
 
     def points(self, begin: float, end: float, most: int) -> dict[str, Any]:
-        """Figures over time, in columns; neighbours are put together to be no more than so many."""
+        """Return figures over time, in columns; neighbours are combined so that there are at most `most` points.
+
+        There may be figures of times before `begin`.
+        """
         chosen = [moment for moment in self._moments if begin <= moment.time <= end]
         size = -(-len(chosen) // max(1, min(most, MOST_POINTS)))
         groups = [chosen[start : start + size] for start in range(0, len(chosen), size or 1)]
@@ -115,7 +147,7 @@ class History:
 
 
 def together(figures: Sequence[Figures]) -> Figures:
-    """Those of neighbours: sums of what is counted, the last of what stands; of high percentiles the highest."""
+    """Combine figures of neighbours: sums of counts, the last of totals, the highest of high percentiles."""
     last = figures[-1]
     if len(figures) == 1:
         return last

@@ -1,4 +1,4 @@
-"""The page about a live scheduler: looks at it every so often, and tells whoever listens.
+"""The page about a live scheduler: looks for changes at intervals, and sends them to readers.
 
 A look may take no more than a small share of the CPU: after a long one, the next comes later.
 """
@@ -17,7 +17,7 @@ from kubestow.reporting.logs import get_logger
 from kubestow.web.api import Api
 from kubestow.web.decisions import Recorded
 from kubestow.web.events import Events
-from kubestow.web.history import History
+from kubestow.web.history import PageHistory
 from kubestow.web.pages import Site
 from kubestow.web.run import Run, ToldConfiguration
 from kubestow.web.scenes import Scene, collected
@@ -31,22 +31,22 @@ log = get_logger(__name__)
 SHORTEST_SECONDS = 0.25
 MOST_SHARE = 0.04
 SECONDS, LONGEST_SECONDS = 1.0, 10.0
-"""Between two looks while nobody listens."""
+"""The shortest and longest time between two looks without readers."""
 SHARE_ALONE = 0.005
-"""Then, only how things were is kept."""
+"""The share of the CPU without readers."""
 _AFTER_FAILURE = 10.0
 
 
 class Looking:
-    """Looks again and again."""
+    """Looks at a scheduler again and again."""
 
-    def __init__(self, watch: Watch, history: History) -> None:
+    def __init__(self, watch: Watch, history: PageHistory) -> None:
         self.watch = watch
         self._history = history
         self.events = Events(history)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until it is cancelled."""
         while True:
             try:
                 pause = self.look()
@@ -59,7 +59,7 @@ class Looking:
             self.events.came.clear()
 
     def look(self) -> float:
-        """For how long to wait until the next look."""
+        """Look once; returns how many seconds to wait until the next look."""
         begin = time.thread_time()
         moment = self.watch.look()
         if moment is not None:
@@ -79,20 +79,18 @@ def live_run(
     setup: Callable[[], Setup],
     plugins: Callable[[], PluginCollection] = PluginCollection,
 ) -> Run:
-    """What the API tells of a scheduler; `plugins` are those that a configuration may name."""
+    """Return a scheduler as the API needs it; `plugins` are those that a configuration may name."""
     decisions = Recorded(archive)
 
     def scene() -> Scene:
-        objects = collected(core)
-        return Scene(setup(), lambda: objects, clock.now())
+        return Scene(setup(), collected(core.cluster, core.intake.pending_pods()), clock.now())
 
     return Run(
         name,
-        History(),
+        PageHistory(core.cluster, core.queue.nominator, archive.recorder.history),
         decisions,
         ToldConfiguration(lambda: setup().configuration, setup().features, plugins),
         Bench(scene, decisions, plugins, lambda query: read_groups(archive, query).items),
-        lambda: core.cluster.listers.pod_groups,
         archive.moves_of,
     )
 
@@ -111,7 +109,7 @@ class LivePage:
             return Setup(scheduler.configuration, options.features, registry)
 
         run = live_run(name, core, archive, options.clock, setup, plugins)
-        # So a scheduler that starts anew never says a number that readers know from before.
+        # So that a scheduler that starts again does not use numbers that readers know from before.
         first = int(options.clock.now()) * 10
         watched = Watched(core, scheduler.metrics.scheduler, archive.recorder, options.clock)
         self.looking = Looking(Watch(watched, first), run.history)
@@ -119,7 +117,7 @@ class LivePage:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Site:
-        """Begin to look."""
+        """Start to look."""
         self._task = asyncio.create_task(self.looking.run(), name="page")
         return self._site
 

@@ -1,6 +1,6 @@
-"""What the API tells of: a live scheduler, or a run that is over."""
+"""What the API answers questions about: a live scheduler, or a run that is over."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +9,9 @@ from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.expansion import expand
 from kubestow.config.features import SCHEDULING_GATES
 from kubestow.config.plugin_points import IN_TREE, PluginPoints
-from kubestow.model.pod_groups import PodGroup
 from kubestow.reporting.secrets import hide_in_text
 from kubestow.web.decisions import Decisions
-from kubestow.web.history import History
-from kubestow.web.moments import State
+from kubestow.web.history import PageHistory
 from kubestow.web.tables import ClusterTable
 
 if TYPE_CHECKING:
@@ -22,32 +20,27 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Run:
-    """One scheduler and what is known of it."""
+    """One scheduler, and where the API finds everything about it."""
 
     name: str
-    history: History
+    history: PageHistory
     decisions: Decisions
     configuration: Callable[[], dict[str, Any]]
     bench: "Bench | None" = None
     """Where pods are tried."""
-    groups: Callable[[], Iterable[PodGroup]] = tuple
     moves: Callable[[str], Any] = lambda _uid: ()
-    """The last moves of a waiting pod."""
-    cannot_try: str = "the objects were not kept: kubestow simulate --out keeps them"
-    """Why, where there is no bench."""
+    """Returns the last moves of a waiting pod, by UID."""
+    cannot_try: str = ""
+    """Why there is no bench."""
     results: dict[str, Any] = field(default_factory=dict)
     """Figures of a run that is over."""
     cluster: ClusterTable = field(default_factory=ClusterTable)
-
-    def state(self, at: float | None) -> State | None:
-        """How things are, or were then; None if nobody knows any more."""
-        return self.history.now if at is None else self.history.at(at)
 
 
 def configuration_told(
     configuration: SchedulerConfiguration, features: Features, known: PluginPoints = IN_TREE
 ) -> dict[str, Any]:
-    """A configuration, and what its profiles come to."""
+    """Return a configuration as the API has it, with the plugins that its profiles enable."""
     profiles = []
     for profile in configuration.profiles:
         points = expand(profile.plugins, known).points
@@ -67,7 +60,7 @@ def configuration_told(
 
 
 class ToldConfiguration:
-    """The one in use, written anew when it is another."""
+    """The configuration in use as the API has it; made again when it is another one."""
 
     def __init__(
         self,

@@ -1,14 +1,18 @@
-"""A state as the API tells it: nodes in columns, waiting pods in rows, and what is found by a part of its name."""
+"""Answers of the API about a state: nodes in columns, waiting pods in rows, and what is found by a part of its name."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from kubestow.model.pod_groups import PodGroup
-from kubestow.web.moments import IN_FLIGHT, Layout, State, Taint, WaitingPod
+from kubestow.cluster.nodes import CPU, MEMORY, NodeTable
+from kubestow.model.node import Node, Taint
+from kubestow.model.pod_groups import group_key
+from kubestow.web.history import State
+from kubestow.web.moments import IN_FLIGHT, WaitingPod
 
 WAITING_COLUMNS = list(WaitingPod.__struct_fields__)
 _REASON = WAITING_COLUMNS.index("reason")
@@ -16,46 +20,69 @@ _MOST_VALUES = 200
 _FOUND = 20
 
 
+def live_rows(table: NodeTable) -> list[int]:
+    """Return the rows of all nodes, in the order in which the page shows them."""
+    return np.flatnonzero(table.live[: table.size]).tolist()
+
+
+def usage(table: NodeTable, rows: list[int]) -> dict[str, Any]:
+    """Return how many pods are on some nodes, and what they request."""
+    requested = {name: table.requested[column, rows].tolist() for name, column in table.resource_index.items()}
+    return {"pods": table.pod_count[rows].tolist(), "requested": requested}
+
+
 class ClusterTable:
-    """Nodes in columns; what nodes are by themselves is written once for each layout."""
+    """Nodes in columns. The columns that do not depend on pods are encoded once as long as nodes stay the same."""
 
     def __init__(self) -> None:
-        self._layout: Layout | None = None
-        self._written: dict[str, msgspec.Raw] = {}
+        self._encoded_for: tuple[list[Node | None], list[str]] | None = None
+        self._encoded: dict[str, msgspec.Raw] = {}
 
     def of(self, state: State) -> dict[str, Any]:
-        """The answer."""
-        if state.layout is not self._layout:
-            self._layout, self._written = state.layout, _by_themselves(state.layout)
+        """Return the answer."""
+        table = state.cluster.nodes
+        rows = live_rows(table)
+        encoded_for = [table.nodes[row] for row in rows], list(table.resource_index)
+        if encoded_for != self._encoded_for:
+            self._encoded_for, self._encoded = encoded_for, _without_pods(table, rows)
         return {
-            "time": state.time,
-            "moment": state.moment,
-            "layout": state.layout.number,
-            "pods": state.pods.tolist(),
-            "requested": {name: column.tolist() for name, column in state.requested.items()},
-            "fragmentation": fragmentation(state),
-            **self._written,
+            "time": state.last.time,
+            "moment": state.last.number,
+            "layout": state.last.layout,
+            **usage(table, rows),
+            "fragmentation": _fragmentation(table, rows),
+            **self._encoded,
         }
 
 
-def _by_themselves(layout: Layout) -> dict[str, msgspec.Raw]:
-    labels, left_out = _label_columns(layout.labels)
-    sets = {taints: number for number, taints in enumerate(dict.fromkeys([(), *layout.taints]))}
+def _without_pods(table: NodeTable, rows: list[int]) -> dict[str, msgspec.Raw]:
+    """Return the columns that do not depend on pods."""
+    labels, left_out = _label_columns([node.metadata.labels for row in rows if (node := table.nodes[row]) is not None])
+    sets = {number: place for place, number in enumerate(dict.fromkeys([0, *table.taint_set[rows].tolist()]))}
     columns = {
-        "names": layout.names,
-        "allowedPods": layout.allowed_pods,
-        "resources": list(layout.allocatable),
-        "allocatable": layout.allocatable,
-        "unschedulable": [int(one) for one in layout.unschedulable],
-        "taints": {"sets": list(sets), "of": [sets[taints] for taints in layout.taints]},
+        "names": [table.names[row] for row in rows],
+        "allowedPods": table.allowed_pods[rows].tolist(),
+        "resources": list(table.resource_index),
+        "allocatable": {
+            name: table.allocatable[column, rows].tolist() for name, column in table.resource_index.items()
+        },
+        "unschedulable": table.unschedulable[rows].astype(int).tolist(),
+        "taints": {
+            "sets": [_taints(table.taint_sets.taints[number]) for number in sets],
+            "of": [sets[number] for number in table.taint_set[rows].tolist()],
+        },
         "labels": labels,
         "labelsLeftOut": left_out,
     }
     return {name: msgspec.Raw(msgspec.json.encode(column)) for name, column in columns.items()}
 
 
-def _label_columns(labels: list[dict[str, str]]) -> tuple[dict[str, Any], list[str]]:
-    """By key, all values and the one of each node; keys with more values than can be told apart are left out."""
+def _taints(taints: Iterable[Taint]) -> list[dict[str, str]]:
+    return [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
+
+
+def _label_columns(labels: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], list[str]]:
+    """Return, by key, all values and the one of each node; and the keys left out, which have too many values."""
     columns: dict[str, Any] = {}
     left_out = []
     for key in sorted({key for of_node in labels for key in of_node}):
@@ -68,15 +95,14 @@ def _label_columns(labels: list[dict[str, str]]) -> tuple[dict[str, Any], list[s
     return columns, left_out
 
 
-def fragmentation(state: State) -> list[float]:
-    """Of each node, the share of its free cores that is of no use to a pod of the average size."""
-    layout, count = state.layout, int(state.pods.sum())
-    if not count or "cpu" not in state.requested:
-        return [0.0] * len(layout.names)
-    asked = np.array([[int(state.requested[name].sum())] for name in ("cpu", "memory")]) / count
-    allocatable = np.array([layout.allocatable[name] for name in ("cpu", "memory")])
-    free = np.maximum(allocatable - np.array([state.requested[name] for name in ("cpu", "memory")]), 0)
-    size = np.maximum(asked, 1.0)
+def _fragmentation(table: NodeTable, rows: list[int]) -> list[float]:
+    """Return, of each node, the share of its free cores that is of no use to a pod of the average size."""
+    count = int(table.pod_count[rows].sum())
+    if not count:
+        return [0.0] * len(rows)
+    requested, allocatable = (column[[CPU, MEMORY]][:, rows] for column in (table.requested, table.allocatable))
+    size = np.maximum(requested.sum(axis=1, keepdims=True) / count, 1.0)
+    free = np.maximum(allocatable - requested, 0)
     useful = np.floor((free / size).min(axis=0)) * size[0]
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = np.where(free[0] > 0, 1.0 - useful / free[0], 0.0)
@@ -85,32 +111,32 @@ def fragmentation(state: State) -> list[float]:
 
 
 def node(state: State, name: str) -> dict[str, Any] | None:
-    """All about one node, but why pods were refused there; None if there is no such node."""
-    layout = state.layout
-    if name not in layout.names:
+    """Return all about one node, but why pods were refused there; None if there is no such node."""
+    table = state.cluster.nodes
+    row = table.row_of.get(name)
+    known = None if row is None else table.nodes[row]
+    if row is None or known is None:
         return None
-    position = layout.names.index(name)
-    pods = sorted(state.placed.get(name, {}).values(), key=lambda pod: (-pod.priority, pod.pod))
-    taints: tuple[Taint, ...] = layout.taints[position]
+    pods = sorted(table.pods[row].values(), key=lambda pod: (-pod.priority, pod.key))
     return {
-        "time": state.time,
+        "time": state.last.time,
         "name": name,
-        "position": position,
-        "unschedulable": layout.unschedulable[position],
-        "labels": layout.labels[position],
-        "taints": taints,
-        "allocatable": {key: column[position] for key, column in layout.allocatable.items()},
-        "requested": {key: int(column[position]) for key, column in state.requested.items()},
-        "allowedPods": layout.allowed_pods[position],
+        "position": int(table.live[:row].sum()),
+        "unschedulable": known.spec.unschedulable,
+        "labels": known.metadata.labels,
+        "taints": _taints(known.spec.taints),
+        "allocatable": {key: table.allocatable.item(column, row) for key, column in table.resource_index.items()},
+        "requested": {key: table.requested.item(column, row) for key, column in table.resource_index.items()},
+        "allowedPods": table.allowed_pods.item(row),
         "pods": {
             "columns": ["uid", "pod", "priority", "requests"],
-            "rows": [(pod.uid, pod.pod, pod.priority, pod.requests) for pod in pods],
+            "rows": [(pod.uid, pod.key, pod.priority, pod.requests.amounts) for pod in pods],
         },
     }
 
 
 def rows_of(pods: Iterable[WaitingPod]) -> dict[str, Any]:
-    """Rows, with each reason said once."""
+    """Return rows of pods in the queue, and each reason once."""
     numbers: dict[str, int] = {"": 0}
     rows = []
     for pod in pods:
@@ -121,43 +147,47 @@ def rows_of(pods: Iterable[WaitingPod]) -> dict[str, Any]:
 
 
 def queue(state: State) -> dict[str, Any]:
-    """Everything that waits."""
-    head = {"time": state.time, "moment": state.moment, "counts": state.figures.pending}
+    """Return everything that waits."""
+    head = {"time": state.last.time, "moment": state.last.number, "counts": state.last.figures.pending}
     return head | rows_of(state.waiting.values())
 
 
-def groups(state: State, known: Iterable[PodGroup]) -> dict[str, Any]:
-    """Pod groups: those that exist, and those that pods name."""
+def groups(state: State) -> dict[str, Any]:
+    """Return pod groups: those that exist, and those that pods name."""
     pending = Counter(pod.group for pod in state.waiting.values() if pod.group and pod.state != IN_FLIGHT)
-    nodes: dict[str, list[str]] = {}
-    for on_node in state.placed.values():
-        for pod in on_node.values():
-            if pod.group:
-                nodes.setdefault(pod.group, []).append(pod.node)
-    least = {group.key: group.min_count for group in known}
+    scheduled: dict[str, list[str]] = {}
+    table = state.cluster.nodes
+    for name, pods in zip(table.names, table.pods, strict=True):
+        for pod in pods.values():
+            if pod.pod.spec.schedulingGroup is not None and (key := group_key(pod.pod)):
+                scheduled.setdefault(key, []).append(name)
+    least = {group.key: group.min_count for group in state.cluster.listers.pod_groups}
     rows = [
-        (key, least.get(key, 0), pending[key], len(nodes.get(key, ())), sorted(set(nodes.get(key, ()))))
-        for key in sorted({*least, *pending, *nodes})
+        (key, least.get(key, 0), pending[key], len(scheduled.get(key, ())), sorted(set(scheduled.get(key, ()))))
+        for key in sorted({*least, *pending, *scheduled})
     ]
-    return {"time": state.time, "columns": ["group", "minCount", "pending", "scheduled", "nodes"], "rows": rows}
+    return {"time": state.last.time, "columns": ["group", "minCount", "pending", "scheduled", "nodes"], "rows": rows}
 
 
 def search(state: State, text: str, plugins: Iterable[str]) -> dict[str, Any]:
-    """What has a text in its name, or in what is said of it."""
+    """Return what has a text in its name, and the reasons that contain it."""
     part = text.lower()
     waiting = [pod for pod in state.waiting.values() if part in pod.pod.lower() or pod.uid == text]
-    placed = (pod for pods in state.placed.values() for pod in pods.values() if part in pod.pod.lower())
     known = {pod.pod for pod in waiting}
     found = [{"pod": pod.pod, "state": pod.state, "node": pod.node} for pod in waiting[:_FOUND]]
-    for pod in placed:
-        if len(found) >= _FOUND:
-            break
-        if pod.pod not in known:
-            found.append({"pod": pod.pod, "state": "placed", "node": pod.node})
+    table = state.cluster.nodes
+    placed = (
+        {"pod": pod.key, "state": "placed", "node": name}
+        for name, pods in zip(table.names, table.pods, strict=True)
+        for pod in pods.values()
+        if part in pod.pod.key.lower() and pod.key not in known
+    )
+    found += islice(placed, _FOUND - len(found))
     reasons = Counter(pod.reason for pod in state.waiting.values() if part in pod.reason.lower() and pod.reason)
+    names = (table.names[row] for row in live_rows(table))
     return {
         "pods": found,
-        "nodes": [name for name in state.layout.names if part in name.lower()][:_FOUND],
+        "nodes": list(islice((name for name in names if part in name.lower()), _FOUND)),
         "plugins": sorted(name for name in plugins if part in name.lower())[:_FOUND],
         "reasons": [{"reason": reason, "count": count} for reason, count in reasons.most_common(_FOUND)],
     }

@@ -1,7 +1,7 @@
 """Dry runs on a scene: what would help a pod, a pod that does not exist, another configuration.
 
-The scene of a live scheduler is set between two cycles; the rest happens in a thread, on a world of its own, one after
-the other, so the scheduler goes on meanwhile, if slower.
+The scene of a live scheduler is made between two cycles. Dry runs take place in a thread, in a world of their own, one
+at a time: scheduling goes on meanwhile, but slower.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ T = TypeVar("T")
 MOST_WAITING = 8
 MOST_COMPARED = 200
 _RECENT = 2_000
-"""So many decisions are looked through for pods that were placed."""
+"""Number of decisions that are looked through for pods that were placed."""
 
 
 @dataclass(slots=True)
@@ -43,14 +43,14 @@ class Bench:
     scene: Callable[[], Scene]
     decisions: Decisions
     plugins: Callable[[], PluginCollection] = PluginCollection
-    """Those that a configuration may name."""
+    """Returns the plugins that a configuration may name."""
     recorded_group: Callable[[GroupQuery], Sequence[GroupDecision]] = lambda _: ()
-    """What was decided about a pod group."""
+    """Returns what was decided about a pod group."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _count: int = 0
 
     async def explain(self, namespace: str, name: str, against: str) -> dict[str, Any]:
-        """A pod of the cluster, and what would help it; raises ApiError."""
+        """Try a pod of the cluster, and find what would help it; raises ApiError."""
         scene = self.scene()
 
         def run() -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Bench:
         return await self._aside(run)
 
     async def explain_group(self, namespace: str, name: str) -> dict[str, Any]:
-        """A pod group: what was decided, or would be, and what would help it; raises ApiError."""
+        """Return what was or would be decided about a pod group, and what would help it; raises ApiError."""
         scene = self.scene()
         recorded = self.recorded_group(GroupQuery(namespace, name, limit=1))
 
@@ -86,7 +86,7 @@ class Bench:
         return await self._aside(run)
 
     async def try_pods(self, text: str, namespace: str) -> dict[str, Any]:
-        """Pods in a text, each where it would go before the next is tried; raises ApiError."""
+        """Try the pods in a text, each with those before it in their places; raises ApiError."""
         scene = self.scene()
 
         def run() -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Bench:
         return await self._aside(run)
 
     async def compare(self, text: str, count: int) -> dict[str, Any]:
-        """The configuration in force with another, on pods that wait or were placed lately; raises ApiError."""
+        """Compare the configuration in use with another one, on pods that wait or were placed last; raises ApiError."""
         scene = self.scene()
         try:
             other = config.load(text, scene.setup.features, self.plugins())
@@ -110,7 +110,7 @@ class Bench:
         recent = [one.pod for one in islice(self.decisions.find(Query(outcome=SCHEDULED)), _RECENT)]
 
         def run() -> dict[str, Any]:
-            pods = list(islice(_worth_comparing(scene.objects(), recent), count))
+            pods = list(islice(_worth_comparing(scene.objects, recent), count))
             a, b = (_decisions(one.world(), pods) for one in (scene, given))
             pairs = [(one, two) for one, two in zip(a, b, strict=True) if one is not None and two is not None]
             moved = [(one, two) for one, two in pairs if one.chosen != two.chosen]
@@ -119,7 +119,7 @@ class Bench:
         return await self._aside(run)
 
     async def _aside(self, run: Callable[[], T]) -> T:
-        """In a thread, when it is its turn."""
+        """Run in a thread, after the dry runs before; raises ApiError."""
         if self._count >= MOST_WAITING:
             raise ApiError(429, "TooManyRequests", f"{MOST_WAITING} dry runs wait already; try again soon")
         self._count += 1
@@ -152,7 +152,7 @@ def _told(found: Explanation) -> dict[str, Any]:
 
 
 def _worth_comparing(objects: Iterable[Any], recent: Iterable[str]) -> Iterator[Pod]:
-    """Pods that wait, then those that were placed last."""
+    """Return pods that wait, then those that were placed last."""
     placed = {}
     for pod in pods_of(objects):
         if pod.spec.nodeName:
@@ -163,7 +163,7 @@ def _worth_comparing(objects: Iterable[Any], recent: Iterable[str]) -> Iterator[
 
 
 def _decisions(world: World, pods: Iterable[Pod]) -> Iterator[Decision | None]:
-    """Of each pod by itself; None where no profile schedules it."""
+    """Decide about each pod by itself; None if no profile schedules it."""
     for pod in pods:
         try:
             yield dry_run(world, world.take_out(pod)).decision()

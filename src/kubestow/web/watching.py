@@ -1,25 +1,22 @@
-"""Looks at a scheduler and tells what has changed since the last look.
+"""Makes moments: finds what has changed in a scheduler since the last look.
 
-Nothing is asked of the scheduler that it would not know anyway: rows of the node table that have changed carry a
-number, a pod has another entry in the queue each time it comes there, decisions have an id. So a look costs what has
-changed, and a glance at every waiting pod.
+The scheduler does no work for this: changes of the cluster are in its history, a pod has another entry in the queue
+each time it comes there, and decisions have an ID. The cost of a look grows with the number of changes, and slightly
+with the number of pods that wait.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import numpy as np
-
 from kubestow.binding.waiting import WaitingPod as PodAtPermit
+from kubestow.cluster.history import NODE, ForgottenError
 from kubestow.cluster.nodes import CPU, MEMORY
-from kubestow.cluster.pods import PodInfo
-from kubestow.cluster.state import Cluster
+from kubestow.cluster.state import KnownNode
 from kubestow.decisions.record import Record
 from kubestow.decisions.recorder import FIRST_EVENT, Recorder
 from kubestow.decisions.schema import SCHEDULED
 from kubestow.model.clock import Clock
-from kubestow.model.node import Node
 from kubestow.model.pod import Pod
 from kubestow.model.pod_groups import group_key
 from kubestow.model.standing import pod_priority
@@ -27,21 +24,21 @@ from kubestow.model.timestamps import parse_time
 from kubestow.queue.queued_pod import QueuedPod
 from kubestow.queue.scheduling_queue import ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF
 from kubestow.reporting.metrics.scheduler import SchedulerMetrics
-from kubestow.web.moments import IN_FLIGHT, WAITING, Figures, Layout, Moment, PlacedPod, Taint, Usage, WaitingPod
+from kubestow.web.moments import IN_FLIGHT, WAITING, Figures, Moment, WaitingPod
 from kubestow.wiring.core import Core
 
 _MOST_IN_FLIGHT = 200
-"""So many are told one by one; where it is more, each is on its way for a few milliseconds."""
+"""Maximum number of pods in flight that have a row; where there are more, each is in flight for milliseconds."""
 _NOT_WAKING = (FIRST_EVENT, ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF)
 _QUIET_SECONDS = 10.0
-"""So often it is told that nothing happens."""
+"""The longest time between two moments in which nothing happens."""
 _PLUGIN_SECONDS = 1.0
-"""How often plugins are asked how long they took: that is a long list."""
+"""The shortest time between two reads of the times of plugins: that is a long list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The parts of a scheduler that are looked at."""
+    """The parts of a scheduler that moments are made from."""
 
     core: Core
     metrics: SchedulerMetrics
@@ -50,15 +47,15 @@ class Watched:
 
 
 class Watch:
-    """Remembers what it has told."""
+    """Makes the moments of a scheduler."""
 
     def __init__(self, watched: Watched, number: int = 0) -> None:
-        """`number` is that of the moment before the first."""
+        """`number` is the number of the moment before the first one."""
         self._watched = watched
         self._number = number
         self._has_looked = False
         self._time = watched.clock.now()
-        self._nodes = _Nodes(watched.core.cluster)
+        self._revision = self._resources = self._layout = 0
         self._waiting = _Waiting(watched)
         self._counted = (0, 0, 0, 0)
         self._decision = 0
@@ -66,16 +63,17 @@ class Watch:
         self._plugins_at = self._time
 
     def look(self, *, anyway: bool = False) -> Moment | None:
-        """What is new; None if nothing is, and that was told not long ago, unless a moment is wanted anyway."""
-        now, nodes, waiting = self._watched.clock.now(), self._nodes, self._waiting
-        nodes.look()
+        """Return the next moment; None if nothing has changed and the last one is recent, unless `anyway`."""
+        now, waiting, revision = self._watched.clock.now(), self._waiting, self._watched.recorder.history.revision
         waiting.look()
         counted = self._count()
-        changed = nodes.usage or nodes.placed or nodes.gone or waiting.rows or waiting.left
-        is_news = bool(anyway or nodes.is_new or changed or counted != self._counted)
+        changed = revision != self._revision or waiting.rows or waiting.left
+        is_news = anyway or changed or counted != self._counted
         if not is_news and self._has_looked and now - self._time < _QUIET_SECONDS:
             return None
         self._number += 1
+        self._layout += self._is_laid_out_anew(revision)
+        self._revision = revision
         self._has_looked = True
         figures = self._figures(now, counted)
         self._time, self._counted = now, counted
@@ -83,17 +81,27 @@ class Watch:
             self._number,
             round(now, 3),
             figures,
-            nodes.layout if nodes.is_new else None,
-            nodes.usage,
-            nodes.placed,
-            nodes.gone,
+            revision,
+            self._layout,
+            self._watched.core.cluster.nodes.changes.last,
             waiting.rows,
             waiting.left,
             self._decision,
         )
 
+    def _is_laid_out_anew(self, revision: int) -> bool:
+        """Return True if nodes or resources came or went, or what is shown of a node itself is different."""
+        resources, self._resources = self._resources, len(self._watched.core.cluster.nodes.resource_index)
+        try:
+            changes = self._watched.recorder.history.between(self._revision, revision)
+        except ForgottenError:
+            return True
+        return resources != self._resources or any(
+            part is NODE and _shown(before) != _shown(after) for part, _, before, after in changes
+        )
+
     def _count(self) -> tuple[int, int, int, int]:
-        """Pods scheduled, attempts, preemptions and victims, since the scheduler began."""
+        """Return pods scheduled, attempts, preemptions and victims, since the scheduler began."""
         metrics = self._watched.metrics
         results = metrics.schedule_attempts.read()
         scheduled = sum(count for (_profile, result), count in results.items() if result == "scheduled")
@@ -135,7 +143,7 @@ class Watch:
         self._decision = newest or last
 
     def _plugins(self, now: float) -> dict[str, float]:
-        """Seconds since they were told last."""
+        """Return the seconds spent in each plugin since the last read; empty if that is too recent."""
         if now - self._plugins_at < _PLUGIN_SECONDS:
             return {}
         self._plugins_at = now
@@ -152,101 +160,18 @@ def _waited(record: Record) -> float:
 
 
 def percentiles(values: list[float], percents: Sequence[int]) -> dict[str, float | None]:
-    """By name; None where there are no values."""
+    """Return percentiles by name; None where there are no values."""
     ordered = sorted(values)
     last = len(ordered) - 1
     return {f"p{percent}": round(ordered[last * percent // 100], 6) if ordered else None for percent in percents}
 
 
-class _Nodes:
-    """Nodes and the pods on them."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._table = cluster.nodes
-        self._seen = self._seen_nodes = 0
-        self._table_layout = -1
-        self._known: list[Node | None] = []
-        self._position: dict[int, int] = {}
-        """Of rows."""
-        self._pods: dict[int, dict[str, PlacedPod]] = {}
-        """By row and uid, those that were told."""
-        self.layout = Layout(0, (), [], {}, [], [], [])
-        self.is_new = False
-        self.usage: Usage | None = None
-        self.placed: list[PlacedPod] = []
-        self.gone: list[tuple[str, str]] = []
-
-    def look(self) -> None:
-        """Find what has changed."""
-        table = self._table
-        rows = table.changes.since(self._seen) if self._seen else list(range(table.size))
-        self.is_new = self._is_laid_out_anew()
-        self._seen, self._seen_nodes = table.changes.last, table.node_changes.last
-        if self.is_new:
-            self._lay_out()
-        self._look_at_pods(rows)
-        self._measure(list(self._position) if self.is_new else [row for row in rows if row in self._position])
-
-    def _is_laid_out_anew(self) -> bool:
-        table = self._table
-        if table.layout != self._table_layout:
-            return True
-        rows = table.node_changes.since(self._seen_nodes)
-        return any(_facts(self._known[row]) != _facts(table.nodes[row]) for row in rows)
-
-    def _lay_out(self) -> None:
-        table = self._table
-        rows = np.flatnonzero(table.live[: table.size])
-        numbers = rows.tolist()
-        taints = [
-            tuple(Taint(one.key, one.value or "", one.effect) for one in taints) for taints in table.taint_sets.taints
-        ]
-        self._table_layout, self._known = table.layout, list(table.nodes)
-        self._position = {row: position for position, row in enumerate(numbers)}
-        self.layout = Layout(
-            self.layout.number + 1,
-            tuple(table.names[row] for row in numbers),
-            table.allowed_pods[rows].tolist(),
-            {name: table.allocatable[column, rows].tolist() for name, column in table.resource_index.items()},
-            table.unschedulable[rows].tolist(),
-            [taints[number] for number in table.taint_set[rows].tolist()],
-            [dict(node.metadata.labels) for row in numbers if (node := table.nodes[row]) is not None],
-        )
-
-    def _measure(self, rows: list[int]) -> None:
-        table = self._table
-        columns = {name: table.requested[column, rows].tolist() for name, column in table.resource_index.items()}
-        at = [self._position[row] for row in rows]
-        self.usage = Usage(at, table.pod_count[rows].tolist(), columns) if at else None
-
-    def _look_at_pods(self, rows: list[int]) -> None:
-        self.placed, self.gone = [], []
-        table = self._table
-        for row in rows:
-            pods, told = table.pods[row], self._pods.get(row)
-            if told is None:
-                told = self._pods[row] = {}
-            for uid in sorted(told.keys() - pods.keys()):
-                self.gone.append((told.pop(uid).node, uid))
-            new = sorted(pods.keys() - told.keys())
-            # Where no pod came, one of them may ask for something else than before.
-            for uid in new or [uid for uid in pods if told[uid].requests is not pods[uid].requests.amounts]:
-                placed = told[uid] = _placed(pods[uid], table.names[row])
-                self.placed.append(placed)
-            if not told:
-                del self._pods[row]
-
-
-def _facts(node: Node | None) -> object:
-    """What of a node is shown."""
-    if node is None:
+def _shown(known: KnownNode | None) -> object:
+    """Return what the page shows of a node itself, and its row."""
+    if known is None:
         return None
-    return node.metadata.name, node.metadata.labels, node.spec.taints, node.spec.unschedulable, node.status.allocatable
-
-
-def _placed(pod: PodInfo, node: str) -> PlacedPod:
-    return PlacedPod(pod.uid, pod.key, node, pod.priority, pod.requests.amounts, group_key(pod.pod))
+    node = known.node
+    return known.row, node.metadata.labels, node.spec.taints, node.spec.unschedulable, node.status.allocatable
 
 
 @dataclass(slots=True)
@@ -258,14 +183,14 @@ class _Waiting:
     left: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     _heaps: list[dict[str, object]] = field(default_factory=list)
-    """What was ready to be tried, or in backoff, at the last look."""
+    """What was active or in backoff at the last look."""
     _pool: dict[str, object] = field(default_factory=dict)
-    """What waited for something to happen."""
+    """What was unschedulable or gated at the last look."""
     _on_their_way: dict[str, object] = field(default_factory=dict)
-    """Pods in flight that were told, with what they wait for."""
+    """Pods in flight that have a row, with what they wait for."""
 
     def look(self) -> None:
-        """Find what has changed."""
+        """Set `rows`, `left` and `counts` to what has changed since the last look."""
         queue, waiting = self.watched.core.queue, self.watched.core.waiting_pods
         in_flight = queue.in_flight_pods()
         self.counts = queue.lengths() | {IN_FLIGHT: len(in_flight) - len(waiting), WAITING: len(waiting)}
@@ -287,7 +212,7 @@ class _Waiting:
         self.left = sorted(uid for uid in gone if not any(uid in now for now in there))
 
     def _news_of_pool(self, pool: dict[str, object]) -> tuple[list[str], set[str]]:
-        """Who came to the pool, and who left it. Who comes is at its end: those before are as they were."""
+        """Return the UIDs that came to the pool, and those that left it. New entries are at its end."""
         known, new = self._pool, []
         for uid, entry in reversed(pool.items()):
             if known.get(uid) is entry:
@@ -320,7 +245,7 @@ class _Waiting:
         )
 
     def _woken(self, queued: QueuedPod) -> tuple[str, str]:
-        """The last event that brought the pod back, and whose hint said that it may help."""
+        """Return the last event that brought the pod back, and the plugin whose hint asked for it."""
         history, names = self.watched.recorder.moves_of(queued.uid), self.watched.recorder.move_names
         for number in [] if history is None else history[:0:-2]:
             queue, event, plugin = names[int(number)]

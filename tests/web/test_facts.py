@@ -1,0 +1,126 @@
+"""What `kubestow view` makes of the file of a simulation: the same cluster, queue and objects at every moment."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.json import decode, encode
+
+from kubestow import config
+from kubestow.simulator import Simulation
+from kubestow.web import files, tables
+from kubestow.web.files import kept, read
+from kubestow.web.history import PageHistory, State
+from kubestow.web.moments import Moment
+from kubestow.web.run import configuration_told
+from kubestow.web.scenes import collected
+from kubestow.web.watching import Watch, Watched
+
+GROUP = {
+    "apiVersion": "scheduling.k8s.io/v1alpha2",
+    "kind": "PodGroup",
+    "metadata": {"name": "g", "namespace": "default"},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+}
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "c", "namespace": "default"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+def node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"cpus": cpu}},
+        "spec": spec,
+        "status": {"allocatable": allocatable},
+    }
+
+
+def pod(name: str, cpu: str, seconds: float = 0.0, **spec: Any) -> dict[str, Any]:
+    annotations = {"kubestow.dev/run-seconds": str(seconds)} if seconds else {}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name, "namespace": "default", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+def told(state: State) -> bytes:
+    """All answers about a state."""
+    table = state.cluster.nodes
+    names = [table.names[row] for row in tables.live_rows(table)]
+    answers = [tables.node(state, name) for name in names]
+    found = sorted(map(str, tables.search(state, "", ())["pods"]))
+    return encode([tables.ClusterTable().of(state), answers, tables.queue(state), tables.groups(state), found])
+
+
+def happenings(simulation: Simulation) -> list[Any]:
+    """What happens, a step a second."""
+    return [
+        lambda: simulation.add(node("a"), node("b"), CLAIM),
+        lambda: simulation.add(*(pod(f"p{number}", "1", 3.5) for number in range(5))),
+        lambda: simulation.add(pod("big", "9"), pod("next", "2"), GROUP),
+        lambda: simulation.delete("Node", "a"),
+        lambda: simulation.add(node("c", "2"), node("a", "8")),
+        lambda: simulation.add(pod("late", "1", 2.0), pod("urgent", "4", priorityClassName="system-node-critical")),
+    ]
+
+
+def by_uid(objects: list[Any]) -> dict[str, Any]:
+    """Objects, but for what scheduling does not look at: the version, and the JSON that they were read from."""
+    trees = [decode(encode(obj)) | {"source": None} for obj in objects]
+    return {tree["metadata"].pop("uid"): tree for tree in trees if tree["metadata"].pop("resourceVersion")}
+
+
+class Seen(Watch):
+    """Makes moments, and keeps all answers at each of them."""
+
+    def __init__(self, watched: Watched) -> None:
+        super().__init__(watched)
+        core = watched.core
+        self._history = PageHistory(core.cluster, core.queue.nominator, watched.recorder.history)
+        self.answers: dict[float, bytes] = {}
+
+    def look(self, *, anyway: bool = False) -> Moment | None:
+        moment = super().look(anyway=anyway)
+        if moment is not None:
+            self._history.add(moment)
+            self.answers[moment.time] = told(self._history.now)
+        return moment
+
+
+@pytest.mark.parametrize("room", [1 << 26, 20_000])
+def test_every_moment_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Through nodes and pods that come, change and go; also where changes are dropped soon after."""
+    seen: list[Seen] = []
+
+    def watch(watched: Watched) -> Seen:
+        seen.append(Seen(watched))
+        return seen[0]
+
+    monkeypatch.setattr(files, "Watch", watch)
+    with Simulation(record_bytes=room) as simulation:
+        core, features = simulation.core, config.Features()
+        configuration = configuration_told(config.default(features), features)
+        with kept(simulation, tmp_path, 0.5, configuration):
+            for happens in happenings(simulation):
+                happens()
+                simulation.run_for(1.0)
+        objects = collected(core.cluster, core.intake.pending_pods())
+    (tmp_path / "decisions.jsonl").write_bytes(b"")
+    (tmp_path / "results.json").write_bytes(b"{}")
+    run = read(tmp_path)
+    history = core.cluster.history
+    assert history is not None
+    assert (history.first > 0) == (room == 20_000)
+    answers = list(seen[0].answers.items())
+    assert len(answers) >= 10
+    for time, expected in [*answers, *reversed(answers)]:
+        state = run.history.at(time)
+        assert state is not None
+        assert told(state) == expected
+    assert run.bench is not None
+    assert by_uid(run.bench.scene().objects) == by_uid(objects)
