@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kubestow.cli.log_flags import log_flags
+from kubestow.cli.support import log_flags
 from kubestow.reporting.log_setup import LogOptions
 from kubestow.reporting.logs import NO_NEWS, ModuleLevel
 

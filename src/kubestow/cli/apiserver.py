@@ -9,9 +9,7 @@ import click
 import uvloop
 
 from kubestow.apiserver import ControlPlane, Options, Pace, StartError
-from kubestow.cli.devices_option import devices_option
-from kubestow.cli.feature_gates_option import feature_gates_option
-from kubestow.cli.log_flags import log_flags
+from kubestow.cli.support import devices_option, feature_gates_option, log_flags
 from kubestow.config import Features
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 

@@ -1,11 +1,10 @@
 """`kubestow capacity`: how full a cluster is, and how many more of a pod fit."""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.support import fail, plugin_option
 
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
@@ -65,6 +64,4 @@ def command(
             )
         )  # fmt: skip
     except SimulateError as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)

@@ -1,13 +1,11 @@
 """`kubestow compare`: two configurations, plugin files or versions on one scenario or recording."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+from kubestow.cli.support import Decorator, fail
 
 
 def _plugin_option(flag: str, text: str) -> Decorator:
@@ -61,9 +59,7 @@ def command(
     try:
         run(sides, files, seeds, out, ",".join(feature_gates), as_json=output is not None)
     except SimulateError as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)
     except KeyboardInterrupt:
         kept = "" if out is None else f"; {out} has the runs that were made"
         click.echo(f"Stopped: nothing was compared{kept}.", err=True)

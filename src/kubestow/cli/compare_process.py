@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from kubestow.cli.counting import tell_count
 from kubestow.cli.simulate_process import SimulateError, load_configuration, problems, source_of
+from kubestow.cli.support import report_count
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import FeatureGateError
 from kubestow.plugin.loading import PluginCollection, PluginLoadError
@@ -41,7 +41,7 @@ def run(
         source = None if all(side.python for side in sides) else source_of(files)
         run_a, run_b = (_runner(side, files, source, gates) for side in sides)
         try:
-            found = compare(run_a, run_b, list(range(1, seeds + 1)), out or Path(scratch), tell_count)
+            found = compare(run_a, run_b, list(range(1, seeds + 1)), out or Path(scratch), report_count)
         except CompareError as error:
             raise SimulateError(str(error)) from None
         names = [_name(side, found.versions[number]) for number, side in enumerate(sides)]

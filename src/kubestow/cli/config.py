@@ -7,8 +7,7 @@ import click
 
 from kubestow import config
 from kubestow.cli import configuration_file
-from kubestow.cli.feature_gates_option import feature_gates_option
-from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.support import feature_gates_option, plugin_option
 from kubestow.config import ConfigError, Features, policy
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.feature_gates_option import feature_gates_option
-from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.support import feature_gates_option, plugin_option
 
 if TYPE_CHECKING:
     from kubestow.config import Features

@@ -3,13 +3,11 @@
 With -f or --cluster it is a dry run: every node is judged by the scheduler's own engine, and nothing is written.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.feature_gates_option import feature_gates_option
-from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.support import fail, feature_gates_option, plugin_option
 
 if TYPE_CHECKING:
     from kubestow.config import Features
@@ -108,6 +106,4 @@ def command(
     try:
         explain(request)
     except ExplainError as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)

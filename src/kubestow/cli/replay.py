@@ -1,13 +1,11 @@
 """`kubestow replay`: a recording, run again in virtual time."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.plugin_option import plugin_option
-from kubestow.cli.run_options import decision_nodes_option, demand_out, timings_option
+from kubestow.cli.support import decision_nodes_option, demand_out, fail, plugin_option, timings_option
 
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
@@ -43,6 +41,4 @@ def command(
     try:
         replay(file, seed, out, configuration, plugins, decision_nodes, timed=timed)
     except SimulateError as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)

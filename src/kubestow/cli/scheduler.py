@@ -18,6 +18,7 @@ from kubestow.cli.scheduler_settings import (
     plugins_of,
     write_configuration,
 )
+from kubestow.cli.support import fail
 
 
 class _Value(click.ParamType[Any]):
@@ -126,9 +127,7 @@ def _run(context: click.Context, **parameters: Any) -> None:
 
         code = run(flags, configuration, features, plugins, logs, metrics, context.ensure_object(EarlySignals))
     except SettingsError as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)
     sys.exit(code)
 
 

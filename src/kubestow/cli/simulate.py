@@ -1,14 +1,18 @@
 """`kubestow simulate`: a cluster in virtual time, from files."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.feature_gates_option import feature_gates_option
-from kubestow.cli.plugin_option import plugin_option
-from kubestow.cli.run_options import decision_nodes_option, demand_out, timings_option
+from kubestow.cli.support import (
+    decision_nodes_option,
+    demand_out,
+    fail,
+    feature_gates_option,
+    plugin_option,
+    timings_option,
+)
 
 if TYPE_CHECKING:
     from kubestow.config import Features
@@ -59,6 +63,4 @@ def command(
     try:
         run(scenario, seed, out, configuration, plugins, features, decision_nodes, checked=checked, timed=timed)
     except SimulateError as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.support import fail, plugin_option
 
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
@@ -64,9 +64,7 @@ def command(
             )
         )
     except SimulateError as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)
     except SweepStopped as stopped:
         click.echo(f"Stopped: {stopped}. The same command with the same --out goes on from there.", err=True)
         sys.exit(130)

@@ -14,8 +14,8 @@ import click
 import yaml
 
 from kubestow import config
-from kubestow.cli.counting import tell_count
 from kubestow.cli.simulate_process import SimulateError, load_configuration, problems, read_scenario
+from kubestow.cli.support import report_count
 from kubestow.objects.sources import problem_of
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import sweep_report
@@ -56,7 +56,7 @@ def run(request: Request) -> None:
                 Point(fields, scenario, configuration, request.plugins.sources, digests)
                 for fields in _combinations(request)
             ]
-            found = sweep(points, request.out, _executor(request), tell_count)
+            found = sweep(points, request.out, _executor(request), report_count)
         except SweepError as error:
             raise SimulateError(str(error)) from None
         write_whole(request.out / "results.csv", sweep_report.as_csv(found))

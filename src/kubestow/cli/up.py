@@ -1,15 +1,11 @@
 """`kubestow up`: a whole cluster in one process: API server, nodes that act, and the scheduler."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.devices_option import devices_option
-from kubestow.cli.feature_gates_option import feature_gates_option
-from kubestow.cli.log_flags import log_flags
-from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.support import devices_option, fail, feature_gates_option, log_flags, plugin_option
 
 if TYPE_CHECKING:
     from kubestow.config import Features
@@ -80,6 +76,4 @@ def command(
             )
         )  # fmt: skip
     except UpError as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)

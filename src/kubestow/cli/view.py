@@ -1,12 +1,11 @@
 """`kubestow view`: results of a simulation, or a recording that is run again, on a page to look at."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kubestow.cli.plugin_option import plugin_option
+from kubestow.cli.support import fail, plugin_option
 
 if TYPE_CHECKING:
     from kubestow.plugin.loading import PluginCollection
@@ -35,6 +34,4 @@ def command(
     try:
         view([results] if other is None else [results, other], port, configuration, plugins)
     except (ViewError, SimulateError, ListenError) as error:
-        for line in str(error).splitlines():
-            click.echo(f"Error: {line}", err=True)
-        sys.exit(1)
+        fail(error)

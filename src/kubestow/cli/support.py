@@ -1,0 +1,115 @@
+"""What several commands share: options, a counter of simulations, and the end after an error.
+
+Everything but click is imported when it is needed: help must not load more.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from kubestow.config.features import Features
+    from kubestow.plugin.loading import PluginCollection
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _collected(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> "PluginCollection":
+    from kubestow.plugin.loading import PluginCollection, PluginLoadError
+
+    try:
+        return PluginCollection(value)
+    except PluginLoadError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+plugin_option: Decorator = click.option(
+    "--plugin",
+    "plugins",
+    metavar="FILE|MODULE",
+    multiple=True,
+    callback=_collected,
+    help="Plugins of your own: a Python file or a module; repeatable. The configuration enables them by name.",
+)
+devices_option: Decorator = click.option(
+    "--devices",
+    default="",
+    metavar="KIND|N|FILE",
+    help="Devices of each node: gpus, partitionable-gpus or a number of GPUs; or a file of ResourceSlices.",
+)
+decision_nodes_option: Decorator = click.option(
+    "--decision-nodes",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="COUNT",
+    help="Of how many nodes each decision tells what plugins said, the best first.",
+)
+timings_option: Decorator = click.option(
+    "--timings", "timed", is_flag=True, help="Report how long plugins took on this machine."
+)
+
+
+def demand_out(out: Path | None) -> None:
+    """Raise UsageError if flags about what is written are given, and nothing is written."""
+    context = click.get_current_context()
+    for name, flag in (("timed", "--timings"), ("decision_nodes", "--decision-nodes")):
+        if out is None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{flag}: has no effect without --out, where reports and decisions are written")
+
+
+def _features(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> "Features":
+    from kubestow.config.features import FeatureGateError, Features
+
+    try:
+        return Features.parse(",".join(value))
+    except FeatureGateError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+def feature_gates_option(help_text: str) -> Decorator:
+    """Return the option --feature-gates, for commands without kube-scheduler's other flags; they get `features`."""
+    return click.option(
+        "--feature-gates", "features", metavar="A=true,B=false", multiple=True, callback=_features, help=help_text
+    )
+
+
+def log_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the flags about logs to a command, which is called with `logs=LogOptions(...)`.
+
+    Without -v only warnings and errors are logged.
+    """
+
+    @click.option("-v", "--v", "verbosity", type=click.IntRange(0), help="How much news to log.  [default: none]")
+    @click.option("--vmodule", default="", metavar="PATTERN=N,...", help="Log more from some modules.")
+    @click.option("--logging-format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]))
+    @wraps(command)
+    def flagged(*, verbosity: int | None, vmodule: str, form: str, **others: Any) -> None:
+        from kubestow.reporting.log_setup import LogOptions, parse_modules
+        from kubestow.reporting.logs import NO_NEWS
+
+        try:
+            modules = parse_modules(vmodule)
+        except ValueError as error:
+            raise click.UsageError(f"--vmodule: {error}") from None
+        command(logs=LogOptions(form, NO_NEWS if verbosity is None else verbosity, modules), **others)
+
+    return flagged
+
+
+def report_count(done: int, total: int) -> None:
+    """Show on one line how many simulations are done, if standard error is a terminal."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{done} of {total} simulated", nl=done == total, err=True)
+
+
+def fail(error: Exception) -> NoReturn:
+    """Write the lines of an error to standard error and exit with 1."""
+    for line in str(error).splitlines():
+        click.echo(f"Error: {line}", err=True)
+    sys.exit(1)
