@@ -4,13 +4,13 @@ import asyncio
 import gc
 import signal
 from pathlib import Path
+from typing import Any
 
 import click
 import uvloop
 
 from kubestow.apiserver import ControlPlane, Options, Pace, StartError
 from kubestow.cli.support import devices_option, feature_gates_option, log_flags
-from kubestow.config import Features
 from kubestow.reporting.log_setup import LogOptions, LogOutput
 
 
@@ -39,7 +39,9 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
     type=click.Path(path_type=Path, dir_okay=False),
     help="Where to write the kubeconfig; folders are made as needed.",
 )
-@click.option("--tls-san", "names", multiple=True, help="Another name or address for the certificate; repeatable.")
+@click.option(
+    "--tls-san", "extra_names", multiple=True, help="Another name or address for the certificate; repeatable."
+)
 @click.option(
     "--authorization-mode",
     type=click.Choice(["Fixed", "RBAC"]),
@@ -56,50 +58,24 @@ from kubestow.reporting.log_setup import LogOptions, LogOutput
 @click.option("--disable-admission-plugins", default="", help="Names with commas: less than act by default.")
 @log_flags
 def command(
-    port: int,
-    bind_address: str,
-    data_dir: Path | None,
-    nodes: int,
-    nodes_file: Path | None,
-    devices: str,
-    kubelets: bool,
-    controllers: str,
     pod_start_seconds: float,
     pod_run_seconds: float,
-    token: str | None,
-    token_file: Path | None,
-    kubeconfig: Path | None,
-    names: tuple[str, ...],
     authorization_mode: str,
-    audit_log: Path | None,
-    features: Features,
     enable_admission_plugins: str,
     disable_admission_plugins: str,
     logs: LogOptions,
+    **others: Any,
 ) -> None:
     """Run a Kubernetes API server with controllers and stand-in nodes, and no scheduler.
 
     It prints where the kubeconfig is; Ctrl-C stops it.
     """
     options = Options(
-        bind_address=bind_address,
-        port=port,
-        data_dir=data_dir,
-        token=token,
-        token_file=token_file,
-        kubeconfig=kubeconfig,
-        controllers=controllers,
-        kubelets=kubelets,
-        nodes=nodes,
-        nodes_file=nodes_file,
-        devices=devices,
         pace=Pace(start=pod_start_seconds, run=pod_run_seconds),
-        extra_names=names,
         rbac=authorization_mode == "RBAC",
-        audit_log=audit_log,
-        features=features,
         enable_admission_plugins=_names(enable_admission_plugins),
         disable_admission_plugins=_names(disable_admission_plugins),
+        **others,
     )
     # Objects stay for long: the collector need not look at all of them every few hundred allocations.
     gc.set_threshold(50_000, 20, 100)

@@ -1,13 +1,10 @@
 """`kubestow capacity`: how full a cluster is, and how many more of a pod fit."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from kubestow.cli.support import fail, plugin_option
-
-if TYPE_CHECKING:
-    from kubestow.plugin.loading import PluginCollection
 
 _SORTS = ("name", "cpu.request", "cpu.limit", "mem.request", "mem.limit")
 
@@ -17,7 +14,9 @@ _SORTS = ("name", "cpu.request", "cpu.limit", "mem.request", "mem.limit")
 @click.option("--cluster", metavar="FILE", multiple=True, help="Objects in files, instead of a live cluster.")
 @click.option("--kubeconfig", default="", metavar="FILE", help="Which cluster, and who asks.")
 @click.option("--context", default="", help="Context of the kubeconfig.")
-@click.option("--max-limit", type=click.IntRange(0), default=0, help="At most so many pods. [default: as many as fit]")
+@click.option(
+    "--max-limit", "limit", type=click.IntRange(0), default=0, help="At most so many pods. [default: as many as fit]"
+)
 @click.option("--exclude-nodes", metavar="A,B", default="", help="Nodes that are left out.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration of the scheduler.")
 @plugin_option
@@ -25,20 +24,7 @@ _SORTS = ("name", "cpu.request", "cpu.limit", "mem.request", "mem.limit")
 @click.option("--verbose", is_flag=True, help="Also tell which nodes the pods go to.")
 @click.option("--pods", "with_pods", is_flag=True, help="Also list pods under their nodes.")
 @click.option("--sort", type=click.Choice(_SORTS), default="name", help="Order of the rows.", show_default=True)
-def command(
-    podspec: tuple[str, ...],
-    cluster: tuple[str, ...],
-    kubeconfig: str,
-    context: str,
-    max_limit: int,
-    exclude_nodes: str,
-    configuration: str | None,
-    plugins: "PluginCollection",
-    output: str | None,
-    verbose: bool,
-    with_pods: bool,
-    sort: str,
-) -> None:
+def command(cluster: tuple[str, ...], kubeconfig: str, context: str, exclude_nodes: str, **options: Any) -> None:
     """Tell how full a cluster is; with --podspec, how many more pods fit, and what stops the next one.
 
     \b
@@ -57,11 +43,6 @@ def command(
 
     excluded = tuple(name.strip() for name in exclude_nodes.split(",") if name.strip())
     try:
-        tell(
-            Request(
-                podspec, cluster, kubeconfig, context, max_limit, excluded, configuration, plugins, output, verbose,
-                with_pods, sort,
-            )
-        )  # fmt: skip
+        tell(Request(cluster=cluster, kubeconfig=kubeconfig, context=context, exclude=excluded, **options))
     except SimulateError as error:
         fail(error)

@@ -3,7 +3,7 @@
 With -f or --cluster it is a dry run: every node is judged by the scheduler's own engine, and nothing is written.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +11,6 @@ from kubestow.cli.support import fail, feature_gates_option, plugin_option
 
 if TYPE_CHECKING:
     from kubestow.config import Features
-    from kubestow.plugin.loading import PluginCollection
 
 
 @click.command("explain", context_settings={"max_content_width": 120})
@@ -51,22 +50,11 @@ if TYPE_CHECKING:
 @click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust anybody at --server.")
 def command(
     pod: str | None,
-    files: tuple[str, ...],
-    cluster: tuple[str, ...],
-    configuration: str | None,
-    plugins: "PluginCollection",
     features: "Features",
-    extenders: bool,
-    namespace: str,
-    output: str | None,
-    node: str,
-    against: str,
-    watch: bool,
-    kubeconfig: str,
-    context: str,
     server: str,
     certificate_authority: str,
     insecure_skip_tls_verify: bool,
+    **options: Any,
 ) -> None:
     """Explain a scheduling decision: what happened, why not elsewhere, and what would help.
 
@@ -83,26 +71,23 @@ def command(
     from kubestow.explaining.scheduler_pages import SchedulerAddress
     from kubestow.explaining.world import ExplainError
 
-    if bool(pod) == bool(files):
+    scheduler = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
+    is_given = click.get_current_context().get_parameter_source("features") is click.core.ParameterSource.COMMANDLINE
+    request = Request(pod=pod or "", features=features if is_given else None, server=scheduler, **options)
+    if bool(pod) == bool(request.files):
         raise click.UsageError(f"name a pod, or give one with -f{', not both' if pod else ''}")
-    if (*files, *cluster).count("-") > 1:
+    if (*request.files, *request.cluster).count("-") > 1:
         raise click.UsageError("standard input (-) can be read only once; name a file instead")
     for option, value in (
         ("--server", server),
         ("--certificate-authority", certificate_authority),
-        ("--kubeconfig", kubeconfig),
-        ("--context", context),
+        ("--kubeconfig", request.kubeconfig),
+        ("--context", request.context),
     ):
-        if cluster and value:
+        if request.cluster and value:
             raise click.UsageError(f"{option} is about a live cluster, --cluster about files; give one of them")
-    if cluster and watch:
+    if request.cluster and request.watch:
         raise click.UsageError("--watch needs a live cluster: files do not change")
-    scheduler = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
-    is_given = click.get_current_context().get_parameter_source("features") is click.core.ParameterSource.COMMANDLINE
-    request = Request(
-        pod or "", files, cluster, configuration, plugins, features if is_given else None, namespace, output, node,
-        against, kubeconfig, context, scheduler, watch, extenders,
-    )  # fmt: skip
     try:
         explain(request)
     except ExplainError as error:

@@ -1,7 +1,7 @@
 """`kubestow simulate`: a cluster in virtual time, from files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -14,10 +14,6 @@ from kubestow.cli.support import (
     timings_option,
 )
 
-if TYPE_CHECKING:
-    from kubestow.config import Features
-    from kubestow.plugin.loading import PluginCollection
-
 
 def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
@@ -28,7 +24,7 @@ def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> N
 
 
 @click.command("simulate", context_settings={"max_content_width": 120})
-@click.argument("scenario", metavar="SCENARIO...", nargs=-1, required=True)
+@click.argument("files", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--init", is_flag=True, is_eager=True, expose_value=False, callback=_init, help="Print an example.")
 @click.option("--seed", type=click.IntRange(0), help="Of every choice by chance. [default: the scenario's]")
 @click.option(
@@ -40,17 +36,7 @@ def _init(context: click.Context, _parameter: click.Parameter, value: bool) -> N
 @decision_nodes_option
 @feature_gates_option("Features of the scheduler to turn on or off, such as those of pod groups.")
 @plugin_option
-def command(
-    scenario: tuple[str, ...],
-    seed: int | None,
-    out: Path | None,
-    configuration: str | None,
-    checked: bool,
-    timed: bool,
-    decision_nodes: int,
-    features: "Features",
-    plugins: "PluginCollection",
-) -> None:
+def command(out: Path | None, **options: Any) -> None:
     """Simulate a cluster in virtual time and say what came of it.
 
     SCENARIO are files or folders, `-` is standard input: ordinary Kubernetes objects, as kubectl writes them too, and a
@@ -58,9 +44,9 @@ def command(
     """
     demand_out(out)
     # Imported only now: help and usage errors must not pay for a cluster.
-    from kubestow.cli.simulate_process import SimulateError, run
+    from kubestow.cli.simulate_process import SimulateError, report, simulate
 
     try:
-        run(scenario, seed, out, configuration, plugins, features, decision_nodes, checked=checked, timed=timed)
+        report(simulate(out=out, **options), out)
     except SimulateError as error:
         fail(error)

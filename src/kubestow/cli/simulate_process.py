@@ -36,34 +36,13 @@ class SimulateError(Exception):
     """It cannot be simulated; each line of the message says why."""
 
 
-def run(
-    files: tuple[str, ...],
-    seed: int | None,
-    out: Path | None,
-    configuration: str | None,
-    plugins: PluginCollection,
-    features: config.Features,
-    decision_nodes: int,
-    *,
-    checked: bool = False,
-    timed: bool = False,
-) -> None:
-    """Simulate, and tell what came of it; raises SimulateError."""
-    done = simulate(files, seed, out, configuration, plugins, features, decision_nodes, checked=checked, timed=timed)
-    for line in summary(done.results):
-        click.echo(line)
-    if out is not None:
-        click.echo(f"Wrote {out / 'report.html'}, results.json, samples.csv and decisions.jsonl.")
-        click.echo(f"See it: kubestow view {shlex.quote(str(out))}")
-
-
 def simulate(
     files: tuple[str, ...],
     seed: int | None,
     out: Path | None,
     configuration: str | None,
     plugins: PluginCollection,
-    features: config.Features,
+    features: config.Features = _DEFAULTS,
     decision_nodes: int = NODES,
     *,
     checked: bool = False,
@@ -97,22 +76,21 @@ def simulate(
             )
 
 
-def replay(
-    file: str,
-    seed: int,
-    out: Path | None,
-    configuration: str | None,
-    plugins: PluginCollection,
-    decision_nodes: int,
-    *,
-    timed: bool,
-) -> None:
-    """Run a recording again; raises SimulateError."""
+def report(done: running.Run, out: Path | None) -> None:
+    """Print the summary of a run, and where its results are."""
+    for line in summary(done.results):
+        click.echo(line)
+    if out is not None:
+        click.echo(f"Wrote {out / 'report.html'}, results.json, samples.csv and decisions.jsonl.")
+        click.echo(f"See it: kubestow view {shlex.quote(str(out))}")
+
+
+def demand_recording(file: str) -> None:
+    """Raise SimulateError if a file is not a recording."""
     with problems():
         Path(file).open("rb").close()
     if not is_recording(file):
         raise SimulateError(f"{file}: is not a recording that can be read; kubestow record makes them")
-    run((file,), seed, out, configuration, plugins, _DEFAULTS, decision_nodes, timed=timed)
 
 
 def source_of(files: tuple[str, ...]) -> running.Source:

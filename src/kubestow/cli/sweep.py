@@ -2,14 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from kubestow.cli.support import fail, plugin_option
-
-if TYPE_CHECKING:
-    from kubestow.plugin.loading import PluginCollection
 
 _VARY = "What to vary, such as config.percentageOfNodesToScore=10,50 or scenario.spec.nodes[0].count=4..9; repeatable."
 _OBJECTIVES = ("wait", "wait95", "pending", "evictions", "fragmentation", "bound", "cpu")
@@ -32,20 +29,7 @@ _OBJECTIVES = ("wait", "wait95", "pending", "evictions", "fragmentation", "bound
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: one for each core]")
 @click.option("--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://HOST:8786; needs kubestow[dask].")
 @click.option("--ray", metavar="ADDRESS", help="Run on a Ray cluster, such as HOST:6379 or auto; needs kubestow[ray].")
-def command(
-    scenario: tuple[str, ...],
-    vary: tuple[str, ...],
-    listed: Path | None,
-    draws: int | None,
-    seeds: int,
-    configuration: str | None,
-    plugins: "PluginCollection",
-    objective: str,
-    out: Path,
-    workers: int | None,
-    dask: str | None,
-    ray: str | None,
-) -> None:
+def command(draws: int | None, **options: Any) -> None:
     """Simulate a scenario with many configurations, seeds or sizes, and tell which did best.
 
     A field begins with `config.` for the scheduler's configuration, or `scenario.` for the Scenario. Lists are combined
@@ -58,11 +42,7 @@ def command(
     from kubestow.simulator.sweeping import SweepStopped
 
     try:
-        run(
-            Request(
-                scenario, vary, listed, draws or 0, seeds, configuration, plugins, objective, out, workers, dask, ray
-            )
-        )
+        run(Request(draws=draws or 0, **options))
     except SimulateError as error:
         fail(error)
     except SweepStopped as stopped:

@@ -1,16 +1,11 @@
 """`kubestow up`: a whole cluster in one process: API server, nodes that act, and the scheduler."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from kubestow.cli.support import devices_option, fail, feature_gates_option, log_flags, plugin_option
-
-if TYPE_CHECKING:
-    from kubestow.config import Features
-    from kubestow.plugin.loading import PluginCollection
-    from kubestow.reporting.log_setup import LogOptions
 
 
 @click.command("up", context_settings={"max_content_width": 120})
@@ -44,22 +39,7 @@ if TYPE_CHECKING:
     help="Objects to apply at the start: a file, a folder or - for standard input; repeatable.",
 )
 @log_flags
-def command(
-    nodes: int | None,
-    nodes_file: Path | None,
-    devices: str,
-    data_dir: Path | None,
-    configuration: str | None,
-    plugins: "PluginCollection",
-    policy: str | None,
-    features: "Features",
-    port: int,
-    page_port: int,
-    kubeconfig: Path | None,
-    controllers: str,
-    manifests: tuple[str, ...],
-    logs: "LogOptions",
-) -> None:
+def command(**options: Any) -> None:
     """Run a cluster: an API server with stand-in nodes, and the scheduler in it.
 
     It prints where the kubeconfig is and shows what happens; Ctrl-C stops it. With -v, log lines come instead of the
@@ -69,11 +49,6 @@ def command(
     from kubestow.cli.up_process import Settings, UpError, run
 
     try:
-        run(
-            Settings(
-                nodes, nodes_file, devices, data_dir, configuration, plugins, policy, features, port, page_port,
-                kubeconfig, controllers, manifests, logs,
-            )
-        )  # fmt: skip
+        run(Settings(**options))
     except UpError as error:
         fail(error)

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 import click
 import uvloop
 
-from kubestow import config
 from kubestow.cli.simulate_process import simulate
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator.recording.files import is_recording
@@ -36,7 +35,7 @@ def _run(path: Path, configuration: str | None, plugins: PluginCollection, stack
         raise ViewError(f"{path}: is neither a recording nor a folder of results")
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="kubestow-view-")))
     click.echo(f"Running {path} again ...", err=True)
-    simulate((str(path),), 0, folder, configuration, plugins, config.Features())
+    simulate((str(path),), 0, folder, configuration, plugins)
     run = read(folder, plugins)
     run.name = str(path)
     return run
