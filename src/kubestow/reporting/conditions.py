@@ -4,9 +4,10 @@ A condition keeps its time of transition for as long as its status stays the sam
 written. The observed generation alone is no news.
 """
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from kubestow.model.pod import Pod, PodCondition
 from kubestow.model.pod_groups import Condition, PodGroup
@@ -27,23 +28,20 @@ LONGEST_NOTE = 1024
 _CUT = " ..."
 
 
-class _Typed(Protocol):
-    @property
-    def type(self) -> str: ...
-
-
-C = TypeVar("C", bound=_Typed)
+C = TypeVar("C", bound=PodCondition | Condition)
 
 
 def scheduling_condition(pod: Pod, reason: str, message: str, now: float) -> PodCondition | None:
     """The condition of a pod that could not be scheduled; None if its status says so already."""
-    return _news(pod, POD_SCHEDULED, "False", reason, message, now)
+    new = PodCondition(POD_SCHEDULED, "False", reason, message, pod.metadata.generation)
+    return _dated(new, pod.status.conditions, now)
 
 
 def disruption_target(victim: Pod, scheduler: str, now: float, *, beneficiary: str = "pod") -> PodCondition | None:
     """The condition of a pod that has to go; `scheduler` is the preemptor's, `beneficiary` what the preemptor is."""
     message = f"{scheduler}: preempting to accommodate a higher priority {beneficiary}"
-    return _news(victim, DISRUPTION_TARGET, "True", "PreemptionByScheduler", message, now)
+    new = PodCondition(DISRUPTION_TARGET, "True", "PreemptionByScheduler", message, victim.metadata.generation)
+    return _dated(new, victim.status.conditions, now)
 
 
 def status_patch(pod: Pod, condition: PodCondition | None = None, nominated_node: str | None = None) -> dict[str, Any]:
@@ -65,20 +63,11 @@ def group_condition(group: PodGroup, problem: str, message: str, now: float) -> 
     A group that has been scheduled stays so, whatever becomes of pods that come later.
     """
     old = _find(group.status.conditions, POD_GROUP_SCHEDULED)
+    if old is not None and old.status == "True" and problem:
+        return None
     status, reason = ("False", problem) if problem else ("True", SCHEDULED)
-    if old is not None:
-        if old.status == "True" and problem:
-            return None
-        if (old.status, old.reason, old.message) == (status, reason, message):
-            return None
-    return Condition(
-        type=POD_GROUP_SCHEDULED,
-        status=status,
-        reason=reason,
-        message=message,
-        observedGeneration=group.metadata.generation,
-        lastTransitionTime=old.lastTransitionTime if old is not None and old.status == status else format_time(now),
-    )
+    new = Condition(POD_GROUP_SCHEDULED, status, reason, message, group.metadata.generation)
+    return _dated(new, group.status.conditions, now)
 
 
 def group_status_patch(condition: Condition) -> dict[str, Any]:
@@ -105,18 +94,13 @@ def fitting_note(message: str) -> str:
     return encoded[: LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
 
 
-def _news(pod: Pod, kind: str, status: str, reason: str, message: str, now: float) -> PodCondition | None:
-    old = _find(pod.status.conditions, kind)
-    if old is not None and (old.status, old.reason, old.message) == (status, reason, message):
+def _dated(new: C, conditions: tuple[C, ...], now: float) -> C | None:
+    """Return a new condition with its time of transition; None if the one of its type says the same."""
+    old = _find(conditions, new.type)
+    if old is not None and (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
         return None
-    return PodCondition(
-        type=kind,
-        status=status,
-        reason=reason,
-        message=message,
-        observedGeneration=pod.metadata.generation,
-        lastTransitionTime=old.lastTransitionTime if old is not None and old.status == status else format_time(now),
-    )
+    since = old.lastTransitionTime if old is not None and old.status == new.status else format_time(now)
+    return replace(new, lastTransitionTime=since)
 
 
 def _find(conditions: tuple[C, ...], kind: str) -> C | None:
