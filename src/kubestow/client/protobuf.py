@@ -31,16 +31,20 @@ def with_more(
 ) -> bytes:
     """A claim as the server sent it, with these at the end of what it has; refused if it is of another version."""
     parts = dict(_fields(claim))
-    metadata = _field(_RESOURCE_VERSION, version.encode())
-    metadata += b"".join(_field(_FINALIZERS, name.encode()) for name in finalizers)
-    status = b"".join(_field(_RESERVED_FOR, _consumer(of)) for of in consumers)
-    more = _field(_METADATA, metadata) + (_field(_STATUS, status) if status else b"")
-    return _MAGIC + _field(_TYPE, parts.get(_TYPE, b"")) + _field(_OBJECT, parts.get(_OBJECT, b"") + more)
+    metadata = length_delimited(_RESOURCE_VERSION, version.encode())
+    metadata += b"".join(length_delimited(_FINALIZERS, name.encode()) for name in finalizers)
+    status = b"".join(length_delimited(_RESERVED_FOR, _consumer(of)) for of in consumers)
+    more = length_delimited(_METADATA, metadata) + (length_delimited(_STATUS, status) if status else b"")
+    return (
+        _MAGIC
+        + length_delimited(_TYPE, parts.get(_TYPE, b""))
+        + length_delimited(_OBJECT, parts.get(_OBJECT, b"") + more)
+    )
 
 
 def _consumer(of: ResourceClaimConsumer) -> bytes:
     texts = ((_RESOURCE, of.resource), (_NAME, of.name), (_UID, of.uid))
-    return b"".join(_field(number, text.encode()) for number, text in texts)
+    return b"".join(length_delimited(number, text.encode()) for number, text in texts)
 
 
 def _fields(envelope: bytes) -> Iterator[tuple[int, bytes]]:
@@ -67,11 +71,13 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return number, at
 
 
-def _field(number: int, content: bytes) -> bytes:
-    return _written(number << 3 | _BYTES) + _written(len(content)) + content
+def length_delimited(number: int, content: bytes) -> bytes:
+    """Return a field that is a text or a message."""
+    return varint(number << 3 | _BYTES) + varint(len(content)) + content
 
 
-def _written(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """Return a number in as few bytes as it needs, seven bits in each."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)

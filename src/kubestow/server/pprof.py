@@ -9,18 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
 from typing import NamedTuple
 
+from kubestow.client.protobuf import length_delimited, varint
+
 # Numbers of fields, as pprof's profile.proto has them.
-_SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRING, _TIME, _DURATION, _PERIOD_TYPE, _PERIOD = (
-    1,
-    2,
-    4,
-    5,
-    6,
-    9,
-    10,
-    11,
-    12,
-)
+_SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRING = 1, 2, 4, 5, 6
+_TIME, _DURATION, _PERIOD_TYPE, _PERIOD = 9, 10, 11, 12
 _COMMENT, _DEFAULT_TYPE = 13, 14
 
 
@@ -61,12 +54,12 @@ class Profile(NamedTuple):
     def write(self) -> bytes:
         """The file."""
         table = _Table()
-        parts = [_message(_SAMPLE_TYPE, table.measure(measure)) for measure in self.measures]
+        parts = [length_delimited(_SAMPLE_TYPE, table.measure(measure)) for measure in self.measures]
         for stack, values in self.samples.items():
             places = [table.location(line) for line in stack]
-            parts.append(_message(_SAMPLE, _packed(1, places) + _packed(2, values)))
+            parts.append(length_delimited(_SAMPLE, _packed(1, places) + _packed(2, values)))
         parts.append(_number(_TIME, self.time_ns) + _number(_DURATION, self.duration_ns))
-        parts.append(_message(_PERIOD_TYPE, table.measure(self.period[0])) + _number(_PERIOD, self.period[1]))
+        parts.append(length_delimited(_PERIOD_TYPE, table.measure(self.period[0])) + _number(_PERIOD, self.period[1]))
         if self.comment:
             parts.append(_number(_COMMENT, table.string(self.comment)))
         parts.append(_number(_DEFAULT_TYPE, table.string(self.measures[-1].name)))
@@ -94,30 +87,17 @@ class _Table:
     def messages(self) -> Iterable[bytes]:
         for line, number in self._locations.items():
             place = _number(1, self._functions[line.function, line.file]) + _number(2, line.number)
-            yield _message(_LOCATION, _number(1, number) + _message(4, place))
+            yield length_delimited(_LOCATION, _number(1, number) + length_delimited(4, place))
         for (name, file), number in self._functions.items():
             names = _number(2, self.string(name)) + _number(3, self.string(name)) + _number(4, self.string(file))
-            yield _message(_FUNCTION, _number(1, number) + names)
+            yield length_delimited(_FUNCTION, _number(1, number) + names)
         for text in self._strings:
-            yield _message(_STRING, text.encode())
-
-
-def _varint(value: int) -> bytes:
-    written = bytearray()
-    while value > 0x7F:
-        written.append(value & 0x7F | 0x80)
-        value >>= 7
-    written.append(value)
-    return bytes(written)
+            yield length_delimited(_STRING, text.encode())
 
 
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
+    return varint(field << 3) + varint(value)
 
 
 def _packed(field: int, values: Iterable[int]) -> bytes:
-    return _message(field, b"".join(map(_varint, values)))
+    return length_delimited(field, b"".join(map(varint, values)))
