@@ -140,6 +140,16 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
 def _show(context: ssl.SSLContext, certificate: Certificate, source: str) -> None:
     cert = certificate.cert_data or _read(certificate.cert_file, source, "client-certificate")
     key = certificate.key_data or _read(certificate.key_file, source, "client-key")
+    try:
+        load_pem(context, cert + b"\n" + key)
+    except (ssl.SSLError, ValueError) as error:
+        raise CredentialsError(
+            source, "client-certificate", f"the certificate and its key cannot be used together: {error}"
+        ) from None
+
+
+def load_pem(context: ssl.SSLContext, pem: bytes) -> None:
+    """Let a context show a certificate, given with its key; raises SSLError or ValueError."""
     # Imported only now: it takes time, and few show a certificate.
     import tempfile
 
@@ -147,13 +157,9 @@ def _show(context: ssl.SSLContext, certificate: Certificate, source: str) -> Non
     descriptor, path = tempfile.mkstemp(prefix="kubestow-", suffix=".pem")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(cert + b"\n" + key)
+            file.write(pem)
         # An encrypted key must fail, not ask at the terminal.
         context.load_cert_chain(path, password="")
-    except (ssl.SSLError, ValueError) as error:
-        raise CredentialsError(
-            source, "client-certificate", f"the certificate and its key cannot be used together: {error}"
-        ) from None
     finally:
         os.unlink(path)
 

@@ -5,13 +5,13 @@ Files are read again when they change, so that a rotated certificate is shown to
 
 import os
 import ssl
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kubestow.client.tls import load_pem
 from kubestow.reporting.logs import get_logger
-from kubestow.server.certificates import Pair, ensure_in, names_in, self_signed
+from kubestow.server.certificates import ensure_in, names_in, self_signed
 
 log = get_logger(__name__)
 
@@ -77,7 +77,8 @@ class ServerContexts:
                 raise TlsError(f"--cert-dir: cannot use {settings.cert_dir}: {error.strerror}") from None
             return self._with_files(certificate, key, "--cert-dir")
         context = self._bare()
-        _load_pair(context, self_signed(hosts))
+        pair = self_signed(hosts)
+        load_pem(context, pair.certificate + pair.key)
         return context
 
     def _bare(self) -> ssl.SSLContext:
@@ -170,14 +171,3 @@ def _openssl_name(suite: str) -> str:
     for word, short in _OPENSSL_WORDS.items():
         name = name.replace(word, short)
     return name.removeprefix("RSA_WITH_").replace("_WITH_", "-").replace("_CBC", "").replace("_", "-")
-
-
-def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
-    # OpenSSL's binding takes a path only; the file is readable by its owner alone and gone a moment later.
-    descriptor, path = tempfile.mkstemp(prefix="kubestow-", suffix=".pem")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(pair.certificate + pair.key)
-        context.load_cert_chain(path)
-    finally:
-        os.unlink(path)
