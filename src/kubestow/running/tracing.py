@@ -25,7 +25,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from kubestow.binding.binder import FAILED, Attempt, Step
-from kubestow.client.api import JSON, ApiClient
+from kubestow.client.api import ApiClient
 from kubestow.client.connection import Response
 from kubestow.cycle.group_outcome import GroupOutcome
 from kubestow.cycle.outcome import Outcome, Placed
@@ -170,18 +170,10 @@ class TracedClient(ApiClient):
 
     tracer: Any
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        content_type: str = JSON,
-        seconds: float | None = None,
-        accept: str = JSON,
-    ) -> Response:
+    async def request(self, method: str, path: str, *content: Any, **settings: Any) -> Response:
         parent = _current.get()
         if parent is None:
-            return await super().request(method, path, body, content_type, seconds, accept)
+            return await super().request(method, path, *content, **settings)
         plain = path.partition("?")[0]
         attributes = {"http.request.method": method, "url.path": plain}
         context = otel.set_span_in_context(parent)
@@ -195,7 +187,7 @@ class TracedClient(ApiClient):
         ) as span:
             before = _current.set(span)
             try:
-                response = await super().request(method, path, body, content_type, seconds, accept)
+                response = await super().request(method, path, *content, **settings)
             except CallError as error:
                 span.set_status(Status(StatusCode.ERROR, str(error)))
                 raise
