@@ -1,15 +1,11 @@
 """`kubestow doctor`: checks a cluster before Kubestow takes kube-scheduler's place in it, and says what to do."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from kubestow.cli.support import feature_gates_option, plugin_option
-
-if TYPE_CHECKING:
-    from kubestow.config import Features
-    from kubestow.plugin.loading import PluginCollection
 
 
 @click.command("doctor", context_settings={"max_content_width": 120})
@@ -21,16 +17,7 @@ if TYPE_CHECKING:
 @click.option("--server", default="", metavar="URL", help="The secure port of the kube-scheduler that runs now.")
 @click.option("--certificate-authority", default="", metavar="FILE", help="Whom to trust at --server.")
 @click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust anybody at --server.")
-def command(
-    kubeconfig: str,
-    context: str,
-    configuration: str | None,
-    plugins: "PluginCollection",
-    features: "Features",
-    server: str,
-    certificate_authority: str,
-    insecure_skip_tls_verify: bool,
-) -> None:
+def command(server: str, certificate_authority: str, insecure_skip_tls_verify: bool, **options: Any) -> None:
     """Check a cluster before the scheduler is changed.
 
     \b
@@ -52,4 +39,4 @@ def command(
     from kubestow.explaining.scheduler_pages import SchedulerAddress
 
     address = SchedulerAddress(server, certificate_authority, insecure_skip_tls_verify)
-    sys.exit(examine(Setting(kubeconfig, context, configuration, plugins, features, address)))
+    sys.exit(examine(Setting(server=address, **options)))

@@ -12,13 +12,13 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
 from kubestow import config, objects
-from kubestow.cli import configuration_file, explain_forms, explain_screen
+from kubestow.cli import configuration_file, explain_screen
 from kubestow.cli.cluster_files import cluster_in
 from kubestow.cli.explain_extenders import asker, not_asked
 from kubestow.cli.explain_group_screen import group_lines_of
@@ -26,7 +26,8 @@ from kubestow.cli.explain_scheduler import RunningScheduler, Told, configuration
 from kubestow.client.access import Access
 from kubestow.client.kubeconfig import find_access
 from kubestow.config import ConfigError, Features
-from kubestow.decisions.schema import ERROR, SCHEDULED
+from kubestow.config.writing import yaml_text
+from kubestow.decisions.schema import ERROR, SCHEDULED, VERSION
 from kubestow.explaining.dry_run import DryRun, dry_run, take
 from kubestow.explaining.explanation import Explanation, GroupExplanation, explained, explained_group
 from kubestow.explaining.group_run import GroupRun, take_group
@@ -95,11 +96,16 @@ def explain(request: Request) -> None:
 
 
 def _form(request: Request, found: Sequence[Explanation | GroupExplanation]) -> str:
-    if request.node:
-        alone = [one.about(request.node) for one in found]
-    if request.output in ("json", "yaml"):
-        return explain_forms.written(alone if request.node else found, request.output)
-    return "\n\n".join(_screen(request, one) for one in found) + "\n"
+    # A node that is unknown is an error in every form.
+    alone = [one.about(request.node) for one in found] if request.node else found
+    if request.output not in ("json", "yaml"):
+        return "\n\n".join(_screen(request, one) for one in found) + "\n"
+    trees = [one.tree() for one in alone]
+    # One explanation is a document by itself, several are a list of items.
+    document: Any = trees[0] if len(trees) == 1 else {"version": VERSION, "items": trees}
+    if request.output == "yaml":
+        return yaml_text(document)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def _screen(request: Request, one: Explanation | GroupExplanation) -> str:

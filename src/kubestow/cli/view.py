@@ -1,14 +1,11 @@
 """`kubestow view`: results of a simulation, or a recording that is run again, on a page to look at."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from kubestow.cli.support import fail, plugin_option
-
-if TYPE_CHECKING:
-    from kubestow.plugin.loading import PluginCollection
 
 
 @click.command("view", context_settings={"max_content_width": 120})
@@ -17,9 +14,7 @@ if TYPE_CHECKING:
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Of the page; without it, any that is free.")
 @click.option("--config", "configuration", metavar="FILE", help="Configuration with which recordings are run again.")
 @plugin_option
-def command(
-    results: Path, other: Path | None, port: int, configuration: str | None, plugins: "PluginCollection"
-) -> None:
+def command(results: Path, other: Path | None, **options: Any) -> None:
     """Show what `kubestow simulate --out DIR` or `kubestow replay --out DIR` wrote, or a recording.
 
     A recording is run again first. With two, what moved between them is shown, too. It prints the address of the page,
@@ -32,6 +27,6 @@ def command(
     from kubestow.web.files import ViewError
 
     try:
-        view([results] if other is None else [results, other], port, configuration, plugins)
+        view([results] if other is None else [results, other], **options)
     except (ViewError, SimulateError, ListenError) as error:
         fail(error)
