@@ -17,7 +17,7 @@ class ClientMetrics:
 
     def __init__(self, registry: Registry | None = None) -> None:
         add = (Registry() if registry is None else registry).add
-        # A table. Each row: name, stability level, help, buckets of a histogram, labels
+        # A table. Each row: name, stability level, help, buckets of a histogram, labels.
         # fmt: off
 
         # Requests

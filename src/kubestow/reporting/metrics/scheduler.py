@@ -25,7 +25,7 @@ class SchedulerMetrics:
         add = self.registry.add
         groups, preempting = features.generic_workload, features.scheduler_async_preemption
         dispatching, conditions = features.scheduler_async_api_calls, features.dra_device_binding_conditions
-        # A table. Each row: name, stability level, help, buckets of a histogram, labels
+        # A table. Each row: name, stability level, help, buckets of a histogram, labels.
         # fmt: off
 
         # Attempts
