@@ -77,11 +77,9 @@ class Informer(Generic[T]):
 
     def remove(self, last: T) -> None:
         """An object was deleted; `last` is its last state."""
-        meta = last.metadata
-        key = key_of(meta)
-        if self.objects.pop(key, None) is None:
-            return
-        self._tell_deleted(key, last)
+        key = key_of(last.metadata)
+        if self.objects.pop(key, None) is not None:
+            self._tell_deleted(key, last)
 
     def skip(self, unreadable: Unreadable) -> None:
         """An object came that cannot be understood: keep what was known of it, unless it is gone."""

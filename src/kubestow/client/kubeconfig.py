@@ -15,7 +15,7 @@ import msgspec
 from kubestow.client.access import Access, Identity, override_server
 from kubestow.client.errors import CredentialsError
 from kubestow.client.incluster import in_cluster_access, runs_in_cluster
-from kubestow.client.tls import Certificate, TlsSettings
+from kubestow.client.tls import Certificate, TlsSettings, read_pem
 from kubestow.objects.errors import DocumentError
 from kubestow.objects.yaml_documents import yaml_documents
 
@@ -323,12 +323,7 @@ def _plugin(user: _User, path: Path, name: str, cluster: _Cluster, tls: TlsSetti
 def _ca_bytes(tls: TlsSettings) -> bytes | None:
     if tls.ca_data or not tls.ca_file:
         return tls.ca_data
-    try:
-        return Path(tls.ca_file).read_bytes()
-    except OSError as error:
-        raise CredentialsError(
-            tls.source, "certificate-authority", f"cannot read {tls.ca_file}: {error.strerror}"
-        ) from None
+    return read_pem(tls.ca_file, tls.source, "certificate-authority")
 
 
 def _oidc(user: _User, path: Path, name: str) -> "OidcSettings | None":

@@ -138,8 +138,8 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _show(context: ssl.SSLContext, certificate: Certificate, source: str) -> None:
-    cert = certificate.cert_data or _read(certificate.cert_file, source, "client-certificate")
-    key = certificate.key_data or _read(certificate.key_file, source, "client-key")
+    cert = certificate.cert_data or read_pem(certificate.cert_file, source, "client-certificate")
+    key = certificate.key_data or read_pem(certificate.key_file, source, "client-key")
     try:
         load_pem(context, cert + b"\n" + key)
     except (ssl.SSLError, ValueError) as error:
@@ -164,7 +164,8 @@ def load_pem(context: ssl.SSLContext, pem: bytes) -> None:
         os.unlink(path)
 
 
-def _read(path: str, source: str, named: str) -> bytes:
+def read_pem(path: str, source: str, named: str) -> bytes:
+    """Return the content of a file; raises CredentialsError with the source and the field that name it."""
     try:
         with open(path, "rb") as file:
             return file.read()
