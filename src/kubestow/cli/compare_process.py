@@ -10,7 +10,7 @@ import click
 
 from kubestow.cli.simulate_process import SimulateError, load_configuration, problems, source_of
 from kubestow.cli.support import report_count
-from kubestow.config import Features, SchedulerConfiguration
+from kubestow.config import Features
 from kubestow.config.features import FeatureGateError
 from kubestow.plugin.loading import PluginCollection, PluginLoadError
 from kubestow.simulator import comparison_report, running
@@ -77,26 +77,20 @@ def _runner(side: Side, files: tuple[str, ...], source: Source | None, gates: st
     except (PluginLoadError, FeatureGateError) as error:
         raise SimulateError(str(error)) from None
     file = None if side.configuration == "default" else side.configuration
-    return partial(_run_here, source, load_configuration(file, plugins, features), side.plugins, features)
+    configuration = load_configuration(file, plugins, features)
 
+    def run_here(seed: int, folder: Path) -> None:
+        running.run(
+            source,
+            folder,
+            decision_nodes=NODES,
+            seed=seed,
+            configuration=configuration,
+            plugin_sources=side.plugins,
+            features=features,
+        )
 
-def _run_here(
-    source: Source,
-    configuration: SchedulerConfiguration,
-    plugins: tuple[str, ...],
-    features: Features,
-    seed: int,
-    folder: Path,
-) -> None:
-    running.run(
-        source,
-        folder,
-        decision_nodes=NODES,
-        seed=seed,
-        configuration=configuration,
-        plugin_sources=plugins,
-        features=features,
-    )
+    return run_here
 
 
 def _arguments(side: Side, files: tuple[str, ...], gates: str) -> list[str]:
