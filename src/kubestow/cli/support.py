@@ -6,13 +6,14 @@ Everything but click is imported when it is needed: help must not load more.
 import sys
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kubestow.config.features import Features
     from kubestow.plugin.loading import PluginCollection
 
@@ -55,7 +56,7 @@ timings_option: Decorator = click.option(
 )
 
 
-def demand_out(out: Path | None) -> None:
+def demand_out(out: "Path | None") -> None:
     """Raise UsageError if flags about what is written are given, and nothing is written."""
     context = click.get_current_context()
     for name, flag in (("timed", "--timings"), ("decision_nodes", "--decision-nodes")):
