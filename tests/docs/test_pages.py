@@ -54,11 +54,27 @@ def test_configurations_are_valid(page: Path, text: str, tmp_path: Path) -> None
 
 
 def test_the_index_has_every_page() -> None:
-    """docs/README.md links to all of them; those of plugins are in a list of their own."""
-    index = (ROOT / "docs" / "README.md").read_text()
-    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("**/*.md")}
-    plugins = {page for page in pages if page.startswith("reference/plugins/") and not page.endswith("README.md")}
-    assert pages - plugins - {"README.md"} - set(re.findall(r"\]\(([^)]+)\)", index)) == set()
+    """docs/README.md links to all pages, except those of plugins and ADRs, which have lists of their own."""
+    docs = ROOT / "docs"
+    pages = {str(page.relative_to(docs)) for page in docs.glob("**/*.md")}
+    listed = {
+        page for page in pages if page.startswith(("adr/", "reference/plugins/")) and not page.endswith("README.md")
+    }
+    links = set(re.findall(r"\]\(([^)]+)\)", (docs / "README.md").read_text()))
+    assert pages - listed - {"README.md"} - links == set()
+
+
+def test_the_list_of_adrs_is_complete() -> None:
+    """docs/adr/README.md has the number, title and status of every ADR."""
+    folder = ROOT / "docs" / "adr"
+    rows = []
+    for page in sorted(folder.glob("0*.md")):
+        title, _, status, *_ = page.read_text().splitlines()
+        number, _, decision = title.removeprefix("# ").partition(". ")
+        assert page.name.startswith(f"{int(number):04}-")
+        rows.append(f"| [{number}]({page.name}) | {decision} | {status.removeprefix('Status: ')} |")
+    lines = (folder / "README.md").read_text().splitlines()
+    assert [line for line in lines if line.startswith("| [")] == rows
 
 
 def test_every_package_is_described() -> None:
