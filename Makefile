@@ -51,8 +51,8 @@ fmt: $(VENV)/.dev ## format and fix what can be fixed
 conformance: $(VENV)/.dev ## run the recorded decisions of kube-scheduler (CONFORMANCE=folder)
 	scripts/conformance $(CONFORMANCE)
 
-bench: $(VENV)/.dev ## measure
-	scripts/bench
+bench: $(VENV)/.dev ## measure, and write the tables of docs/reference/benchmarks.md (ARGS=sections)
+	scripts/bench --update-docs $(ARGS)
 
 chaos: $(VENV)/.dev ## break things on purpose and count what is lost (ARGS="--share 0.1 --seed 5")
 	scripts/chaos $(ARGS)

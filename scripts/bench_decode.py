@@ -4,12 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from bench_rows import Row, micros, seconds_per_call
 from kubestow.model.codec import decode
 from kubestow.model.pod import Pod
-from kubestow.model.ports import host_ports
 from kubestow.model.requests import pod_requests
 
 
@@ -22,11 +19,9 @@ def rows(_full: bool) -> Iterator[Row]:
     typed = seconds_per_call(lambda: decode(Pod, data))
     size = f"{len(data)} bytes"
     yield micros("json.loads of a pod, to dicts", loads, size)
-    yield micros("msgspec.json.decode of it, to dicts", seconds_per_call(lambda: msgspec.json.decode(data)), size)
     yield micros("decode of it, to a typed Pod", typed, f"{loads / typed:.1f}x as fast as json.loads")
     yield micros("decode of it with a null", seconds_per_call(lambda: decode(Pod, with_null)), "decoded twice")
     yield micros("pod_requests", seconds_per_call(lambda: pod_requests(pod)), "one container")
-    yield micros("host_ports", seconds_per_call(lambda: host_ports(pod)), "one container, no host ports")
 
 
 def typical_pod() -> dict[str, Any]:

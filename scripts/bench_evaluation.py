@@ -76,10 +76,10 @@ def rows(full: bool) -> Iterator[Row]:
             judge = judgement(size, spec)
             aim = _AIM_PLAIN if workload == "plain" else _AIM_OTHERS
             note = f"aim: {aim} us" if size == SIZES[0] else f"{judge()} feasible"
-            yield micros(f"{size} nodes: {workload}", seconds_per_call(judge), note)
+            yield micros(f"{workload}: all {size:,} nodes", seconds_per_call(judge), note)
     for size in sizes:
         for workload, spec in WORKLOADS.items():
-            yield micros(f"{size} nodes, one shared cycle: {workload}", seconds_per_call(cycle(size, spec)))
+            yield micros(f"{workload}: one shared cycle at {size:,} nodes", seconds_per_call(cycle(size, spec)))
 
 
 def cycle(size: int, spec: dict[str, Any]) -> Callable[[], object]:

@@ -260,8 +260,8 @@ def rows(full: bool) -> Iterator[Row]:
         note = f"{found['cpu_ms_per_pod_with_start']} with start-up; {waited}"
         if found["scheduled"] < count:
             note += f"; {found['scheduled']} scheduled"
-        yield Row(f"{label}: CPU a pod", found["cpu_ms_per_pod"], MILLIS, note)
-        yield Row(f"{label}: bound", found["pods_per_s"], RATE, "on a machine shared with server and client")
+        yield Row(f"{label}: CPU per pod", found["cpu_ms_per_pod"], MILLIS, note)
+        yield Row(f"{label}: bound", found["pods_per_s"], RATE)
         yield Row(f"{label}: memory", found["rss_mb"], MEGABYTES)
     if full:
         found = measure("basic", MOST_NODES, 1, 50_000)

@@ -64,7 +64,7 @@ def _measured(pending: int, looks: int, readers: int) -> Row:
             _look(watch, history, events)
             spent += time.process_time() - begin
     who = "a page open" if readers else "no page open"
-    what = f"{who}{f', {pending:,} pods wait' if pending else ''}: CPU a second"
+    what = f"{who}{f', {pending:,} pods wait' if pending else ''}: CPU per second"
     return Row(what, 1000 * spent / SECONDS, MILLIS, f"{reader.taken / SECONDS / 1000:.0f} kB/s" if readers else "")
 
 

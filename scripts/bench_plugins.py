@@ -47,4 +47,4 @@ def rows(full: bool) -> Iterator[Row]:
     """The section's measurements."""
     for what, plugin in _forms():
         found = measure("basic", NODES, _PODS * (5 if full else 1), plugin=plugin)
-        yield Row(what, found["cpu_ms_per_pod"], MILLIS, f"{found['scheduled']} pods")
+        yield Row(f"{what}: CPU per pod", found["cpu_ms_per_pod"], MILLIS, f"{found['scheduled']:,} pods")

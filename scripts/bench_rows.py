@@ -1,5 +1,6 @@
 """What a section of the benchmark yields, and how it measures a single call."""
 
+import time
 import timeit
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,10 @@ MEGABYTES = "MB"
 
 
 class Row(NamedTuple):
-    """One line of the table."""
+    """One figure.
+
+    `what` is "SUBJECT" or "SUBJECT: MEASURE". In tables, a subject is a line and a measure is a column.
+    """
 
     what: str
     value: float
@@ -21,13 +25,21 @@ class Row(NamedTuple):
     note: str = ""
 
     @property
+    def subject(self) -> str:
+        return self.what.partition(": ")[0]
+
+    @property
+    def measure(self) -> str:
+        return self.what.partition(": ")[2] or "result"
+
+    @property
     def result(self) -> str:
-        return f"{self.value:,.0f} {self.unit}" if self.value >= 1000 else f"{self.value:.4g} {self.unit}"
+        return f"{self.value:,.0f} {self.unit}" if self.value >= 100 else f"{self.value:.3g} {self.unit}"
 
 
 def seconds_per_call(call: Callable[[], object], budget: float = 0.5) -> float:
-    """The best of five runs that together take about `budget` seconds: the least disturbed by other programs."""
-    timer = timeit.Timer(call)
+    """Return the CPU seconds of a call: the best of five runs that together take about `budget` seconds."""
+    timer = timeit.Timer(call, timer=time.process_time)
     once = max(min(timer.repeat(3, 1)), 1e-7)
     number = max(1, int(budget / 5 / once))
     return min(timer.repeat(5, number)) / number

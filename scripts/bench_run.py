@@ -1,4 +1,4 @@
-"""Measures: all sections as one table and as JSON, or one workload as one line of JSON.
+"""Measure sections and print one table, or one workload and print it as JSON.
 
 A section is a module `bench_NAME` here with `rows(full)`, which measures and yields; `SECTIONS` lists them in order.
 The workloads are those of `workloads`.
@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench_rows import RATE, Row
+from bench_tables import PAGE, fill
+from kubestow import __version__
 from workloads import WORKLOADS
 
 SECTIONS = [
@@ -46,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where = "sections: where to write them (default: build/bench.json if all are measured, else nowhere)"
     parser.add_argument("--json", type=Path, metavar="FILE", help=where)
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="sections: print the ratios to earlier ones")
+    update = "sections: write their tables into docs/reference/benchmarks.md"
+    parser.add_argument("--update-docs", action="store_true", help=update)
     parser.add_argument("--http", metavar="WORKLOAD", choices=list(WORKLOADS), help="a workload over HTTPS, see below")
     parser.add_argument("--nodes", type=int, default=5_000, help="of a workload (default: %(default)s)")
     parser.add_argument("--pods", type=int, default=5_000, help="of a workload (default: %(default)s)")
@@ -76,7 +80,9 @@ def run_sections(sections: Iterable[str], options: argparse.Namespace) -> None:
     # Read before anything is written: it may be the same file.
     old = None if options.compare is None else read(options.compare)
     found: Found = {}
-    print(f"Python {platform.python_version()} on {platform.machine()}, {os.cpu_count()} cores\n")
+    python = f"Python {platform.python_version()}"
+    environment = f"Kubestow {__version__}, {python} on {platform.machine()}, {os.cpu_count()} cores"
+    print(f"{environment}\n")
     print(f"{'section':<12} {'what':<60} {'result':>14}  note")
     for section in sections:
         found[section] = {}
@@ -87,6 +93,8 @@ def run_sections(sections: Iterable[str], options: argparse.Namespace) -> None:
     if path is not None:
         write(path, found)
         print(f"\nwritten to {path}")
+    if options.update_docs:
+        PAGE.write_text(fill(PAGE.read_text(), found, environment, " --full" if options.full else ""))
     if old is not None:
         print_ratios(old, found)
 

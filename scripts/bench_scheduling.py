@@ -16,7 +16,7 @@ from typing import Any
 import uvloop
 from msgspec.structs import replace
 
-from bench_rows import MILLIS, Row, peak_memory
+from bench_rows import MILLIS, RATE, Row, peak_memory
 from kubestow import config
 from kubestow.binding.binder import Attempt
 from kubestow.client.writes import merged
@@ -278,7 +278,7 @@ async def run_to_the_end(core: Core, api: InstantApi) -> None:
 def rows(full: bool) -> Iterator[Row]:
     """Every workload; and how costs grow with nodes and with pods, if all is to be measured."""
     for name in WORKLOADS:
-        yield _row(name, NODES, PREEMPTORS if name == "preemption" else PODS)
+        yield from _rows(name, NODES, PREEMPTORS if name == "preemption" else PODS)
     if not full:
         return
     memory: dict[tuple[int, int], float] = {}
@@ -286,19 +286,21 @@ def rows(full: bool) -> Iterator[Row]:
         found = _measure_apart("basic", nodes, pods)
         memory[nodes, pods] = found["rss_mb"]
         note = f"{found['pods_per_s']:,.0f} pods/s, p99 of cycles {found['p99_cycle_ms']} ms, {found['rss_mb']} MB"
-        yield Row(f"growth: {nodes:,} nodes, {pods:,} pods", found["cpu_ms_per_pod"], MILLIS, note)
+        yield Row(f"basic, {nodes:,} nodes, {pods:,} pods: CPU per pod", found["cpu_ms_per_pod"], MILLIS, note)
     per_node = (memory[20_000, 10_000] - memory[1_000, 10_000]) / 19_000 * 1024
     per_pod = (memory[5_000, 100_000] - memory[5_000, 1_000]) / 99_000 * 1024
-    yield Row("memory of a node", per_node, "KB")
-    yield Row("memory of a pod", per_pod, "KB", "with the API server's copy, which is in the same process")
+    yield Row("a node: memory", per_node, "KB")
+    yield Row("a pod: memory", per_pod, "KB", "with the API server's copy, which is in the same process")
 
 
-def _row(name: str, nodes: int, pods: int) -> Row:
+def _rows(name: str, nodes: int, pods: int) -> Iterator[Row]:
     found = _measure_apart(name, nodes, pods)
-    note = f"{found['pods_per_s']:,.0f} pods/s, p99 of cycles {found['p99_cycle_ms']} ms"
+    note = WORKLOADS[name].text
     if found["scheduled"] < pods:
         note += f"; {found['scheduled']} of {pods} scheduled"
-    return Row(f"{name}, {nodes:,} nodes, {pods:,} pods: CPU a pod", found["cpu_ms_per_pod"], MILLIS, note)
+    yield Row(f"{name}: CPU per pod", found["cpu_ms_per_pod"], MILLIS, note)
+    yield Row(f"{name}: pods", found["pods_per_s"], RATE)
+    yield Row(f"{name}: p99 of cycles", found["p99_cycle_ms"], MILLIS)
 
 
 def _measure_apart(name: str, nodes: int, pods: int) -> dict[str, Any]:

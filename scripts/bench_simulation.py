@@ -65,10 +65,12 @@ def rows(full: bool) -> Iterator[Row]:
         found = _apart(day, pods)
         name = f"{pods:,} pods arriving and ending on {NODES:,} nodes"
         note = f"{found['seconds']:.1f} s of CPU with the nodes; {found['bound']:,} bound"
-        yield Row(f"simulation: {name}: CPU a pod", 1000 * found["seconds"] / pods, MILLIS, note)
-        yield Row(f"simulation: {name}: memory", found["rss_mb"], MEGABYTES)
+        yield Row(f"{name}: CPU per pod", 1000 * found["seconds"] / pods, MILLIS, note)
+        yield Row(f"{name}: memory", found["rss_mb"], MEGABYTES)
     alone, placed = _apart(measure, "basic", NODES, 5_000)["cpu_ms_per_pod"], _apart(placement, 5_000)
-    yield Row("placement alone: CPU a pod", placed, MILLIS, f"{alone / placed:.0%} of the speed of the workload basic")
+    yield Row(
+        "placement alone: CPU per pod", placed, MILLIS, f"{alone / placed:.0%} of the speed of the workload basic"
+    )
 
 
 def _apart(what: Any, *args: Any) -> Any:

@@ -209,6 +209,8 @@ def _a_partition(number: int) -> dict[str, Any]:
 class Workload:
     """Pods to be scheduled on nodes, and what else is there."""
 
+    text: str
+    """What the pods are like, for the tables."""
     shape: Callable[[int], Shape] = _basic
     node_cpu: str = "32"
     filled: bool = False
@@ -281,23 +283,33 @@ class Workload:
 
 
 WORKLOADS: dict[str, Workload] = {
-    "basic": Workload(),
-    "small": Workload(node_cpu="4"),
-    "mixed-size": Workload(_mixed_size),
-    "affinity": Workload(_affine),
-    "antiaffinity": Workload(_apart),
-    "pref-affinity": Workload(_rather_together),
-    "spread": Workload(lambda _number: _spread("DoNotSchedule")),
-    "soft-spread": Workload(lambda _number: _spread("ScheduleAnyway")),
-    "node-affinity": Workload(_in_two_zones),
-    "deployments": Workload(replica_sets=10),
-    "preemption": Workload(_important, node_cpu="4", filled=True),
-    "unschedulable": Workload(never_fitting=True),
-    "churn": Workload(churn=True),
-    "gated": Workload(gated=True),
-    "daemonset": Workload(one_per_node=True),
-    "gang": Workload(gangs=True),
-    "gang-topology": Workload(gangs=True, topology_key=RACK_LABEL),
-    "dra": Workload(_claiming, devices=DeviceWorkload(_whole_devices, _two_near_each_other)),
-    "dra-partition": Workload(_claiming, devices=DeviceWorkload(_partitionable_devices, _a_partition)),
+    "basic": Workload("equal pods on nodes with 32 cores"),
+    "small": Workload("equal pods on nodes with 4 cores", node_cpu="4"),
+    "mixed-size": Workload("pods of 3,600 sizes", _mixed_size),
+    "affinity": Workload("ten groups, each required to be in one zone", _affine),
+    "antiaffinity": Workload("at most one pod per node", _apart),
+    "pref-affinity": Workload("pods that prefer the same node", _rather_together),
+    "spread": Workload("a hard spread constraint over zones", lambda _number: _spread("DoNotSchedule")),
+    "soft-spread": Workload("a soft spread constraint over zones", lambda _number: _spread("ScheduleAnyway")),
+    "node-affinity": Workload("required node affinity for two of five zones", _in_two_zones),
+    "deployments": Workload("pods of ten ReplicaSets, with the default spread constraints", replica_sets=10),
+    "preemption": Workload(
+        "all nodes are full of pods of low priority; each pod evicts three", _important, node_cpu="4", filled=True
+    ),
+    "unschedulable": Workload("for every five pods, one more fits nowhere", never_fitting=True),
+    "churn": Workload("nodes and running pods come and go", churn=True),
+    "gated": Workload("as many pods again have a scheduling gate", gated=True),
+    "daemonset": Workload("each pod is for one given node", one_per_node=True),
+    "gang": Workload("pod groups of 8 to 512", gangs=True),
+    "gang-topology": Workload("pod groups of 8 to 512, each in one of 125 racks", gangs=True, topology_key=RACK_LABEL),
+    "dra": Workload(
+        "each pod claims two devices of a node that has eight",
+        _claiming,
+        devices=DeviceWorkload(_whole_devices, _two_near_each_other),
+    ),
+    "dra-partition": Workload(
+        "each pod claims a partition of a device",
+        _claiming,
+        devices=DeviceWorkload(_partitionable_devices, _a_partition),
+    ),
 }
